@@ -1,0 +1,64 @@
+"""What a compiled environment is: pure functions of its state."""
+
+import abc
+from typing import Any, NamedTuple, TypeAlias
+
+import equinox as eqx
+from jax import Array
+from jaxtyping import Bool, Float, Int
+
+from rove.noise import Key
+
+State: TypeAlias = Any
+
+
+class Step(NamedTuple):
+    """One step. `terminated` (the task ended) and `truncated` (time ran out) are two things:
+    only the first stops bootstrapping. The observation is the final one, before any reset."""
+
+    state: State
+    observation: Float[Array, " features"]
+    reward: Float[Array, ""]
+    terminated: Bool[Array, ""]
+    truncated: Bool[Array, ""]
+
+
+class Environment(eqx.Module):
+    """An environment whose `reset` and `step` compile. Discrete actions, flat observations."""
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """The name a person types, for example chain-100."""
+
+    @property
+    @abc.abstractmethod
+    def observation_size(self) -> int:
+        """Length of an observation."""
+
+    @property
+    @abc.abstractmethod
+    def num_actions(self) -> int:
+        """Number of actions."""
+
+    @property
+    @abc.abstractmethod
+    def optimum(self) -> float | None:
+        """The best return of an episode, where it is known."""
+
+    @property
+    @abc.abstractmethod
+    def bins(self) -> int:
+        """How many cells state visits are counted in; 0: not counted."""
+
+    @abc.abstractmethod
+    def bin(self, state: State) -> Int[Array, ""]:
+        """The cell a state is in."""
+
+    @abc.abstractmethod
+    def reset(self, key: Key) -> tuple[State, Float[Array, " features"]]:
+        """A first state and its observation."""
+
+    @abc.abstractmethod
+    def step(self, state: State, action: Int[Array, ""], key: Key) -> Step:
+        """The next state, observation and reward."""

@@ -1,0 +1,102 @@
+"""The chain MDP (Section 6.1): a small reward near, a large one far, nothing between."""
+
+from typing import Literal, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Bool, Float, Int
+
+from rove.environments.base import Environment, Step
+from rove.errors import check_choice, check_integer
+from rove.noise import Key
+
+LEFT, RIGHT = 0, 1
+
+
+class ChainState(NamedTuple):
+    position: Int[Array, ""]
+    """i − 1 for the paper's state s_i."""
+    time: Int[Array, ""]
+
+
+class Chain(Environment):
+    """N states in a row, both ends absorbing; an episode starts at s₂ and lasts N + 9 steps.
+
+    A step spent in s₁ pays 0.001, one spent in s_N pays 1: always right earns 11, always left
+    0.001·(N + 8). The horizon is a time limit, so it truncates and is bootstrapped.
+    """
+
+    n: int = eqx.field(static=True)
+    """N, the number of states."""
+    features: Literal["thermometer", "one-hot"] = eqx.field(default="thermometer", static=True)
+    """How s_i is shown: ones up to i and zeros after, or a single one at i."""
+    permuted: bool = eqx.field(default=False, static=True)
+    """Swap left and right in about half of the states, so that no single bias solves it."""
+    map_seed: int = eqx.field(default=0, static=True)
+    """Which permutation."""
+
+    def __check_init__(self) -> None:
+        check_integer("n", self.n, at_least=3, at_most=100_000)
+        check_choice("features", self.features, ("thermometer", "one-hot"))
+        check_choice("permuted", self.permuted, (True, False))
+        check_integer("map_seed", self.map_seed, at_least=0)
+
+    @property
+    def name(self) -> str:
+        return f"chain-{self.n}"
+
+    @property
+    def observation_size(self) -> int:
+        return self.n
+
+    @property
+    def num_actions(self) -> int:
+        return 2
+
+    @property
+    def optimum(self) -> float:
+        return 11.0
+
+    @property
+    def horizon(self) -> int:
+        return self.n + 9
+
+    @property
+    def bins(self) -> int:
+        return self.n
+
+    def bin(self, state: ChainState) -> Int[Array, ""]:
+        return state.position
+
+    @property
+    def swapped(self) -> Bool[np.ndarray, " n"]:
+        """Where the two actions change places."""
+        if not self.permuted:
+            return np.zeros(self.n, bool)
+        return np.random.default_rng(self.map_seed).random(self.n) < 0.5
+
+    def observe(self, position: Int[Array, ""]) -> Float[Array, " n"]:
+        states = jnp.arange(self.n)
+        shown = states <= position if self.features == "thermometer" else states == position
+        return shown.astype(jnp.float32)
+
+    def reset(self, key: Key) -> tuple[ChainState, Float[Array, " n"]]:
+        state = ChainState(jnp.ones((), jnp.int32), jnp.zeros((), jnp.int32))
+        return state, self.observe(state.position)
+
+    def step(self, state: ChainState, action: Int[Array, ""], key: Key) -> Step:
+        position, last = state.position, self.n - 1
+        reward = jnp.where(position == 0, 0.001, jnp.where(position == last, 1.0, 0.0))
+        right = (action == RIGHT) != jnp.asarray(self.swapped)[position]
+        moved = position + jnp.where(right, 1, -1)
+        absorbed = (position == 0) | (position == last)
+        after = ChainState(jnp.where(absorbed, position, moved), state.time + 1)
+        return Step(
+            state=after,
+            observation=self.observe(after.position),
+            reward=reward,
+            terminated=jnp.zeros((), bool),
+            truncated=after.time >= self.horizon,
+        )

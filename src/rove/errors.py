@@ -1,0 +1,82 @@
+"""Errors for people: what was given, where, and what is allowed instead."""
+
+import difflib
+import math
+from collections.abc import Iterable, Sized
+from typing import Any
+
+
+class RoveError(Exception):
+    """A mistake a person can mend. The command prints it without a traceback."""
+
+
+class ConfigError(RoveError, ValueError):
+    """A value that cannot be used: names the field, the value and what is allowed."""
+
+    def __init__(self, field: str, value: Any, allowed: str):
+        self.field, self.value, self.allowed = field, value, allowed
+        super().__init__(f"{field} = {value!r} is not allowed: {allowed}")
+
+
+class LaneError(RoveError):
+    """A lane that had to stop: names the environment, the step and the field at fault."""
+
+
+class RunFolderError(RoveError):
+    """A run folder that cannot be read, or that holds something else."""
+
+
+def check_number(
+    field: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+) -> None:
+    """Refuse anything but a finite number within the given bounds."""
+    bounds = [
+        f"above {above:g}" if above is not None else "",
+        f"at least {at_least:g}" if at_least is not None else "",
+        f"at most {at_most:g}" if at_most is not None else "",
+    ]
+    allowed = " ".join(["a finite number", " and ".join(b for b in bounds if b)]).strip()
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ConfigError(field, value, allowed) from None
+    wrong = (
+        not math.isfinite(number)
+        or (above is not None and number <= above)
+        or (at_least is not None and number < at_least)
+        or (at_most is not None and number > at_most)
+    )
+    if wrong:
+        raise ConfigError(field, value, allowed)
+
+
+def check_integer(field: str, value: Any, *, at_least: int, at_most: int = 2**31 - 1) -> None:
+    """Refuse anything but a whole number within the given bounds."""
+    if isinstance(value, bool) or not isinstance(value, int) or not at_least <= value <= at_most:
+        limit = "" if at_most == 2**31 - 1 else f" and at most {at_most}"
+        raise ConfigError(field, value, f"a whole number of at least {at_least}{limit}")
+
+
+def check_choice(field: str, value: Any, choices: Iterable[str]) -> None:
+    """Refuse anything but one of the choices."""
+    names = tuple(choices)
+    if value not in names:
+        raise ConfigError(field, value, "one of " + ", ".join(names) + did_you_mean(value, names))
+
+
+def check_hidden(field: str, value: Any) -> None:
+    """Refuse anything but a tuple of positive layer widths."""
+    whole = isinstance(value, Iterable) and isinstance(value, Sized) and not isinstance(value, str)
+    if not whole or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in value):
+        raise ConfigError(field, value, "layer widths, each a whole number of at least 1")
+
+
+def did_you_mean(name: Any, names: Iterable[str]) -> str:
+    """A hint that names the nearest right spelling, or nothing."""
+    near = difflib.get_close_matches(str(name), list(names), n=1, cutoff=0.5)
+    return f". Did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,46 @@
+"""The function behind every family: a multi-layer perceptron whose parameters are θ."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from rove import noise
+from rove.noise import Key
+
+
+class Linear(NamedTuple):
+    """One fully connected layer: x ↦ x·weight + bias. Also the shape of φ's parts."""
+
+    weight: Float[Array, "inputs outputs"]
+    bias: Float[Array, " outputs"]
+
+
+Theta: TypeAlias = tuple[Linear, ...]
+"""θ, the parameters of one network."""
+
+
+def init(key: Key, sizes: Sequence[int]) -> Theta:
+    """A fresh network: weights uniform in ±√(3/inputs), so of variance 1/inputs; biases 0."""
+    layers = []
+    for i, (inputs, outputs) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+        unit = 2.0 * noise.uniform(noise.fold(key, i), (inputs, outputs)) - 1.0
+        layers.append(Linear(unit * (3.0 / inputs) ** 0.5, jnp.zeros(outputs)))
+    return tuple(layers)
+
+
+def affine(layer: Linear, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+    return x @ layer.weight + layer.bias
+
+
+def forward(
+    layers: Sequence, x: Float[Array, " inputs"], linear: Callable[..., Array] = affine
+) -> Float[Array, " outputs"]:
+    """f_θ(x) with ReLU between layers. `linear` says what a layer does: a posterior that draws
+    the pre-activations instead of the weights passes its own."""
+    for layer in layers[:-1]:
+        x = jax.nn.relu(linear(layer, x))
+    return linear(layers[-1], x)

@@ -1,0 +1,54 @@
+"""The replay buffer B: a ring of transitions that lives inside the compiled program."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+from jaxtyping import Bool, Float, Int
+
+from rove import noise
+from rove.noise import Key
+
+
+class Transition(NamedTuple):
+    """(s, a, r, s′) and whether s′ is terminal. A time limit is not: its s′ is bootstrapped."""
+
+    observation: Float[Array, "*n features"]
+    action: Int[Array, "*n"]
+    reward: Float[Array, "*n"]
+    next_observation: Float[Array, "*n features"]
+    terminated: Bool[Array, "*n"]
+
+
+class Replay(NamedTuple):
+    """A transition is one row, s | s′ | a | r | terminated: one write a step, one gather a batch."""
+
+    rows: Float[Array, "capacity width"]
+    added: Int[Array, ""]
+
+
+def nbytes(capacity: int, features: int) -> int:
+    """Memory of a buffer, known before it is allocated."""
+    return 4 * capacity * (2 * features + 3)
+
+
+def init(capacity: int, features: int) -> Replay:
+    return Replay(jnp.zeros((capacity, 2 * features + 3)), jnp.zeros((), jnp.int32))
+
+
+def add(replay: Replay, transition: Transition) -> Replay:
+    """Store one transition over the oldest."""
+    s, a, r, s_next, terminated = transition
+    row = jnp.concatenate([s, s_next, jnp.stack([a, r, terminated])])
+    slot = replay.added % replay.rows.shape[0]
+    rows = lax.dynamic_update_index_in_dim(replay.rows, row, slot, 0)
+    return Replay(rows, replay.added + 1)
+
+
+def sample(replay: Replay, key: Key, batch_size: int) -> Transition:
+    """A minibatch D, uniform with replacement over what is stored."""
+    stored = jnp.minimum(replay.added, replay.rows.shape[0])
+    rows = replay.rows[noise.integers(key, (batch_size,), stored)]
+    features = (rows.shape[1] - 3) // 2
+    s, s_next, rest = jnp.split(rows, (features, 2 * features), axis=1)
+    return Transition(s, rest[:, 0].astype(jnp.int32), rest[:, 1], s_next, rest[:, 2] > 0.5)
