@@ -13,8 +13,8 @@ from rove.environments.base import Environment, State
 from rove.noise import Key
 from rove.replay import Transition
 
-# What a lane's key is folded with for its three streams.
-_INIT, _AGENT, _ENVIRONMENT = range(3)
+# What a lane's key is folded with for its streams.
+_INIT, _AGENT, _ENVIRONMENT, _EVALUATION = range(4)
 
 LOG_CAPACITY = 256
 FAULTS = ("", "observation", "reward", "loss")
@@ -100,6 +100,24 @@ def run(
 
     lane = lax.while_loop(warming_up, lambda x: _step(agent, environment, x, learn=False), lane)
     return lax.while_loop(unfinished, lambda x: _step(agent, environment, x, learn=True), lane)
+
+
+def evaluate(
+    agent: Agent, environment: Environment, state: AgentState, seed: Int[Array, ""]
+) -> Float[Array, ""]:
+    """The return of one episode of the greedy policy, which learns nothing."""
+    key = noise.fold(noise.root(seed), _EVALUATION)
+    first, observation = environment.reset(noise.fold(key, 0))
+
+    def step(carry: tuple) -> tuple:
+        world, observation, returns, t, _ = carry
+        action = agent.greedy(state, observation)
+        after = environment.step(world, action, noise.fold(key, t))
+        done = after.terminated | after.truncated
+        return after.state, after.observation, returns + after.reward, t + 1, done
+
+    carry = (first, observation, jnp.zeros(()), jnp.ones((), jnp.int32), jnp.zeros((), bool))
+    return lax.while_loop(lambda carry: ~carry[-1], step, carry)[2]
 
 
 def _step(agent: Agent, environment: Environment, lane: Lane, learn: bool) -> Lane:

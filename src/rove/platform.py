@@ -1,0 +1,25 @@
+"""How JAX is set up for rove: one thread a lane, compiled programs kept on disk."""
+
+import os
+from pathlib import Path
+
+import jax
+
+_ONE_THREAD_A_LANE = "--xla_cpu_multi_thread_eigen=false"
+
+
+def prepare() -> None:
+    """Set up JAX before its first use. What a person has set themselves stays."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "xla_cpu_multi_thread_eigen" not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} {_ONE_THREAD_A_LANE}".strip()
+    if jax.config.jax_compilation_cache_dir is None:
+        jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def cache_folder() -> Path:
+    """Where compiled programs are kept: $ROVE_CACHE, or rove in the user's cache folder."""
+    if own := os.environ.get("ROVE_CACHE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rove"

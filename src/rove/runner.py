@@ -1,0 +1,268 @@
+"""`rove.train`: an agent, an environment and seeds, to a `Run`."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from rove import environments
+from rove.agents import Settings, settings_of, with_settings
+from rove.algorithm import Agent
+from rove.environments import Environment
+from rove.errors import ConfigError, LaneError, check_integer
+from rove.runs import Config, RunFolder
+from rove.training import compiled, lanes
+from rove.training.lanes import Outcome
+from rove.tuned import tuned
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def train(
+    agent: str | Settings | Agent,
+    environment: str | Environment,
+    *,
+    seeds: int | Sequence[int] = 1,
+    episodes: int | None = None,
+    steps: int | None = None,
+    out: str | Path | None = None,
+    report: lanes.Report = lambda progress: None,
+    workers: int | None = None,
+    **settings: Any,
+) -> Run:
+    """Train an agent on an environment, one lane a seed.
+
+    **Arguments**
+    - `agent`: a name ("ge"), its settings (`rove.GE(rho=-4)`), or a composed `rove.Agent`. A name
+      takes the tuned settings of the environment, and `settings` on top of them.
+    - `environment`: a name ("chain-100") or an `Environment`.
+    - `seeds`: how many (0, 1, …), or which.
+    - `episodes`, `steps`: when to stop; one of the two.
+    - `out`: a run folder; a run that was killed goes on from it.
+
+    **Example**
+    >>> run = rove.train("ge", "chain-10", seeds=2, episodes=100, rho=-4.0)
+    >>> run.returns.shape
+    (2, 100)
+    """
+    config = configure(
+        agent, environment, seeds=seeds, episodes=episodes, steps=steps, **settings
+    )
+    return run_all([(config, Path(out) if out is not None else None)], report, workers)[0]
+
+
+def configure(
+    agent: str | Settings | Agent,
+    environment: str | Environment,
+    *,
+    seeds: int | Sequence[int] = 1,
+    episodes: int | None = None,
+    steps: int | None = None,
+    **settings: Any,
+) -> Config:
+    """What `train` was asked for, checked before anything compiles."""
+    if isinstance(environment, str):
+        environment = environments.make(environment)
+    elif not isinstance(environment, Environment):
+        raise ConfigError("environment", environment, "a name or a rove.Environment")
+    if isinstance(agent, str):
+        agent = default_settings(agent, environment)
+    if isinstance(agent, Settings):
+        agent = with_settings(agent, settings)
+        agent.compose()
+    elif not isinstance(agent, Agent):
+        raise ConfigError("agent", agent, "a name, settings such as rove.GE(), or a rove.Agent")
+    elif settings:
+        raise ConfigError(*next(iter(settings.items())), "set on the Agent itself")
+    if (episodes is None) == (steps is None):
+        raise ConfigError("episodes", episodes, f"give episodes or steps (steps is {steps!r})")
+    for field, value in (("episodes", episodes), ("steps", steps)):
+        if value is not None:
+            check_integer(field, value, at_least=1, at_most=lanes.UNLIMITED - 1)
+    if isinstance(seeds, int):
+        check_integer("seeds", seeds, at_least=1)
+        seeds = range(seeds)
+    for seed in seeds:
+        check_integer("seeds", seed, at_least=0)
+    if len(set(seeds)) != len(seeds) or not len(seeds):
+        raise ConfigError("seeds", list(seeds), "at least one seed, each different")
+    return Config(agent, environment, tuple(int(s) for s in seeds), episodes, steps)
+
+
+def default_settings(agent: str, environment: Environment) -> Settings:
+    """A named agent with the settings tuned for an environment."""
+    return with_settings(settings_of(agent)(), tuned(agent, environment.name))
+
+
+def run_all(
+    plan: Sequence[tuple[Config, Path | None]],
+    report: lanes.Report = lambda progress: None,
+    workers: int | None = None,
+) -> list[Run]:
+    """Train several configurations at once: all their lanes share the cores."""
+    with contextlib.ExitStack() as stack:
+        owners: dict[Path, Callable[[Outcome], None]] = {}
+        jobs_of = []
+        for config, path in plan:
+            jobs = config.jobs(path)
+            jobs_of.append(jobs)
+            if path is not None:
+                folder = RunFolder(path)
+                stack.enter_context(folder.open(config))
+                owners[path] = _episodes_writer(folder, config, jobs)
+
+        def saved(outcome: Outcome) -> None:
+            assert outcome.job.path is not None
+            owners[outcome.job.path.parent.parent](outcome)
+
+        jobs = [job for group in jobs_of for job in group]
+        outcomes = iter(lanes.execute(jobs, report, saved, workers))
+        runs, errors = [], []
+        for (config, path), group in zip(plan, jobs_of, strict=True):
+            results = [next(outcomes) for _ in group]
+            errors += [r for r in results if isinstance(r, LaneError)]
+            runs.append(Run(config, [r for r in results if isinstance(r, Outcome)], path))
+            if path is not None:
+                RunFolder(path).write_episodes(config, runs[-1].outcomes)
+        if errors:
+            raise LaneError("\n".join(str(error) for error in errors))
+        return runs
+
+
+def _episodes_writer(
+    folder: RunFolder, config: Config, jobs: list[lanes.Job]
+) -> Callable[[Outcome], None]:
+    """Keeps episodes.csv in step with the checkpoints of a run's lanes."""
+    latest: dict[int, Outcome] = {}
+
+    def saved(outcome: Outcome) -> None:
+        latest[outcome.job.seed] = outcome
+        current = dict(latest)
+        folder.write_episodes(config, [current[j.seed] for j in jobs if j.seed in current])
+
+    return saved
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained run: [seeds, episodes] arrays, policies and pictures."""
+
+    config: Config
+    outcomes: list[Outcome]
+    path: Path | None = None
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(outcome.job.seed for outcome in self.outcomes)
+
+    def _stack(self, field: str) -> np.ndarray:
+        columns = [np.asarray(getattr(o.episodes, field), float) for o in self.outcomes]
+        table = np.full((len(columns), max(map(len, columns), default=0)), np.nan)
+        for row, column in zip(table, columns, strict=True):
+            row[: len(column)] = column
+        return table
+
+    @property
+    def returns(self) -> np.ndarray:
+        """[seeds, episodes]; NaN where a lane had fewer episodes."""
+        return self._stack("returns")
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """[seeds, episodes], in steps."""
+        return self._stack("length")
+
+    @property
+    def visits(self) -> np.ndarray:
+        """[seeds, cells]: in what fraction of its episodes a lane visited each cell."""
+        episodes = [max(len(o.episodes.returns), 1) for o in self.outcomes]
+        return np.stack([o.visits for o in self.outcomes]) / np.array(episodes)[:, None]
+
+    def policy(self, seed: int | None = None) -> Callable[[Any], int]:
+        """The greedy policy on the posterior mean: from an observation to an action."""
+        outcome = self._outcome(seed)
+        agent, state = self.config.compose(), outcome.lane.agent
+        size = self.config.environment.observation_size
+
+        def act(observation: Any) -> int:
+            x = np.asarray(observation, np.float32)
+            if x.shape != (size,):
+                raise ConfigError("observation", x.shape, f"an array of shape ({size},)")
+            return int(_greedy(agent, state, x))
+
+        return act
+
+    def _outcome(self, seed: int | None) -> Outcome:
+        for outcome in self.outcomes:
+            if seed is None or outcome.job.seed == seed:
+                return outcome
+        raise ConfigError("seed", seed, f"one of {list(self.seeds)}")
+
+    def evaluate(self) -> np.ndarray:
+        """[seeds]: the return of one episode of each lane's greedy policy."""
+        agent, environment = self.config.compose(), self.config.environment
+        lanes_ = [outcome.lane for outcome in self.outcomes]
+        return np.array([_evaluate(agent, environment, x.agent, x.seed) for x in lanes_])
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """The learning curve; written to `path` if one is given."""
+        from rove import plots
+
+        made = plots.figure()
+        plots.learning_curves(
+            made.axes[0],
+            {self.config.agent_name: self.returns},
+            self.config.environment.optimum,
+            per_seed=True,
+        )
+        n = len(self.seeds)
+        made.axes[0].set_title(
+            f"{self.config.label}: mean of {n} seed{'s' * (n != 1)}"
+            + (", 95% interval" if n > 1 else "")
+            + f", window {plots.WINDOW}",
+            loc="left",
+        )
+        if path is not None:
+            plots.save(made, Path(path))
+        return made
+
+    def save(self, out: str | Path) -> Path:
+        """Write the run to a folder of its own."""
+        out = Path(out)
+        if self.path is not None and self.path.resolve() == out.resolve():
+            return out
+        folder = RunFolder(out)
+        with folder.open(self.config):
+            for outcome, job in zip(self.outcomes, self.config.jobs(out), strict=True):
+                if outcome.job.path is not None:
+                    assert job.path is not None
+                    job.path.parent.mkdir(exist_ok=True)
+                    shutil.copyfile(outcome.job.path, job.path)
+                else:
+                    lanes.save(outcome._replace(job=job))
+            folder.write_episodes(self.config, self.outcomes)
+        return out
+
+
+def load(path: str | Path, agent: Agent | None = None) -> Run:
+    """A run from its folder: finished, or as far as its checkpoints go."""
+    folder = RunFolder(path)
+    config = folder.config(agent)
+    found = [job for job in config.jobs(folder.path) if job.path and job.path.exists()]
+    return Run(config, [lanes.load(job) for job in found], folder.path)
+
+
+@jax.jit
+def _greedy(agent: Agent, state: Any, observation: Any) -> Any:
+    return agent.greedy(state, observation)
+
+
+_evaluate = jax.jit(compiled.evaluate)

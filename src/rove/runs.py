@@ -1,0 +1,243 @@
+"""The run folder: config.json, episodes.csv and one checkpoint a lane."""
+
+import csv
+import dataclasses
+import fcntl
+import io
+import json
+import platform
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+import rove.posteriors
+import rove.returns
+from rove import environments
+from rove.agents import AGENTS, Settings, with_settings
+from rove.algorithm import Agent
+from rove.environments import Environment
+from rove.errors import RunFolderError
+from rove.training import lanes
+from rove.training.checkpoint import publish
+from rove.training.lanes import Job, Outcome
+
+SCHEMA = 1
+COLUMNS = ("agent", "environment", "seed", "episode", "step", "return", "length", "terminated")
+_PACKAGES = ("rove", "jax", "jaxlib", "equinox", "optax", "numpy")
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Everything needed to run again."""
+
+    agent: Settings | Agent
+    environment: Environment
+    seeds: tuple[int, ...]
+    episodes: int | None = None
+    steps: int | None = None
+
+    @property
+    def agent_name(self) -> str:
+        if isinstance(self.agent, Settings):
+            return self.agent.name
+        return f"{type(self.agent.returns).__name__} × {type(self.agent.posterior).__name__}"
+
+    @property
+    def label(self) -> str:
+        return f"{self.agent_name} on {self.environment.name}"
+
+    def compose(self) -> Agent:
+        return self.agent.compose() if isinstance(self.agent, Settings) else self.agent
+
+    def jobs(self, folder: Path | None) -> list[Job]:
+        agent = self.compose()
+        return [
+            Job(
+                agent=agent,
+                environment=self.environment,
+                seed=seed,
+                episodes=self.episodes or lanes.UNLIMITED,
+                steps=self.steps or lanes.UNLIMITED,
+                path=folder / "lanes" / f"seed-{seed}.safetensors" if folder else None,
+                name=f"{self.label}, seed {seed}",
+            )
+            for seed in self.seeds
+        ]
+
+    def identity(self) -> dict[str, Any]:
+        """What makes it this run and no other, as JSON."""
+        if isinstance(self.agent, Settings):
+            agent = {"name": self.agent.name, "settings": dataclasses.asdict(self.agent)}
+        else:
+            agent = {"composition": _describe(self.agent)}
+        told = {
+            "agent": agent,
+            "environment": {
+                "name": self.environment.name,
+                "options": environments.options(self.environment),
+            },
+            "seeds": list(self.seeds),
+            "episodes": self.episodes,
+            "steps": self.steps,
+        }
+        return json.loads(json.dumps(told))
+
+    @staticmethod
+    def from_json(told: dict[str, Any]) -> "Config":
+        agent = told["agent"]
+        return Config(
+            agent=(
+                with_settings(AGENTS[agent["name"]](), agent["settings"])
+                if "name" in agent
+                else _rebuild(agent["composition"])
+            ),
+            environment=environments.make(
+                told["environment"]["name"], **told["environment"]["options"]
+            ),
+            seeds=tuple(told["seeds"]),
+            episodes=told["episodes"],
+            steps=told["steps"],
+        )
+
+
+def _describe(module: eqx.Module) -> dict[str, Any]:
+    """A composed agent as JSON: the name of each part and its fields."""
+    fields = {f.name: getattr(module, f.name) for f in dataclasses.fields(module)}
+    told = {k: _describe(v) if isinstance(v, eqx.Module) else v for k, v in fields.items()}
+    return {"type": type(module).__name__, **{k: _plain(v) for k, v in told.items()}}
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _rebuild(told: dict[str, Any]) -> Any:
+    """A composed agent from `_describe`. Only rove's own families can be named."""
+    kinds = {"Agent": Agent}
+    for module in (rove.returns, rove.posteriors):
+        kinds |= {name: getattr(module, name) for name in module.__all__}
+    name = told["type"]
+    if name not in kinds:
+        raise RunFolderError(
+            f"the run was made with {name}, which is not one of rove's families: "
+            "pass the agent to rove.load(folder, agent=...)"
+        )
+    fields = {k: v for k, v in told.items() if k != "type"}
+    return kinds[name](
+        **{
+            k: _rebuild(v) if isinstance(v, dict) else tuple(v) if isinstance(v, list) else v
+            for k, v in fields.items()
+        }
+    )
+
+
+class RunFolder:
+    """A folder that holds one run, and refuses to hold another."""
+
+    def __init__(self, path: Path | str):
+        self.path = Path(path)
+        self._writing = threading.Lock()
+
+    @contextmanager
+    def open(self, config: Config) -> Iterator[None]:
+        """Claim the folder for a run: new, or the same one to go on with."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = open(self.path / ".lock", "w")  # noqa: SIM115
+        except OSError as error:
+            raise RunFolderError(f"cannot write to {self.path}: {error.strerror}") from None
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise RunFolderError(f"{self.path} is in use by another process") from None
+            self._claim(config)
+            yield
+
+    def _claim(self, config: Config) -> None:
+        told = config.identity()
+        if (self.path / "config.json").exists():
+            held = self._read()
+            differing = [key for key in told if held.get(key) != told[key]]
+            if differing:
+                raise RunFolderError(
+                    f"{self.path} holds a different run ({_differences(held, told)}). "
+                    "Choose another folder, or remove this one"
+                )
+            return
+        others = [p.name for p in self.path.iterdir() if p.name != ".lock"]
+        if others:
+            raise RunFolderError(
+                f"{self.path} is not empty and holds no run of rove (it has {others[0]}). "
+                "Choose another folder"
+            )
+        about = {
+            "schema": SCHEMA,
+            **told,
+            "versions": {name: metadata.version(name) for name in _PACKAGES}
+            | {"python": platform.python_version()},
+        }
+        publish(self.path / "config.json", (json.dumps(about, indent=2) + "\n").encode())
+
+    def _read(self) -> dict[str, Any]:
+        path = self.path / "config.json"
+        try:
+            told = json.loads(path.read_text("utf-8"))
+        except FileNotFoundError:
+            raise RunFolderError(f"{self.path} holds no run: it has no config.json") from None
+        except (OSError, ValueError) as error:
+            raise RunFolderError(f"{path} cannot be read: {error}") from None
+        if not isinstance(told, dict) or told.get("schema") != SCHEMA:
+            raise RunFolderError(f"{path} is not a run of this version of rove")
+        return told
+
+    def config(self, agent: Agent | None = None) -> Config:
+        """The run's configuration; `agent` replaces what cannot be rebuilt from JSON."""
+        told = self._read()
+        try:
+            if agent is not None:
+                told["agent"] = {"name": "dqn", "settings": {}}
+            config = Config.from_json(told)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise RunFolderError(f"{self.path / 'config.json'} cannot be used: {error}") from None
+        return dataclasses.replace(config, agent=agent) if agent is not None else config
+
+    def write_episodes(self, config: Config, outcomes: list[Outcome]) -> None:
+        """episodes.csv, whole, from the lanes as they stand."""
+        with self._writing:
+            publish(self.path / "episodes.csv", episodes_csv(config, outcomes).encode())
+
+
+def _differences(held: dict[str, Any], told: dict[str, Any]) -> str:
+    """The first field in which two runs differ, for a person."""
+    for key in told:
+        a, b = held.get(key), told[key]
+        if a == b:
+            continue
+        if isinstance(a, dict) and isinstance(b, dict):
+            return _differences(a, b)
+        return f"{key} is {json.dumps(a)} there and {json.dumps(b)} here"
+    return "it has other fields"
+
+
+def episodes_csv(config: Config, outcomes: list[Outcome]) -> str:
+    """One line an episode."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for outcome in outcomes:
+        lane = outcome.episodes
+        who = (config.agent_name, config.environment.name, outcome.job.seed)
+        for i in range(len(lane.returns)):
+            # the shortest decimals that read back as the same float32
+            value = np.format_float_positional(lane.returns[i], trim="0")
+            writer.writerow(
+                (*who, i + 1, lane.step[i], value, lane.length[i], int(lane.terminated[i]))
+            )
+    return text.getvalue()

@@ -1,0 +1,59 @@
+"""Statistics that are honest with few seeds."""
+
+import numpy as np
+from jaxtyping import Float
+from scipy import stats
+
+
+def moving_average(
+    values: Float[np.ndarray, "... n"], window: int
+) -> Float[np.ndarray, "... n"]:
+    """Mean of the last `window` values up to each one (of fewer, at the start)."""
+    values = np.asarray(values, float)
+    window = max(1, min(window, values.shape[-1] or 1))
+    total = np.cumsum(values, axis=-1)
+    total[..., window:] -= total[..., :-window].copy()
+    counts = np.minimum(np.arange(1, values.shape[-1] + 1), window)
+    return total / counts
+
+
+def bootstrap_interval(
+    values: Float[np.ndarray, "seeds *rest"], confidence: float = 0.95, resamples: int = 2000
+) -> tuple[Float[np.ndarray, "*rest"], Float[np.ndarray, "*rest"]]:
+    """Percentile bootstrap interval of the mean over seeds (the first axis)."""
+    values = np.asarray(values, float)
+    rng = np.random.default_rng(0)
+    picks = rng.integers(0, len(values), (resamples, len(values)))
+    weights = np.stack([np.bincount(p, minlength=len(values)) for p in picks]) / len(values)
+    means = np.tensordot(weights, values, axes=1)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(means, [tail, 1 - tail], axis=0)
+    return low, high
+
+
+def interquartile_mean(values: Float[np.ndarray, " n"]) -> float:
+    """Mean of the middle half."""
+    return float(stats.trim_mean(values, 0.25))
+
+
+def episodes_to_solve(
+    returns: Float[np.ndarray, " episodes"], optimum: float, in_a_row: int = 10
+) -> int | None:
+    """The episode (counted from 1) that ends the first `in_a_row` optimal ones, if any."""
+    run = 0
+    for episode, value in enumerate(returns, start=1):
+        run = run + 1 if value >= optimum - 1e-4 else 0
+        if run == in_a_row:
+            return episode
+    return None
+
+
+def solve_summary(solved: list[int | None]) -> str:
+    """Such as '5 of 5, median 84'. The median counts the unsolved as later than all others."""
+    times = sorted(float("inf") if s is None else s for s in solved)
+    done = sum(np.isfinite(times))
+    if not done:
+        return f"0 of {len(times)}"
+    median = np.median(times)
+    shown = f"{median:g}" if np.isfinite(median) else "not reached"
+    return f"{done} of {len(times)}, median {shown}"

@@ -1,0 +1,67 @@
+"""A lane on disk: one safetensors file, published whole or not at all."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from rove.errors import RunFolderError
+
+
+def publish(path: Path, data: bytes) -> None:
+    """Write beside and rename: a reader, or a run that is killed, sees the old or the new."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(path.name + ".partial")
+    with open(beside, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def save_arrays(path: Path, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> None:
+    """Publish named arrays and a JSON description as one file."""
+    whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    publish(path, save(whole, metadata={"rove": json.dumps(about)}))
+
+
+def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays and the description of a file. Nothing in it is run."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            about = json.loads((file.metadata() or {})["rove"])
+            return {name: file.get_tensor(name) for name in file.keys()}, about  # noqa: SIM118
+    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        raise RunFolderError(f"{path} is not a checkpoint of rove: {error}") from None
+
+
+def flatten(tree: Any) -> dict[str, np.ndarray]:
+    """A pytree as arrays named by their place in it."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {jax.tree_util.keystr(place): np.asarray(leaf) for place, leaf in leaves}
+
+
+def unflatten(template: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
+    """The pytree shaped like `template` (arrays or their shapes) with these arrays in it."""
+
+    def fill(place: Any, leaf: Any) -> jax.Array:
+        name = jax.tree_util.keystr(place)
+        found = arrays.get(name)
+        if found is None or found.shape != leaf.shape or found.dtype != leaf.dtype:
+            was = "missing" if found is None else f"{found.dtype}{list(found.shape)}"
+            want = f"{leaf.dtype}{list(leaf.shape)}"
+            raise RunFolderError(f"{path}: {name} is {was}, where the run needs {want}")
+        return jnp.array(found)  # a copy: the program may reuse its memory
+
+    return jax.tree_util.tree_map_with_path(fill, template)
