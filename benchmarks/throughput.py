@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ PEER_PACKAGES = ("torch==2.13.0", "stable-baselines3==2.9.2")  # in this order
 AGENTS = ("dqn", "noisynet", "ge", "ge-episode")
 LANES = 2
 WARM_UP = 1_000
+STEPS, PEER_STEPS = 500, 100  # in a slice: about a tenth of a second of rove, two of the peer
 SETTINGS = {"hidden": (100, 100), "batch_size": 64, "buffer_size": 50_000, "target_period": 100}
 
 
@@ -36,16 +38,12 @@ def make_agent(name: str) -> Any:
     from rove.posteriors import Dirac, MeanField
     from rove.returns import Gaussian
 
-    match name:
-        case "dqn":
-            return Agent(Gaussian(0.0), Dirac(), epsilon=0.1, **SETTINGS)
-        case "noisynet":
-            return Agent(Gaussian(0.0), MeanField(-4.0), **SETTINGS)
-        case "ge":
-            return Agent(Gaussian(1e-3), MeanField(-4.0), **SETTINGS)
-        case "ge-episode":
-            return Agent(Gaussian(1e-3), MeanField(-4.0), resample="episode", **SETTINGS)
-    raise ValueError(name)
+    return {
+        "dqn": Agent(Gaussian(0.0), Dirac(), epsilon=0.1, **SETTINGS),
+        "noisynet": Agent(Gaussian(0.0), MeanField(-4.0), **SETTINGS),
+        "ge": Agent(Gaussian(1e-3), MeanField(-4.0), **SETTINGS),
+        "ge-episode": Agent(Gaussian(1e-3), MeanField(-4.0), resample="episode", **SETTINGS),
+    }[name]
 
 
 def worker(name: str, lanes: int) -> None:
@@ -65,7 +63,7 @@ def worker(name: str, lanes: int) -> None:
     state = [jax.block_until_ready(start(agent, environment, np.int32(i))) for i in range(lanes)]
     state = [run(agent, environment, lane, np.int32(0), no_limit) for lane in state]
     jax.block_until_ready(state)
-    compile_seconds = time.perf_counter() - began
+    compile_s = time.perf_counter() - began
 
     def advance(i: int, last: int) -> None:
         while int(state[i].step) < last:  # a chunk also ends when its episode log is full
@@ -88,7 +86,7 @@ def worker(name: str, lanes: int) -> None:
 
     last = WARM_UP
     learn(last)
-    answer(compile_seconds=compile_seconds, programs=run._cache_size())
+    answer(compile_s=compile_s, programs=run._cache_size())
     for line in sys.stdin:
         steps = int(line.split()[1])
         last += steps
@@ -99,6 +97,15 @@ def worker(name: str, lanes: int) -> None:
 
 
 # The parent
+
+# The tables' columns, by their names in the JSON.
+COLUMNS = {
+    "µs a step": ("median", "min", "¼", "¾", "max", "cpu", "steps/s"),
+    "ratios of medians": ("rate_over_sb3", "time_over_dqn", "rate_over_one_lane"),
+    "each in its own process": ("compile_s", "startup_s", "peak_MB"),
+}
+# Variables that would change how many threads run, or hide the time to compile.
+_DROPPED = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "JAX_COMPILATION_CACHE_DIR")
 
 
 class Contestant:
@@ -114,7 +121,7 @@ class Contestant:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
         )
         self.ready = self._read()
-        self.startup_seconds = time.perf_counter() - began
+        self.startup_s = time.perf_counter() - began
 
     def _read(self) -> dict[str, Any]:
         assert self.process.stdout is not None
@@ -138,19 +145,16 @@ class Contestant:
         slices = self.slices[what]
         micros = [1e6 * x["seconds"] / x["steps"] for x in slices]
         low, median, high = statistics.quantiles(micros, n=4, method="inclusive")
-        return {
-            "median_us": median,
-            "min_us": min(micros),
-            "quarter_us": low,
-            "three_quarters_us": high,
-            "max_us": max(micros),
-            "steps_per_second": 1e6 / median,
-            "cores_busy": sum(x["cpu"] for x in slices) / sum(x["seconds"] for x in slices),
-        }
+        cpu = statistics.median(1e6 * x["cpu"] / x["steps"] for x in slices)
+        names = ("median", "min", "¼", "¾", "max", "cpu", "steps/s")
+        values = (median, min(micros), low, high, max(micros), cpu, 1e6 / median)
+        return dict(zip(names, values, strict=True))
 
 
-# Variables that would change how many threads run, or hide the time to compile.
-_DROPPED = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "JAX_COMPILATION_CACHE_DIR")
+def cpu_name() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    return next((x.split(": ")[1] for x in lines if x.startswith("model name")), "")
 
 
 def peer_python() -> str:
@@ -167,11 +171,11 @@ def peer_python() -> str:
     return str(python)
 
 
-def measure(rounds: int, steps: int, peer: bool) -> list[Contestant]:
+def measure(rounds: int, peer: bool) -> list[Contestant]:
     """Start everyone, one after the other, then take slices in an order shuffled every round."""
     commands = {
-        f"sb3 dqn, {name}": [peer_python(), str(HERE / "peer_sb3.py"), threads]
-        for name, threads in (("1 thread", "1"), ("default threads", "default"))
+        f"sb3 dqn, threads: {threads}": [peer_python(), str(HERE / "peer_sb3.py"), threads]
+        for threads in ("1", "default")
         if peer
     }
     this = [sys.executable, str(HERE / "throughput.py"), "--worker"]
@@ -181,12 +185,12 @@ def measure(rounds: int, steps: int, peer: bool) -> list[Contestant]:
     for label, command in commands.items():
         contestants.append(Contestant(label, command))
         print(f"ready: {label}", file=sys.stderr)
-    orders = [(x, "learn") for x in contestants]
-    orders += [(x, "environment") for x in contestants if x.label == "sb3 dqn, 1 thread"]
+    orders = [(x, "learn", PEER_STEPS if "sb3" in x.label else STEPS) for x in contestants]
+    orders += [(x, "environment", STEPS) for x in contestants[:1] if peer]
     shuffle = random.Random(0).shuffle
     for i in range(rounds):
         shuffle(orders)
-        for contestant, what in orders:
+        for contestant, what, steps in orders:
             time.sleep(0.02)  # the last one's threads may spin a little before they rest
             contestant.run(what, steps)
         if (i + 1) % 10 == 0:
@@ -195,97 +199,99 @@ def measure(rounds: int, steps: int, peer: bool) -> list[Contestant]:
 
 
 def report(contestants: list[Contestant]) -> dict[str, Any]:
-    """Every figure, with its ratios: rates are of median slices."""
-    rows: dict[str, dict[str, Any]] = {}
-    for x in contestants:
-        rows[x.label] = x.summary("learn") | {
-            "compile_seconds": x.ready.get("compile_seconds"),
-            "startup_seconds": x.startup_seconds,
-            "peak_mb": x.peak_mb(),
-        }
+    """Every figure, with its ratios; ratios are of medians."""
+    rows: dict[str, dict[str, Any]] = {x.label: x.summary("learn") for x in contestants}
     out: dict[str, Any] = {"contestants": rows}
     peers = [x for x in contestants if x.label.startswith("sb3")]
-    best = min(peers, key=lambda x: rows[x.label]["median_us"], default=None)
-    if best is not None:
-        alone = next(x.summary("environment") for x in peers if "environment" in x.slices)
+    if peers:
+        best = min(peers, key=lambda x: rows[x.label]["median"])
+        alone = peers[0].summary("environment")
         out["peer"] = {
             "best": best.label,
             "versions": best.ready["versions"],
             "threads": {x.label: x.ready["threads"] for x in peers},
-            "environment_alone": alone,
-            "without_environment_us": rows[best.label]["median_us"] - alone["median_us"],
+            "environment_alone": alone["median"],
+            "without_environment": rows[best.label]["median"] - alone["median"],
         }
-    for label, row in rows.items():
-        one_lane = label.removesuffix(f", {LANES} lanes")
-        if best is not None:
-            row["rate_over_sb3"] = rows[best.label]["median_us"] / row["median_us"]
-            row["rate_over_sb3_without_environment"] = (
-                out["peer"]["without_environment_us"] / row["median_us"]
-            )
-        if one_lane != label:
-            row["rate_over_one_lane"] = rows[one_lane]["median_us"] / row["median_us"]
-        elif label.startswith("rove"):
-            row["time_over_rove_dqn"] = row["median_us"] / rows["rove dqn"]["median_us"]
+    for x in contestants:
+        row, one_lane = rows[x.label], x.label.removesuffix(f", {LANES} lanes")
+        row["compile_s"] = x.ready.get("compile_s")
+        row["startup_s"], row["peak_MB"] = x.startup_s, x.peak_mb()
+        if peers:
+            row["rate_over_sb3"] = rows[best.label]["median"] / row["median"]
+        if one_lane != x.label:
+            row["rate_over_one_lane"] = rows[one_lane]["median"] / row["median"]
+        elif x not in peers:
+            row["time_over_dqn"] = row["median"] / rows["rove dqn"]["median"]
+    out["checks"] = checks(rows)
     return out
 
 
-def checks(results: dict[str, Any]) -> list[dict[str, Any]]:
-    rows = results["contestants"]
-    figure = rows["rove ge"]["time_over_rove_dqn"]
-    out = [{"check": "ge takes at most 2.5× dqn's time", "figure": figure, "met": figure <= 2.5}]
-    if "peer" in results:
-        figure = rows["rove dqn"]["rate_over_sb3"]
-        check = "dqn does at least 12× the steps/s of SB3's DQN"
-        out.insert(0, {"check": check, "figure": figure, "met": figure >= 12})
-    figure = min(rows[f"rove {a}, {LANES} lanes"]["rate_over_one_lane"] for a in AGENTS)
-    check = f"{LANES} lanes do at least 1.8× the steps/s of one (the lowest of the agents)"
-    return [*out, {"check": check, "figure": figure, "met": figure >= 1.8}]
+def checks(rows: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    rate, time_ratio = rows["rove dqn"].get("rate_over_sb3"), rows["rove ge"]["time_over_dqn"]
+    two = min(rows[f"rove {a}, {LANES} lanes"]["rate_over_one_lane"] for a in AGENTS)
+    found = (
+        ("dqn's steps/s, at least 12× SB3 DQN's", rate, rate is not None and rate >= 12),
+        ("ge's time a step, at most 2.5× dqn's", time_ratio, time_ratio <= 2.5),
+        (f"{LANES} lanes' steps/s, at least 1.8× one lane's (lowest agent)", two, two >= 1.8),
+    )
+    return [{"check": c, "figure": x, "met": met} for c, x, met in found if x is not None]
 
 
 def show(results: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console, rows = Console(), results["contestants"]
-
-    def text(value: float | None, form: str) -> str:
-        return "" if value is None else format(value, form)
-
-    speed = Table(title="Speed: µs a step over all slices; ratios are of medians")
-    cost = Table(title="Cost: one process each")
-    speed.add_column("")
-    for head in ("median", "min", "middle half", "steps/s", "× sb3", "time/dqn", "× 1 lane", "cores"):
-        speed.add_column(head, justify="right", no_wrap=True)
-    cost.add_column("")
-    for head in ("compile s", "start-up s", "peak MB"):
-        cost.add_column(head, justify="right", no_wrap=True)
-    for label, row in rows.items():
-        speed.add_row(
-            label,
-            text(row["median_us"], ".0f"),
-            text(row["min_us"], ".0f"),
-            f"{row['quarter_us']:.0f}–{row['three_quarters_us']:.0f}",
-            text(row["steps_per_second"], ",.0f"),
-            text(row.get("rate_over_sb3"), ".2f"),
-            text(row.get("time_over_rove_dqn"), ".2f"),
-            text(row.get("rate_over_one_lane"), ".2f"),
-            text(row["cores_busy"], ".2f"),
-        )
-        cost.add_row(
-            label,
-            text(row["compile_seconds"], ".1f"),
-            text(row["startup_seconds"], ".1f"),
-            text(row["peak_mb"], ".0f"),
-        )
-    console.print(speed, cost)
+    console, places = Console(highlight=False), dict(zip(COLUMNS, (0, 2, 1), strict=True))
+    for title, columns in COLUMNS.items():
+        table = Table(title)
+        for name in columns:
+            table.add_column(name.replace("_", " "), justify="right")
+        for label, row in results["contestants"].items():
+            cells = [row.get(name) for name in columns]
+            form = f",.{places[title]}f"
+            table.add_row(label, *("" if x is None else format(x, form) for x in cells))
+        console.print(table)
     if "peer" in results:
-        peer, dqn = results["peer"], rows["rove dqn"]
+        peer, dqn = results["peer"], results["contestants"]["rove dqn"]["median"]
         console.print(
-            f"SB3 is '{peer['best']}'. CartPole-v1 alone takes {peer['environment_alone']['median_us']:.1f} µs"
-            f" a step; without it SB3 takes {peer['without_environment_us']:.0f} µs and rove's dqn is"
-            f" {dqn['rate_over_sb3_without_environment']:.2f}× it.",
-            highlight=False,
+            f"sb3 is '{peer['best']}'. CartPole-v1 alone: {peer['environment_alone']:.1f} µs a"
+            f" step. sb3 without it: {peer['without_environment']:.0f} µs, and dqn is"
+            f" {peer['without_environment'] / dqn:.2f}× as fast as that."
         )
-    for check in results["checks"]:
-        met = "met" if check["met"] else "not met"
-        console.print(f"{check['check']}: {check['figure']:.2f}, {met}", highlight=False)
+    if results["load_before"] > 0.3:
+        load = f"The load average before the start was {results['load_before']:.1f}:"
+        console.print(f"{load} something else was running, and it slows two lanes most.")
+    for x in results["checks"]:
+        console.print(f"{x['check']}: {x['figure']:.2f}, {'met' if x['met'] else 'not met'}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="6 rounds in place of 30")
+    parser.add_argument("--no-peer", action="store_true", help="leave stable-baselines3 out")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
+    parser.add_argument("--worker", choices=AGENTS, help=argparse.SUPPRESS)
+    parser.add_argument("--lanes", type=int, default=1, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        return worker(options.worker, options.lanes)
+
+    rounds = 6 if options.quick else 30
+    counts = {"rounds": rounds, "steps": STEPS, "peer_steps": PEER_STEPS, "lanes": LANES}
+    about = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "settings": SETTINGS | counts,
+        "machine": {"cores": os.cpu_count(), "cpu": cpu_name(), "system": platform.platform()},
+        "versions": {"python": platform.python_version()}
+        | {package: version(package) for package in ("jax", "jaxlib", "optax", "equinox", "numpy")},
+        "load_before": os.getloadavg()[0],
+    }
+    results = about | report(measure(rounds, not options.no_peer))
+    show(results)
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -3,12 +3,15 @@
 from rove.agents import AGENTS, DQN, GE, NoisyNet, Settings
 from rove.algorithm import Agent, AgentState
 from rove.environments import ENVIRONMENTS, Chain, Environment
+from rove.environments.gymnasium import register
 from rove.errors import ConfigError, LaneError, RoveError, RunFolderError
 from rove.posteriors import Dirac, Factorised, MeanField, Posterior
 from rove.returns import Gaussian, Return
 from rove.runner import Run, load, train
 
 __version__ = "0.1.0"
+
+register()
 
 __all__ = [
     "AGENTS",
@@ -33,5 +36,6 @@ __all__ = [
     "RunFolderError",
     "Settings",
     "load",
+    "register",
     "train",
 ]

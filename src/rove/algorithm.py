@@ -3,7 +3,7 @@
 Comments marked 1.k and 2.k carry out line k of Algorithm 1 and of Algorithm 2.
 """
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -34,7 +34,8 @@ class AgentState(NamedTuple):
     """q_φ⁻, in the form its draws use."""
     theta: Theta | None
     """The θ being acted on, where it is held for an episode."""
-    optimiser: optax.OptState
+    optimiser: Any
+    """Adam's moments; None once a lane has finished."""
     replay: Replay
     counter: Int[Array, ""]
 
@@ -135,9 +136,7 @@ class Agent(eqx.Module):
         left = jnp.where(self.epsilon_steps > 0, left, 0.0)
         return self.epsilon + left * (self.epsilon_start - self.epsilon)
 
-    def greedy(
-        self, state: AgentState, observation: Float[Array, " features"]
-    ) -> Int[Array, ""]:
+    def greedy(self, state: AgentState, observation: Float[Array, " features"]) -> Int[Array, ""]:
         """For evaluation: greedy on the posterior mean of θ, without noise."""
         theta = self.posterior.mean(self.posterior.law(state.phi))
         return jnp.argmax(self.means(networks.forward(theta, observation)))
@@ -148,10 +147,12 @@ class Agent(eqx.Module):
 
     # Training
 
-    def observe(self, state: AgentState, transition: Transition) -> AgentState:
-        """2.5, 2.8: count the step and save {s, a, r, s′} to B."""
+    def observe(
+        self, state: AgentState, transition: Transition, where: bool | Array = True
+    ) -> AgentState:
+        """2.5, 2.8: count the step and save {s, a, r, s′} to B (`where` as in `replay.add`)."""
         return state._replace(
-            replay=replay.add(state.replay, transition), counter=state.counter + 1
+            replay=replay.add(state.replay, transition, where), counter=state.counter + 1
         )
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
@@ -169,9 +170,7 @@ class Agent(eqx.Module):
         phi = jax.tree.map(lambda p, d: p - self.lr * d, state.phi, direction)  # 2.12
         return state._replace(phi=phi, phi_target=phi_target, optimiser=optimiser), loss
 
-    def objective(
-        self, phi: Phi, phi_target: Law, batch: Transition, key: Key
-    ) -> Float[Array, ""]:
+    def objective(self, phi: Phi, phi_target: Law, batch: Transition, key: Key) -> Float[Array, ""]:
         """c/N times E_θ[−Σ log Z_θ(x_j)] − H(q_φ), with one draw of θ: (4), and (6) for a Gaussian.
 
         c is the return's `scale`; c/N leaves the minimiser where it is.

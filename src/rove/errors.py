@@ -69,6 +69,12 @@ def check_choice(field: str, value: Any, choices: Iterable[str]) -> None:
         raise ConfigError(field, value, "one of " + ", ".join(names) + did_you_mean(value, names))
 
 
+def check_flag(field: str, value: Any) -> None:
+    """Refuse anything but true or false."""
+    if not isinstance(value, bool):
+        raise ConfigError(field, value, "True or False")
+
+
 def check_hidden(field: str, value: Any) -> None:
     """Refuse anything but a tuple of positive layer widths."""
     whole = isinstance(value, Iterable) and isinstance(value, Sized) and not isinstance(value, str)

@@ -1,6 +1,7 @@
 """The function behind every family: a multi-layer perceptron whose parameters are θ."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import jax
@@ -26,7 +27,7 @@ Theta: TypeAlias = tuple[Linear, ...]
 def init(key: Key, sizes: Sequence[int]) -> Theta:
     """A fresh network: weights uniform in ±√(3/inputs), so of variance 1/inputs; biases 0."""
     layers = []
-    for i, (inputs, outputs) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+    for i, (inputs, outputs) in enumerate(pairwise(sizes)):
         unit = 2.0 * noise.uniform(noise.fold(key, i), (inputs, outputs)) - 1.0
         layers.append(Linear(unit * (3.0 / inputs) ** 0.5, jnp.zeros(outputs)))
     return tuple(layers)

@@ -82,4 +82,3 @@ def normal(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
 def integers(key: Key, shape: tuple[int, ...], bound: int | Array) -> Int[Array, "..."]:
     """Uniform on 0 … bound−1 (its bias, bound·2⁻³², is far below what a run can see)."""
     return (bits(key, shape) % jnp.asarray(bound).astype(jnp.uint32)).astype(jnp.int32)
-

@@ -21,7 +21,7 @@ class Transition(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """A transition is one row, s | s′ | a | r | terminated: one write a step, one gather a batch."""
+    """A transition is one row, s | s′ | a | r | terminated: one write, and one gather a batch."""
 
     rows: Float[Array, "capacity width"]
     added: Int[Array, ""]
@@ -36,11 +36,14 @@ def init(capacity: int, features: int) -> Replay:
     return Replay(jnp.zeros((capacity, 2 * features + 3)), jnp.zeros((), jnp.int32))
 
 
-def add(replay: Replay, transition: Transition) -> Replay:
-    """Store one transition over the oldest."""
+def add(replay: Replay, transition: Transition, where: bool | Array = True) -> Replay:
+    """Store one transition over the oldest; where not `where`, leave the rows as they are (a
+    batch of lanes in lockstep would otherwise have to choose between two whole buffers)."""
     s, a, r, s_next, terminated = transition
     row = jnp.concatenate([s, s_next, jnp.stack([a, r, terminated])])
     slot = replay.added % replay.rows.shape[0]
+    if where is not True:
+        row = jnp.where(where, row, replay.rows[slot])
     rows = lax.dynamic_update_index_in_dim(replay.rows, row, slot, 0)
     return Replay(rows, replay.added + 1)
 

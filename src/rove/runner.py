@@ -18,8 +18,8 @@ from rove.algorithm import Agent
 from rove.environments import Environment
 from rove.errors import ConfigError, LaneError, check_integer
 from rove.runs import Config, RunFolder
-from rove.training import compiled, lanes
-from rove.training.lanes import Outcome
+from rove.training import compiled, lanes, outcomes
+from rove.training.outcomes import UNLIMITED, Job, Outcome
 from rove.tuned import tuned
 
 if TYPE_CHECKING:
@@ -53,9 +53,7 @@ def train(
     >>> run.returns.shape
     (2, 100)
     """
-    config = configure(
-        agent, environment, seeds=seeds, episodes=episodes, steps=steps, **settings
-    )
+    config = configure(agent, environment, seeds=seeds, episodes=episodes, steps=steps, **settings)
     return run_all([(config, Path(out) if out is not None else None)], report, workers)[0]
 
 
@@ -86,7 +84,7 @@ def configure(
         raise ConfigError("episodes", episodes, f"give episodes or steps (steps is {steps!r})")
     for field, value in (("episodes", episodes), ("steps", steps)):
         if value is not None:
-            check_integer(field, value, at_least=1, at_most=lanes.UNLIMITED - 1)
+            check_integer(field, value, at_least=1, at_most=UNLIMITED - 1)
     if isinstance(seeds, int):
         check_integer("seeds", seeds, at_least=1)
         seeds = range(seeds)
@@ -124,10 +122,10 @@ def run_all(
             owners[outcome.job.path.parent.parent](outcome)
 
         jobs = [job for group in jobs_of for job in group]
-        outcomes = iter(lanes.execute(jobs, report, saved, workers))
+        results_of_all = iter(lanes.execute(jobs, report, saved, workers))
         runs, errors = [], []
         for (config, path), group in zip(plan, jobs_of, strict=True):
-            results = [next(outcomes) for _ in group]
+            results = [next(results_of_all) for _ in group]
             errors += [r for r in results if isinstance(r, LaneError)]
             runs.append(Run(config, [r for r in results if isinstance(r, Outcome)], path))
             if path is not None:
@@ -138,7 +136,7 @@ def run_all(
 
 
 def _episodes_writer(
-    folder: RunFolder, config: Config, jobs: list[lanes.Job]
+    folder: RunFolder, config: Config, jobs: list[Job]
 ) -> Callable[[Outcome], None]:
     """Keeps episodes.csv in step with the checkpoints of a run's lanes."""
     latest: dict[int, Outcome] = {}
@@ -247,7 +245,7 @@ class Run:
                     job.path.parent.mkdir(exist_ok=True)
                     shutil.copyfile(outcome.job.path, job.path)
                 else:
-                    lanes.save(outcome._replace(job=job))
+                    outcomes.save(outcome._replace(job=job))
             folder.write_episodes(self.config, self.outcomes)
         return out
 
@@ -257,7 +255,7 @@ def load(path: str | Path, agent: Agent | None = None) -> Run:
     folder = RunFolder(path)
     config = folder.config(agent)
     found = [job for job in config.jobs(folder.path) if job.path and job.path.exists()]
-    return Run(config, [lanes.load(job) for job in found], folder.path)
+    return Run(config, [outcomes.load(job) for job in found], folder.path)
 
 
 @jax.jit

@@ -23,9 +23,8 @@ from rove.agents import AGENTS, Settings, with_settings
 from rove.algorithm import Agent
 from rove.environments import Environment
 from rove.errors import RunFolderError
-from rove.training import lanes
 from rove.training.checkpoint import publish
-from rove.training.lanes import Job, Outcome
+from rove.training.outcomes import UNLIMITED, Job, Outcome
 
 SCHEMA = 1
 COLUMNS = ("agent", "environment", "seed", "episode", "step", "return", "length", "terminated")
@@ -62,8 +61,8 @@ class Config:
                 agent=agent,
                 environment=self.environment,
                 seed=seed,
-                episodes=self.episodes or lanes.UNLIMITED,
-                steps=self.steps or lanes.UNLIMITED,
+                episodes=self.episodes or UNLIMITED,
+                steps=self.steps or UNLIMITED,
                 path=folder / "lanes" / f"seed-{seed}.safetensors" if folder else None,
                 name=f"{self.label}, seed {seed}",
             )
@@ -119,7 +118,7 @@ def _plain(value: Any) -> Any:
 
 def _rebuild(told: dict[str, Any]) -> Any:
     """A composed agent from `_describe`. Only rove's own families can be named."""
-    kinds = {"Agent": Agent}
+    kinds: dict[str, Any] = {"Agent": Agent}
     for module in (rove.returns, rove.posteriors):
         kinds |= {name: getattr(module, name) for name in module.__all__}
     name = told["type"]

@@ -5,9 +5,7 @@ from jaxtyping import Float
 from scipy import stats
 
 
-def moving_average(
-    values: Float[np.ndarray, "... n"], window: int
-) -> Float[np.ndarray, "... n"]:
+def moving_average(values: Float[np.ndarray, "... n"], window: int) -> Float[np.ndarray, "... n"]:
     """Mean of the last `window` values up to each one (of fewer, at the start)."""
     values = np.asarray(values, float)
     window = max(1, min(window, values.shape[-1] or 1))
@@ -21,11 +19,30 @@ def bootstrap_interval(
     values: Float[np.ndarray, "seeds *rest"], confidence: float = 0.95, resamples: int = 2000
 ) -> tuple[Float[np.ndarray, "*rest"], Float[np.ndarray, "*rest"]]:
     """Percentile bootstrap interval of the mean over seeds (the first axis)."""
-    values = np.asarray(values, float)
-    rng = np.random.default_rng(0)
-    picks = rng.integers(0, len(values), (resamples, len(values)))
+    means = _bootstrap_means(np.asarray(values, float), resamples, seed=0)
+    return _percentiles(means, confidence)
+
+
+def difference_interval(
+    a: Float[np.ndarray, " n"],
+    b: Float[np.ndarray, " m"],
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+) -> tuple[float, tuple[float, float]]:
+    """mean(a) − mean(b) of two independent groups of seeds, and its bootstrap interval."""
+    a, b = np.asarray(a, float), np.asarray(b, float)
+    gains = _bootstrap_means(a, resamples, seed=0) - _bootstrap_means(b, resamples, seed=1)
+    low, high = _percentiles(gains, confidence)
+    return float(a.mean() - b.mean()), (float(low), float(high))
+
+
+def _bootstrap_means(values: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+    picks = np.random.default_rng(seed).integers(0, len(values), (resamples, len(values)))
     weights = np.stack([np.bincount(p, minlength=len(values)) for p in picks]) / len(values)
-    means = np.tensordot(weights, values, axes=1)
+    return np.tensordot(weights, values, axes=1)
+
+
+def _percentiles(means: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
     tail = (1 - confidence) / 2
     low, high = np.quantile(means, [tail, 1 - tail], axis=0)
     return low, high

@@ -29,8 +29,9 @@ def make(name: str, **settings: Any) -> Environment:
             raise ConfigError(
                 field, value, f"an unknown option; {family} has " + ", ".join(fields) + hint
             )
+    chosen: dict[str, Any] = {"n": int(size), **settings}
     try:
-        return kind(**{"n": int(size), **settings})
+        return kind(**chosen)
     except ConfigError as error:
         if error.field == "n":
             raise ConfigError("environment", name, f"for N {error.allowed}") from None

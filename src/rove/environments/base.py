@@ -38,6 +38,11 @@ class Environment(eqx.Module):
 
     @property
     @abc.abstractmethod
+    def observation_bounds(self) -> tuple[float, float]:
+        """The least and the greatest number an observation can hold."""
+
+    @property
+    @abc.abstractmethod
     def num_actions(self) -> int:
         """Number of actions."""
 

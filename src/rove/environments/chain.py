@@ -9,7 +9,7 @@ from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from rove.environments.base import Environment, Step
-from rove.errors import check_choice, check_integer
+from rove.errors import check_choice, check_flag, check_integer
 from rove.noise import Key
 
 LEFT, RIGHT = 0, 1
@@ -40,7 +40,7 @@ class Chain(Environment):
     def __check_init__(self) -> None:
         check_integer("n", self.n, at_least=3, at_most=100_000)
         check_choice("features", self.features, ("thermometer", "one-hot"))
-        check_choice("permuted", self.permuted, (True, False))
+        check_flag("permuted", self.permuted)
         check_integer("map_seed", self.map_seed, at_least=0)
 
     @property
@@ -50,6 +50,10 @@ class Chain(Environment):
     @property
     def observation_size(self) -> int:
         return self.n
+
+    @property
+    def observation_bounds(self) -> tuple[float, float]:
+        return 0.0, 1.0
 
     @property
     def num_actions(self) -> int:

@@ -33,9 +33,7 @@ class Posterior(eqx.Module):
         """One θ ~ q_φ, for use on many states."""
 
     @abc.abstractmethod
-    def forward(
-        self, law: Law, x: Float[Array, " features"], key: Key
-    ) -> Float[Array, " outputs"]:
+    def forward(self, law: Law, x: Float[Array, " features"], key: Key) -> Float[Array, " outputs"]:
         """f_θ(x) with θ ~ q_φ drawn for this x alone, at the price of a product or two."""
 
     @abc.abstractmethod

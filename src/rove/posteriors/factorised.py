@@ -39,9 +39,7 @@ class Factorised(Posterior):
             layers.append(Linear(weight, mean.bias + std.bias * e_out))
         return tuple(layers)
 
-    def forward(
-        self, law: Law, x: Float[Array, " features"], key: Key
-    ) -> Float[Array, " outputs"]:
+    def forward(self, law: Law, x: Float[Array, " features"], key: Key) -> Float[Array, " outputs"]:
         """x·(σ_W ⊙ e_in e_outᵀ) = ((x ⊙ e_in)·σ_W) ⊙ e_out: a draw of all weights for one x,
         without writing them out."""
 

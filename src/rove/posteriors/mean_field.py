@@ -49,9 +49,7 @@ class MeanField(Posterior):
             for i, (m, s) in enumerate(zip(means, stds, strict=True))
         )
 
-    def forward(
-        self, law: Law, x: Float[Array, " features"], key: Key
-    ) -> Float[Array, " outputs"]:
+    def forward(self, law: Law, x: Float[Array, " features"], key: Key) -> Float[Array, " outputs"]:
         """Given its input, a layer's pre-activations are independent Gaussians of mean
         x·μ_W + μ_b and variance x²·σ_W² + σ_b²: draw those (local reparameterisation)."""
 

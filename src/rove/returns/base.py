@@ -37,7 +37,7 @@ class Return(eqx.Module):
         discount: Float[Array, ""],
         key: Key,
     ) -> Array:
-        """x ~ r + γ·Z_θ⁻(s′, a′), a draw or the law itself; `discount` is 0 where s′ is terminal."""
+        """x ~ r + γ·Z_θ⁻(s′, a′), a draw or the law itself; `discount` is 0 where s′ ends it."""
 
     @abc.abstractmethod
     def loss(self, z: Float[Array, " outputs"], target: Array) -> Float[Array, ""]:

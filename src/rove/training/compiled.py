@@ -1,6 +1,8 @@
 """The compiled training loop: environment, replay, acting and learning in one program."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +12,7 @@ from jaxtyping import Bool, Float, Int
 from rove import noise
 from rove.algorithm import Agent, AgentState
 from rove.environments.base import Environment, State
-from rove.noise import Key
-from rove.replay import Transition
+from rove.replay import Replay, Transition
 
 # What a lane's key is folded with for its streams.
 _INIT, _AGENT, _ENVIRONMENT, _EVALUATION = range(4)
@@ -56,7 +57,9 @@ def start(agent: Agent, environment: Environment, seed: Int[Array, ""]) -> Lane:
     """A lane at step 0."""
     key = noise.root(seed)
     state, observation = environment.reset(noise.fold(key, _ENVIRONMENT, 0, 0))
-    agent_state = agent.init(environment.observation_size, environment.num_actions, noise.fold(key, _INIT))
+    agent_state = agent.init(
+        environment.observation_size, environment.num_actions, noise.fold(key, _INIT)
+    )
     agent_state = agent.begin_episode(agent_state, jnp.array(True), noise.fold(key, _INIT))
     zero, none = jnp.zeros((), jnp.int32), jnp.zeros(LOG_CAPACITY, jnp.int32)
     return Lane(
@@ -85,7 +88,45 @@ def run(
 ) -> Lane:
     """Go on until a step, an episode, a full log or a fault. Where a run is cut into such
     chunks has no effect on its result."""
-    lane = lane._replace(log=lane.log._replace(count=jnp.zeros((), jnp.int32)))
+    lane = _drained(lane)
+    for goes_on, learn in _phases(agent, last_step, last_episode):
+        lane = lax.while_loop(goes_on, partial(_step, agent, environment, learn=learn), lane)
+    return lane
+
+
+def run_together(
+    agents: Agent,
+    environment: Environment,
+    lanes: Lane,
+    last_step: Int[Array, " lanes"],
+    last_episode: Int[Array, " lanes"],
+) -> Lane:
+    """`run` for lanes (and agents) stacked along a first axis, in lockstep: for accelerators. A
+    lane that is done stands still until the others are."""
+    lanes = jax.vmap(_drained)(lanes)
+
+    def going(phase: int, lanes: Lane) -> Bool[Array, " lanes"]:
+        def one(agent: Agent, lane: Lane, last_step: Array, last_episode: Array) -> Array:
+            return _phases(agent, last_step, last_episode)[phase][0](lane)
+
+        return jax.vmap(one)(agents, lanes, last_step, last_episode)
+
+    def step(phase: int, learn: bool, lanes: Lane) -> Lane:
+        def one(agent: Agent, lane: Lane, active: Array) -> Lane:
+            return _step_where(active, agent, environment, lane, learn)
+
+        return jax.vmap(one)(agents, lanes, going(phase, lanes))
+
+    for phase, learn in enumerate((False, True)):
+        any_going = lambda lanes, phase=phase: jnp.any(going(phase, lanes))  # noqa: E731
+        lanes = lax.while_loop(any_going, partial(step, phase, learn), lanes)
+    return lanes
+
+
+def _phases(
+    agent: Agent, last_step: Array, last_episode: Array
+) -> tuple[tuple[Callable[[Lane], Array], bool], ...]:
+    """First act without learning, then with: while which condition, and whether to learn."""
 
     def unfinished(lane: Lane) -> Array:
         return (
@@ -98,8 +139,28 @@ def run(
     def warming_up(lane: Lane) -> Array:
         return unfinished(lane) & (lane.step + 1 < agent.learning_starts)
 
-    lane = lax.while_loop(warming_up, lambda x: _step(agent, environment, x, learn=False), lane)
-    return lax.while_loop(unfinished, lambda x: _step(agent, environment, x, learn=True), lane)
+    return (warming_up, False), (unfinished, True)
+
+
+def _drained(lane: Lane) -> Lane:
+    return lane._replace(log=lane.log._replace(count=jnp.zeros((), jnp.int32)))
+
+
+def _step_where(
+    active: Bool[Array, ""], agent: Agent, environment: Environment, lane: Lane, learn: bool
+) -> Lane:
+    """A step where `active`; elsewhere the lane as it was."""
+    after = _step(agent, environment, lane, learn=learn, where=active)
+    rows = after.agent.replay.rows  # these were left alone by the step itself
+    after = jax.tree.map(lambda new, old: jnp.where(active, new, old), _bare(after), _bare(lane))
+    replay = Replay(rows, after.agent.replay[1])
+    return after._replace(agent=after.agent._replace(replay=replay))
+
+
+def _bare(lane: Lane) -> Any:
+    """A lane without its replay's rows."""
+    replay: Any = (None, lane.agent.replay.added)
+    return lane._replace(agent=lane.agent._replace(replay=replay))
 
 
 def evaluate(
@@ -120,7 +181,13 @@ def evaluate(
     return lax.while_loop(lambda carry: ~carry[-1], step, carry)[2]
 
 
-def _step(agent: Agent, environment: Environment, lane: Lane, learn: bool) -> Lane:
+def _step(
+    agent: Agent,
+    environment: Environment,
+    lane: Lane,
+    learn: bool,
+    where: bool | Bool[Array, ""] = True,
+) -> Lane:
     """One pass through the body of Algorithm 2's inner loop."""
     key = noise.fold(noise.root(lane.seed), _AGENT, lane.step)
     k_environment = noise.fold(noise.root(lane.seed), _ENVIRONMENT, lane.step + 1)
@@ -130,7 +197,7 @@ def _step(agent: Agent, environment: Environment, lane: Lane, learn: bool) -> La
     transition = Transition(
         lane.observation, action, after.reward, after.observation, after.terminated
     )
-    agent_state, loss = agent.observe(lane.agent, transition), lane.loss
+    agent_state, loss = agent.observe(lane.agent, transition, where), lane.loss
     if learn:
         agent_state, loss = agent.learn(agent_state, key)
 

@@ -5,8 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -14,53 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from rove import platform, replay
-from rove.algorithm import Agent
-from rove.environments.base import Environment
 from rove.errors import ConfigError, LaneError
-from rove.training import checkpoint, compiled
+from rove.training import compiled, outcomes
+from rove.training.outcomes import Job, Outcome
 
-UNLIMITED = 2**31 - 1
 SECONDS_A_CHUNK = 0.5
 
-_start = jax.jit(compiled.start)
 _run = jax.jit(compiled.run, donate_argnums=2)
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a lane is to do."""
-
-    agent: Agent
-    environment: Environment
-    seed: int
-    episodes: int = UNLIMITED
-    steps: int = UNLIMITED
-    path: Path | None = None
-    """Where its checkpoint is, if it has one."""
-    name: str = ""
-    """How to call it in messages."""
-
-
-class Episodes(NamedTuple):
-    """One entry an episode."""
-
-    returns: np.ndarray
-    length: np.ndarray
-    step: np.ndarray
-    terminated: np.ndarray
-
-
-class Outcome(NamedTuple):
-    """A lane so far: its episodes, its visits, and the pytree it continues from."""
-
-    job: Job
-    episodes: Episodes
-    lane: compiled.Lane
-    finished: bool
-
-    @property
-    def visits(self) -> np.ndarray:
-        return np.asarray(self.lane.visits)
+_run_together = jax.jit(compiled.run_together, donate_argnums=2)
 
 
 class Progress(NamedTuple):
@@ -76,62 +35,66 @@ class Progress(NamedTuple):
 
 
 Report = Callable[[Progress], None]
+Saved = Callable[[Outcome], None]
 
 
 def execute(
     jobs: Sequence[Job],
     report: Report = lambda progress: None,
-    saved: Callable[[Outcome], None] = lambda outcome: None,
+    saved: Saved = lambda outcome: None,
     workers: int | None = None,
     checkpoint_seconds: float = 10.0,
+    together: bool | None = None,
 ) -> list[Outcome | LaneError]:
-    """Run all lanes to their end, in parallel; a lane that fails costs the others nothing.
+    """Run all lanes to their end; a lane that fails costs the others nothing.
 
-    `report` is called after every chunk of a lane, `saved` after every checkpoint; both from the
-    lane's own thread.
+    On a CPU lanes run side by side, one thread each. `together` (the default where there is an
+    accelerator) stacks those that share a program, and steps them as one. `report` is called
+    after every chunk of a lane, `saved` after every checkpoint; both from the lane's own thread.
     """
     platform.prepare()
-    check_memory(jobs, workers or cores())
+    workers = workers or cores()
+    together = jax.default_backend() != "cpu" if together is None else together
+    check_memory(jobs, len(jobs) if together else workers)
+    programs: dict[Any, list[Job]] = {}
+    for job in jobs:
+        programs.setdefault(jax.tree.structure((job.agent, job.environment)), []).append(job)
+    groups = list(programs.values()) if together else [[job] for job in jobs]
     stop = threading.Event()
+    results: dict[int, Outcome | LaneError] = {}
 
-    def one(job: Job) -> Outcome | LaneError:
-        try:
-            return _drive(job, report, saved, checkpoint_seconds, stop)
-        except LaneError as error:
-            return error
+    def drive(group: list[Job]) -> None:
+        done = _drive(group, report, saved, checkpoint_seconds, stop)
+        results.update({id(job): result for job, result in zip(group, done, strict=True)})
 
-    _compile(jobs)
-    with ThreadPoolExecutor(workers or cores(), thread_name_prefix="lane") as pool:
-        futures = [pool.submit(one, job) for job in jobs]
+    with ThreadPoolExecutor(workers, thread_name_prefix="lane") as pool:
         try:
-            return [future.result() for future in futures]
+            # Each program is compiled once, before lanes that share it could do so side by side.
+            if not together:
+                list(pool.map(_compile, [group[0] for group in programs.values()]))
+            for future in [pool.submit(drive, group) for group in groups]:
+                future.result()
         except BaseException:
             stop.set()
-            for future in futures:
-                future.cancel()
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
+    return [results[id(job)] for job in jobs]
 
 
 def cores() -> int:
+    """How many lanes to run at once: one for each core this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def check_memory(jobs: Sequence[Job], workers: int) -> None:
+def check_memory(jobs: Sequence[Job], at_once: int) -> None:
     """Refuse replay buffers that would not fit, before anything is allocated."""
-    sizes = sorted(
-        (
-            replay.nbytes(job.agent.buffer_size, job.environment.observation_size)
-            for job in jobs
-        ),
-        reverse=True,
-    )
-    needed, free = sum(sizes[:workers]), _free_memory()
+    sizes = [replay.nbytes(j.agent.buffer_size, j.environment.observation_size) for j in jobs]
+    needed, free = sum(sorted(sizes)[-at_once:]), _free_memory()
     if free is not None and needed > 0.8 * free:
-        largest = max(job.agent.buffer_size for job in jobs)
         raise ConfigError(
             "buffer_size",
-            largest,
-            f"{min(workers, len(jobs))} lanes at once would take {needed:,} bytes for replay, and "
+            max(job.agent.buffer_size for job in jobs),
+            f"replay of {min(at_once, len(jobs))} lanes at once would take {needed:,} bytes, and "
             f"{free:,} bytes of memory are free; use a smaller buffer or fewer workers",
         )
 
@@ -145,113 +108,75 @@ def _free_memory() -> int | None:
         return None
 
 
-def _compile(jobs: Sequence[Job]) -> None:
-    """Compile each program once, before threads could do so side by side."""
-    seen = set()
-    for job in jobs:
-        program = jax.tree.structure((job.agent, job.environment))
-        if program not in seen:
-            seen.add(program)
-            lane = _start(job.agent, job.environment, _int(job.seed))
-            _run(job.agent, job.environment, lane, _int(0), _int(0))
-
-
-def _int(value: int) -> jax.Array:
-    return jnp.asarray(value, jnp.int32)
+def _compile(job: Job) -> None:
+    """Compile a lane's program: start it, and run it for no step."""
+    none = jnp.zeros((), jnp.int32)
+    _run(job.agent, job.environment, outcomes.fresh(job).lane, none, none)
 
 
 def _drive(
-    job: Job,
+    jobs: Sequence[Job],
     report: Report,
-    saved: Callable[[Outcome], None],
+    saved: Saved,
     checkpoint_seconds: float,
     stop: threading.Event,
-) -> Outcome:
-    """Take one lane from where it stands to its end."""
-    lane, episodes = _resume(job)
-    step, episode = int(lane.step), int(lane.episode)
-    last_save, speed = time.monotonic(), 0.0
-    chunk = 200
-    while step < job.steps and episode < job.episodes:
-        if stop.is_set():
-            raise LaneError(f"{job.name}: stopped at step {step:,}")
+) -> list[Outcome | LaneError]:
+    """Take one lane, or several in lockstep, from where they stand to their end."""
+    results: list[Outcome | LaneError] = [outcomes.resumed(job) for job in jobs]
+    last_save, chunk = time.monotonic(), 200
+    while not stop.is_set():
+        flying = [
+            (i, r) for i, r in enumerate(results) if isinstance(r, Outcome) and not r.finished
+        ]
+        if not flying:
+            break
+        steps = [int(flight.lane.step) for _, flight in flying]
         began = time.monotonic()
-        last = min(step + chunk, job.steps)
-        lane = _run(job.agent, job.environment, lane, _int(last), _int(job.episodes))
-        done = int(lane.step) - step
+        lanes = _advance([flight for _, flight in flying], steps, chunk)
+        done = [int(lane.step) - step for lane, step in zip(lanes, steps, strict=True)]
         took = max(time.monotonic() - began, 1e-6)
-        speed = done / took
-        step, episode = int(lane.step), int(lane.episode)
-        if fault := compiled.FAULTS[int(lane.fault)]:
-            raise LaneError(
-                f"{job.name}: the {fault} was not a finite number at step {step:,}"
-                + (" (try a smaller lr)" if fault == "loss" else "")
-            )
-        episodes = _extend(episodes, lane.log)
-        finished = step >= job.steps or episode >= job.episodes
-        if job.path and (finished or time.monotonic() - last_save > checkpoint_seconds):
-            outcome = Outcome(job, episodes, lane, finished)
-            save(outcome)
-            saved(outcome)
-            last_save = time.monotonic()
-        recent = float(np.mean(episodes.returns[-20:])) if len(episodes.returns) else np.nan
-        report(Progress(job, step, episode, recent, speed, finished))
-        if took < 0.8 * SECONDS_A_CHUNK or took > 1.5 * SECONDS_A_CHUNK:
-            chunk = int(min(max(speed * SECONDS_A_CHUNK, 50), 4 * chunk))
-    return Outcome(job, episodes, lane, True)
+        due = time.monotonic() - last_save > checkpoint_seconds
+        for (i, flight), lane, count in zip(flying, lanes, done, strict=True):
+            try:
+                results[i] = outcome = outcomes.extended(flight, lane)
+            except LaneError as error:
+                results[i] = error
+                continue
+            if outcome.job.path is not None and (due or outcome.finished):
+                outcomes.save(outcome)
+                saved(outcome)
+                last_save = time.monotonic()
+            report(_progress(outcome, count / took))
+        if not 0.8 * SECONDS_A_CHUNK < took < 1.5 * SECONDS_A_CHUNK:
+            chunk = int(min(max(max(done) / took * SECONDS_A_CHUNK, 50), 4 * chunk))
+    return results
 
 
-def _extend(episodes: Episodes, log: compiled.Log) -> Episodes:
-    count = int(log.count)
-    return Episodes(
-        *(
-            np.concatenate([old, np.asarray(new[:count])])
-            for old, new in zip(episodes, log[1:], strict=True)
-        )
+def _advance(flights: Sequence[Outcome], steps: Sequence[int], chunk: int) -> list[compiled.Lane]:
+    """One chunk of a lane, or of several that share a program."""
+    last_step = [min(s + chunk, f.job.steps) for s, f in zip(steps, flights, strict=True)]
+    last_episode = [flight.job.episodes for flight in flights]
+    limits = [jnp.asarray(limit, jnp.int32) for limit in (last_step, last_episode)]
+    job = flights[0].job
+    if len(flights) == 1:
+        return [_run(job.agent, job.environment, flights[0].lane, limits[0][0], limits[1][0])]
+    agents = _stack([flight.job.agent for flight in flights])
+    lanes = _stack([flight.lane for flight in flights])
+    lanes = _run_together(agents, job.environment, lanes, *limits)
+    return [jax.tree.map(lambda leaf, i=i: leaf[i], lanes) for i in range(len(flights))]
+
+
+def _stack(trees: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(x) for x in leaves]), *trees)
+
+
+def _progress(outcome: Outcome, steps_per_second: float) -> Progress:
+    returns, lane = outcome.episodes.returns, outcome.lane
+    return Progress(
+        job=outcome.job,
+        step=int(lane.step),
+        episode=int(lane.episode),
+        recent=float(np.mean(returns[-20:])) if len(returns) else float("nan"),
+        steps_per_second=steps_per_second,
+        finished=outcome.finished,
     )
-
-
-def save(outcome: Outcome) -> None:
-    """Everything the lane's future depends on, and its log, in one file. A finished lane has no
-    future: it keeps what evaluation needs."""
-    job, episodes, lane, finished = outcome
-    assert job.path is not None
-    memory = lane.agent.replay
-    stored = 0 if finished else min(int(memory.added), memory.rows.shape[0])
-    arrays = checkpoint.flatten(_bare(lane, finished))
-    arrays |= {f"episodes.{k}": v for k, v in episodes._asdict().items()}
-    arrays["replay"] = np.asarray(memory.rows)[:stored]
-    checkpoint.save_arrays(job.path, arrays, {"finished": finished})
-
-
-def _bare(lane: compiled.Lane, finished: bool) -> compiled.Lane:
-    """A lane without what is stored apart (the replay's rows), drained (the log) or over."""
-    agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=None))
-    if finished:
-        agent = agent._replace(optimiser=None)
-    return lane._replace(agent=agent, log=None)
-
-
-def _resume(job: Job) -> tuple[compiled.Lane, Episodes]:
-    """The lane as its checkpoint has it, or a fresh one."""
-    none = Episodes(
-        np.zeros(0, np.float32), np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, bool)
-    )
-    if job.path is None or not job.path.exists():
-        return _start(job.agent, job.environment, _int(job.seed)), none
-    outcome = load(job)
-    return outcome.lane, outcome.episodes
-
-
-def load(job: Job) -> Outcome:
-    """A lane from its checkpoint."""
-    assert job.path is not None
-    arrays, about = checkpoint.load_arrays(job.path)
-    fresh: Any = jax.eval_shape(compiled.start, job.agent, job.environment, _int(job.seed))
-    lane: Any = checkpoint.unflatten(_bare(fresh, about["finished"]), arrays, job.path)
-    rows = np.zeros((0 if about["finished"] else len(fresh.agent.replay.rows), arrays["replay"].shape[1]), np.float32)
-    rows[: len(arrays["replay"])] = arrays["replay"]
-    agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=jnp.array(rows)))
-    log = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), fresh.log)
-    episodes = Episodes(*(arrays[f"episodes.{field}"] for field in Episodes._fields))
-    return Outcome(job, episodes, lane._replace(agent=agent, log=log), about["finished"])

@@ -1,0 +1,46 @@
+# make reproduce and make test do everything on a fresh machine.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help reproduce test test-slow lint types bench tune clean
+
+help:
+	@echo "make reproduce   install, and reproduce the paper in quick form (reproduction/)"
+	@echo "make test        install; lint, types, tests"
+	@echo "make test-slow   the learning checks of minutes"
+	@echo "make bench       throughput beside stable-baselines3 (benchmarks/README.md)"
+	@echo "make tune        search the settings of every agent again (docs/tuning/)"
+
+$(INSTALLED): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("rove needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+reproduce: $(INSTALLED)
+	$(BIN)/rove reproduce --quick
+
+test: lint types
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
+
+test-slow: $(INSTALLED)
+	$(BIN)/python -m pytest -m slow
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(INSTALLED)
+	$(BIN)/pyrefly check --python-interpreter-path $(BIN)/python
+
+bench: $(INSTALLED)
+	$(BIN)/python benchmarks/throughput.py
+
+tune: $(INSTALLED)
+	$(BIN)/rove tune --out docs/tuning
+	cp docs/tuning/tuned.json src/rove/tuned.json
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache

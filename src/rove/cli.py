@@ -1,0 +1,199 @@
+"""The `rove` command."""
+
+import dataclasses
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from rove import display, environments, runner
+from rove.agents import AGENTS
+from rove.errors import ConfigError, LaneError, RoveError, did_you_mean
+from rove.experiments import EXPERIMENTS
+
+COMMANDS = {
+    "list": "agents, environments and experiments, each with a line",
+    "train": "train an agent on an environment",
+    "reproduce": "run an experiment of the paper and check its claims",
+    "tune": "search the settings of every agent with one budget",
+}
+USAGE = {
+    "train": "rove train AGENT ENVIRONMENT [--seeds N] [--episodes N | --steps N] [--out DIR]\n"
+    "                  [--agent.FIELD VALUE ...] [--env.FIELD VALUE ...]\n"
+    "       for example: rove train ge chain-100 --seeds 5 --episodes 250 --out runs/a\n"
+    "       the fields:  rove train ge chain-100 --help",
+    "reproduce": "rove reproduce [EXPERIMENT] [--quick] [--out DIR]",
+}
+
+console = Console()
+errors = Console(stderr=True)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run a command. Exit code 2 for a mistake in what was asked, 1 for a lane that failed."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        _dispatch(arguments)
+    except RoveError as error:
+        errors.print("[bold red]error:[/]", end=" ")
+        errors.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        sys.exit(1 if isinstance(error, LaneError) else 2)
+    except KeyboardInterrupt:
+        errors.print("stopped; run the same command again to go on from the last checkpoint")
+        sys.exit(130)
+
+
+def _dispatch(arguments: list[str]) -> None:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        _help()
+        return
+    command, rest = arguments[0], arguments[1:]
+    if command == "--version":
+        from rove import __version__
+
+        _say(f"rove {__version__}")
+    elif command == "list":
+        tyro.cli(_list, args=rest, prog="rove list")
+    elif command == "train":
+        _train(rest)
+    elif command == "reproduce":
+        tyro.cli(_reproduce, args=rest, prog="rove reproduce")
+    elif command == "tune":
+        tyro.cli(_tune, args=rest, prog="rove tune")
+    else:
+        allowed = "one of " + ", ".join(COMMANDS) + did_you_mean(command, COMMANDS)
+        raise ConfigError("command", command, allowed)
+
+
+def _help() -> None:
+    console.print("[bold]rove[/]: exploration in reinforcement learning\n")
+    table = Table(box=None, show_header=False, padding=(0, 2))
+    for name, text in COMMANDS.items():
+        table.add_row(f"rove {name}", text)
+    console.print(table)
+    _say(f"\nusage: {USAGE['train']}\n       more on each: rove COMMAND --help")
+
+
+def _say(text: str) -> None:
+    """Plain text, as it is."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _list() -> None:
+    """Agents, environments and experiments, each with a line."""
+    tables = {
+        "agents": {name: kind.__doc__ for name, kind in AGENTS.items()},
+        "environments": {f"{k}-N": v.__doc__ for k, v in environments.ENVIRONMENTS.items()},
+        "experiments": {name: kind.__doc__ for name, kind in EXPERIMENTS.items()},
+    }
+    for title, rows in tables.items():
+        table = Table(box=None, show_header=False, padding=(0, 2))
+        for name, doc in rows.items():
+            table.add_row(f"[bold]{name}[/]", (doc or "").strip().splitlines()[0])
+        console.print(f"[underline]{title}[/]")
+        console.print(table)
+        console.print()
+
+
+@dataclasses.dataclass(frozen=True)
+class Train:
+    seeds: int = 1
+    """How many seeds (0, 1, …); each is a lane."""
+    episodes: int | None = None
+    """Stop every lane after so many episodes (default: 250, unless --steps is given)."""
+    steps: int | None = None
+    """Stop every lane after so many steps instead."""
+    out: Path | None = None
+    """Run folder (default: runs/AGENT-ENVIRONMENT). The same command goes on from it."""
+    workers: int | None = None
+    """Lanes to run at once (default: one a core)."""
+
+
+def _train(arguments: list[str]) -> None:
+    """`rove train`: the fields of --agent and --env depend on the two names."""
+    names = arguments[: next((i for i, a in enumerate(arguments) if a.startswith("-")), 2)][:2]
+    if len(names) < 2:
+        if "-h" in arguments or "--help" in arguments:
+            _say(f"usage: {USAGE['train']}\n\nrove list shows the names.")
+            return
+        got = " ".join(arguments) or "nothing"
+        raise ConfigError("train", got, f"an agent and an environment first\n{USAGE['train']}")
+    environment = environments.make(names[1])
+    settings = runner.default_settings(names[0], environment)
+    kind = dataclasses.make_dataclass(
+        "Train",
+        [
+            ("agent", type(settings), dataclasses.field(default_factory=lambda: settings)),
+            ("env", type(environment), dataclasses.field(default_factory=lambda: environment)),
+        ],
+        bases=(Train,),
+        frozen=True,
+    )
+    told: Any = tyro.cli(
+        kind,
+        args=arguments[2:],
+        prog=f"rove train {names[0]} {names[1]}",
+        description=f"{type(settings).__doc__}\n\nDefaults are the settings tuned for this "
+        "environment, or for the nearest that was.",
+        config=(tyro.conf.OmitSubcommandPrefixes,),
+    )
+    if told.episodes is not None and told.steps is not None:
+        raise ConfigError("steps", told.steps, "not with --episodes: give one of the two")
+    episodes = told.episodes if told.episodes is not None or told.steps is not None else 250
+    config = runner.configure(
+        told.agent, told.env, seeds=told.seeds, episodes=episodes, steps=told.steps
+    )
+    out = told.out or Path("runs") / f"{names[0]}-{told.env.name}"
+    with display.Live(console, config.jobs(None)) as live:
+        run = runner.run_all([(config, out)], live.report, told.workers)[0]
+    run.plot(out / "learning-curve.png")
+    display.closing_table(console, run)
+    _say(f"written to {out}: config.json, episodes.csv, learning-curve.png, lanes/")
+
+
+def _reproduce(
+    experiment: tyro.conf.Positional[str] = "figure-2",
+    /,
+    quick: bool = False,
+    out: Path | None = None,
+    workers: int | None = None,
+) -> None:
+    """Run an experiment of the paper, draw its figure and check its claims.
+
+    Args:
+        experiment: which one (see rove list).
+        quick: fewer seeds and episodes: minutes, and still shows the effect.
+        out: folder for data, figure and claims (default: reproduction/EXPERIMENT[-quick]).
+        workers: lanes to run at once (default: one a core).
+    """
+    if experiment not in EXPERIMENTS:
+        allowed = "one of " + ", ".join(EXPERIMENTS) + did_you_mean(experiment, EXPERIMENTS)
+        raise ConfigError("experiment", experiment, allowed)
+    folder = out or Path("reproduction") / (experiment + "-quick" * quick)
+    began = time.monotonic()
+    made = EXPERIMENTS[experiment](quick=quick)
+    with display.Live(console, made.jobs()) as live:
+        claims = made.run(folder, live.report, workers)
+    display.claims_table(console, claims)
+    _say(f"written to {folder} in {time.monotonic() - began:.0f} s")
+
+
+def _tune(out: Path = Path("tuning"), workers: int | None = None) -> None:
+    """Search the settings of every agent on every chain with one budget, on seeds of its own.
+
+    Args:
+        out: folder for record.csv (a second call goes on from it) and tuned.json.
+        workers: lanes to run at once (default: one a core).
+    """
+    from rove.experiments.tune import tune
+
+    tune(out, _say, workers)
+
+
+if __name__ == "__main__":
+    main()

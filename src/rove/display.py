@@ -1,0 +1,131 @@
+"""What the command shows: live progress, and tables at the end."""
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from rove.statistics import bootstrap_interval, episodes_to_solve, solve_summary
+from rove.training import lanes
+from rove.training.outcomes import UNLIMITED, Job
+
+if TYPE_CHECKING:
+    from rove.experiments.claims import Claim
+    from rove.runner import Run
+
+MANY = 12
+"""Lanes up to which each has a bar of its own."""
+
+
+class Live:
+    """A bar for every lane (for every group of lanes, where there are many); plain lines where
+    there is no terminal."""
+
+    def __init__(self, console: Console, jobs: Sequence[Job]):
+        self._console = console
+        self._lock = threading.Lock()
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[shown]}"),
+            TimeRemainingColumn(compact=True),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._bars = {}
+        self._seen: dict[str, dict[int, lanes.Progress]] = {}
+        self._last_line = 0.0
+        self._jobs = list(jobs)
+        for job in jobs:
+            name = self._bar_of(job)
+            if name not in self._bars:
+                total = sum(_goal(j)[1] for j in jobs if self._bar_of(j) == name)
+                self._bars[name] = self._progress.add_task(name, total=total, shown="compiling")
+                self._seen[name] = {}
+
+    def _bar_of(self, job: Job) -> str:
+        many = len(self._jobs) > MANY
+        return job.name.rsplit(", seed", 1)[0] if many else job.name
+
+    def report(self, told: lanes.Progress) -> None:
+        with self._lock:
+            name = self._bar_of(told.job)
+            seen = self._seen[name]
+            seen[id(told.job)] = told
+            done = sum(getattr(p, _goal(p.job)[0]) for p in seen.values())
+            speed = sum(p.steps_per_second for p in seen.values() if not p.finished)
+            recent = np.mean([p.recent for p in seen.values()])
+            shown = f"return {recent:7.3f}  {speed:6,.0f} steps/s"
+            self._progress.update(self._bars[name], completed=done, shown=shown)
+            quiet = time.monotonic() - self._last_line < 5.0
+            if not self._console.is_terminal and (told.finished or not quiet):
+                self._last_line = time.monotonic()
+                unit, goal = _goal(told.job)
+                self._console.print(
+                    f"{told.job.name}: {getattr(told, unit)} of {goal} {unit}s, "
+                    f"return {told.recent:.3f}, {told.steps_per_second:,.0f} steps/s",
+                    highlight=False,
+                )
+
+    def __enter__(self) -> "Live":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._progress.stop()
+
+
+def _goal(job: Job) -> tuple[str, int]:
+    """What a lane counts, and how many of them it is to do."""
+    by_steps = job.episodes == UNLIMITED
+    return ("step", job.steps) if by_steps else ("episode", job.episodes)
+
+
+def closing_table(console: Console, run: "Run") -> None:
+    """One row a seed, and the mean with its interval."""
+    optimum = run.config.environment.optimum
+    table = Table(title=run.config.label, title_justify="left")
+    for column in ("seed", "episodes", "steps", "mean return", "last 20", "greedy", "solved at"):
+        table.add_column(column, justify="right")
+    greedy = run.evaluate()
+    solved, last = [], []
+    for outcome, g in zip(run.outcomes, greedy, strict=True):
+        returns = outcome.episodes.returns
+        solved.append(episodes_to_solve(returns, optimum) if optimum is not None else None)
+        last.append(float(np.mean(returns[-20:])) if len(returns) else np.nan)
+        mean = f"{np.mean(returns):.3f}" if len(returns) else "–"
+        step, when = int(outcome.lane.step), solved[-1]
+        table.add_row(
+            str(outcome.job.seed), f"{len(returns):,}", f"{step:,}", mean, f"{last[-1]:.3f}",
+            f"{g:.3f}", str(when) if when else "–",
+        )  # fmt: skip
+    console.print(table)
+    if len(last) > 1:
+        low, high = bootstrap_interval(np.array(last))
+        console.print(
+            f"last 20 episodes: {np.mean(last):.3f}, 95% interval {low:.3f} to {high:.3f}, "
+            f"n = {len(last)} seeds",
+            highlight=False,
+        )
+    if optimum is not None:
+        console.print(
+            f"ten episodes in a row at the optimum of {optimum:g}: {solve_summary(solved)}",
+            highlight=False,
+        )
+
+
+def claims_table(console: Console, claims: Sequence["Claim"]) -> None:
+    table = Table(title="The paper's claims, tested on these data", title_justify="left")
+    table.add_column("claim", ratio=3)
+    table.add_column("what was measured", ratio=4)
+    table.add_column("verdict")
+    for claim in claims:
+        colour = {"reproduced": "green", "not reproduced": "red"}.get(claim.verdict, "yellow")
+        table.add_row(claim.text, claim.evidence, f"[{colour}]{claim.verdict}[/]")
+    console.print(table)

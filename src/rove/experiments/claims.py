@@ -1,0 +1,28 @@
+"""A claim of the paper, what the data say about it, and a verdict."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Claim:
+    text: str
+    """The paper's claim."""
+    evidence: str
+    """What was measured, with n and an interval."""
+    verdict: Literal["reproduced", "not reproduced", "not tested"]
+
+    @staticmethod
+    def judge(text: str, evidence: str, holds: bool) -> "Claim":
+        return Claim(text, evidence, "reproduced" if holds else "not reproduced")
+
+
+def as_json(claims: Sequence[Claim]) -> str:
+    return json.dumps([asdict(claim) for claim in claims], indent=2, ensure_ascii=False) + "\n"
+
+
+def as_markdown(claims: Sequence[Claim]) -> str:
+    rows = [f"| {c.text} | {c.evidence} | {c.verdict} |" for c in claims]
+    return "\n".join(["| claim | what was measured | verdict |", "|---|---|---|", *rows]) + "\n"

@@ -1,0 +1,199 @@
+"""Figure 2: DQN, NoisyNet and GE on the chain."""
+
+import csv
+import gzip
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from rove import plots, runner
+from rove.experiments.claims import Claim, as_json, as_markdown
+from rove.runner import Run
+from rove.runs import Config, episodes_csv
+from rove.statistics import (
+    bootstrap_interval,
+    difference_interval,
+    episodes_to_solve,
+    solve_summary,
+)
+from rove.training import lanes
+from rove.training.checkpoint import publish
+from rove.training.outcomes import Job
+
+AGENTS = ("dqn", "noisynet", "ge")
+EPISODES = {"chain-10": 200, "chain-50": 500, "chain-100": 500}
+QUICK_EPISODES = {"chain-10": 100, "chain-50": 150, "chain-100": 200}
+SEEDS, QUICK_SEEDS = 5, 3
+VISITS = "chain-128"
+"""Panel (d): its visits are those of the first iteration, 20 episodes."""
+VISITS_AGENTS = ("dqn", "ge")
+ITERATION = 20
+STUCK = 0.1
+"""No progress: under a tenth of the optimum over the last 20 episodes."""
+
+
+@dataclass(frozen=True)
+class Figure2:
+    """Figure 2: DQN, NoisyNet and GE on chains of 10, 50 and 100 states; visits at 128."""
+
+    quick: bool = False
+
+    def configs(self) -> dict[tuple[str, str], Config]:
+        """(environment, agent) → what to run. The longest lanes come first."""
+        episodes = QUICK_EPISODES if self.quick else EPISODES
+        seeds = QUICK_SEEDS if self.quick else SEEDS
+        plan = {
+            (environment, agent): runner.configure(
+                agent, environment, seeds=seeds, episodes=episodes[environment]
+            )
+            for environment in reversed(episodes)
+            for agent in reversed(AGENTS)
+        }
+        for agent in VISITS_AGENTS:
+            plan[VISITS, agent] = runner.configure(agent, VISITS, seeds=SEEDS, episodes=ITERATION)
+        return plan
+
+    def jobs(self) -> list[Job]:
+        return [job for config in self.configs().values() for job in config.jobs(None)]
+
+    def run(
+        self,
+        out: Path,
+        report: lanes.Report = lambda progress: None,
+        workers: int | None = None,
+    ) -> list[Claim]:
+        """Train it all (or go on with it), and write data, figure and claims to `out`."""
+        configs = self.configs()
+        plan = [(config, out / "runs" / "-".join(key)) for key, config in configs.items()]
+        runs = dict(zip(configs, runner.run_all(plan, report, workers), strict=True))
+        self.write_data(runs, out)
+        self.draw(runs, out)
+        found = claims(runs)
+        publish(out / "claims.json", as_json(found).encode())
+        publish(out / "claims.md", as_markdown(found).encode())
+        return found
+
+    def write_data(self, runs: dict[tuple[str, str], Run], out: Path) -> None:
+        """figure-2.csv.gz: every episode; visits.csv: panel (d)."""
+        tables = [episodes_csv(run.config, run.outcomes).splitlines() for run in runs.values()]
+        lines = [tables[0][0], *(line for table in tables for line in table[1:])]
+        data = gzip.compress("\n".join([*lines, ""]).encode(), mtime=0)
+        publish(out / "figure-2.csv.gz", data)
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(("agent", "environment", "seed", "state", "frequency"))
+        for agent in VISITS_AGENTS:
+            run = runs[VISITS, agent]
+            for seed, row in zip(run.seeds, run.visits, strict=True):
+                writer.writerows((agent, VISITS, seed, i + 1, f"{f:g}") for i, f in enumerate(row))
+        publish(out / "visits.csv", text.getvalue().encode())
+
+    def draw(self, runs: dict[tuple[str, str], Run], out: Path) -> None:
+        """figure-2.png and figure-2.svg."""
+        made = plots.figure(2, 2, width=8.0, height=5.6)
+        for axes, letter, environment in zip(made.axes[:3], "abc", EPISODES, strict=True):
+            curves = {agent: runs[environment, agent].returns for agent in AGENTS}
+            plots.learning_curves(axes, curves, optimum=11.0)
+            n = environment.removeprefix("chain-")
+            axes.set_title(f"({letter}) Chain MDP, N = {n}", loc="left")
+            axes.set_ylim(-0.5, 11.8)
+        made.axes[0].legend(loc="lower right")
+        axes = made.axes[3]
+        for agent in VISITS_AGENTS:
+            visits = runs[VISITS, agent].visits
+            states = np.arange(1, visits.shape[1] + 1)
+            colour = plots.COLOURS[agent]
+            axes.plot(states, visits.mean(0), color=colour, label=plots.LABELS[agent], lw=1.6)
+            low, high = bootstrap_interval(visits)
+            axes.fill_between(states, low, high, color=colour, alpha=0.2, lw=0)
+        axes.set_title("(d) State visits in the first 20 episodes, N = 128", loc="left")
+        axes.set_xlabel("state")
+        axes.set_ylabel("visit frequency")
+        axes.set_xlim(1, 128)
+        axes.set_ylim(0, 1.05)
+        axes.legend(loc="upper right")
+        seeds = len(runs["chain-100", "ge"].seeds)
+        made.supxlabel(
+            f"mean and 95% bootstrap interval over {seeds} seeds ({SEEDS} in (d)); "
+            f"moving window of {plots.WINDOW} episodes",
+            fontsize=8,
+        )
+        plots.save(made, out / "figure-2.png")
+        plots.save(made, out / "figure-2.svg")
+
+
+def claims(runs: dict[tuple[str, str], Run]) -> list[Claim]:
+    """Section 6.2, "Exploration in Chain MDP", sentence by sentence."""
+    greedy = {agent: runs["chain-10", agent].evaluate() for agent in AGENTS}
+    visits = {agent: runs[VISITS, agent].visits.sum(axis=1) for agent in VISITS_AGENTS}
+    wider, gain = difference_interval(visits["ge"], visits["dqn"])
+    return [
+        Claim.judge(
+            "N = 10: all three algorithms solve the task",
+            "greedy policy at the end earns 11: "
+            + ", ".join(
+                f"{plots.LABELS[a]} {np.sum(g >= 11)} of {len(g)}" for a, g in greedy.items()
+            ),
+            all(np.all(g >= 11) for g in greedy.values()),
+        ),
+        _stuck("N = 50: DQN cannot make progress", [runs["chain-50", "dqn"]]),
+        _ahead(
+            "N = 50: GE converges to the optimal policy faster than NoisyNet",
+            runs["chain-50", "ge"],
+            runs["chain-50", "noisynet"],
+        ),
+        _stuck(
+            "N = 100: NoisyNet and DQN get stuck",
+            [runs["chain-100", "noisynet"], runs["chain-100", "dqn"]],
+        ),
+        _ahead(
+            "N = 100: GE makes progress more consistently than NoisyNet",
+            runs["chain-100", "ge"],
+            runs["chain-100", "noisynet"],
+        ),
+        Claim.judge(
+            "N = 128, first 20 episodes: GE visits a much wider range of states than DQN",
+            f"states visited an episode: GE {visits['ge'].mean():.1f}, DQN "
+            f"{visits['dqn'].mean():.1f}; difference {wider:.1f}, 95% interval "
+            f"{gain[0]:.1f} to {gain[1]:.1f}, n = {len(visits['ge'])}",
+            bool(gain[0] > 0 and visits["ge"].mean() > 2 * visits["dqn"].mean()),
+        ),
+        Claim(
+            "N = 100: Bootstrapped DQN has a lower variance than GE",
+            "Bootstrapped DQN is not in rove yet",
+            "not tested",
+        ),
+    ]
+
+
+def _stuck(text: str, runs: list[Run]) -> Claim:
+    """No seed earns more than a tenth of the optimum at the end."""
+    parts, holds = [], True
+    for run in runs:
+        last = run.returns[:, -20:].mean(axis=1)
+        low, high = bootstrap_interval(last)
+        parts.append(
+            f"{plots.LABELS[run.config.agent_name]} {last.mean():.2f}, 95% interval {low:.2f} to "
+            f"{high:.2f}, best seed {last.max():.2f}"
+        )
+        holds &= bool(last.max() < STUCK * 11.0)
+    what = "return of the last 20 episodes: " + "; ".join(parts)
+    return Claim.judge(text, f"{what}; n = {len(runs[0].seeds)}", holds)
+
+
+def _ahead(text: str, better: Run, worse: Run) -> Claim:
+    """The mean return of all episodes, an area under the curve, is higher beyond its interval."""
+    gain, (low, high) = difference_interval(better.returns.mean(axis=1), worse.returns.mean(axis=1))
+    solved = [
+        f"{plots.LABELS[run.config.agent_name]} "
+        + solve_summary([episodes_to_solve(row, 11.0) for row in run.returns])
+        for run in (better, worse)
+    ]
+    return Claim.judge(
+        text,
+        f"mean return of all episodes higher by {gain:.2f}, 95% interval {low:.2f} to {high:.2f}, "
+        f"n = {len(better.seeds)}; ten optimal episodes in a row: {'; '.join(solved)}",
+        bool(low > 0),
+    )

@@ -1,0 +1,131 @@
+"""The search behind the tuned settings: one budget for every agent, on seeds of its own.
+
+For each environment and agent, 20 points of the agent's grid (all of it, or drawn at random where
+it is larger) are tried on two seeds; the best four go on to three more seeds; the winner has the
+highest mean over all five. The score is the mean return of all episodes. No seed here is one that
+a figure reports.
+"""
+
+import csv
+import io
+import itertools
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rove import runner
+from rove.agents import settings_of
+from rove.environments import make
+from rove.training import lanes
+from rove.training.checkpoint import publish
+from rove.training.outcomes import Outcome
+
+POINTS, FINALISTS = 20, 4
+FIRST_SEEDS, FURTHER_SEEDS = (1000, 1001), (1002, 1003, 1004)
+ENVIRONMENTS = {"chain-10": 100, "chain-50": 200, "chain-100": 250}
+"""Episodes for each."""
+
+LR = (1e-3, 1e-4)
+GRIDS: dict[str, dict[str, tuple]] = {
+    "dqn": {"lr": LR, "epsilon": (0.003, 0.01, 0.03, 0.1, 0.3), "target_period": (50, 200)},
+    "noisynet": {"lr": LR, "rho": tuple(float(rho) for rho in range(-10, 0))},
+    "ge": {
+        "lr": LR,
+        "rho": (-6.0, -5.0, -4.0, -3.0, -2.0),
+        "sigma": (1e-4, 1e-3, 1e-2, 1e-1),
+    },
+}
+COLUMNS = ("environment", "agent", "settings", "seed", "score")
+
+
+def points(agent: str) -> list[dict[str, Any]]:
+    """The agent's points: its whole grid, or a fixed random part of it."""
+    grid = GRIDS[agent]
+    every = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    keep = np.random.default_rng(0).permutation(len(every))[:POINTS]
+    return [every[i] for i in sorted(keep)]
+
+
+def tune(out: Path, say: Callable[[str], None] = print, workers: int | None = None) -> None:
+    """Search all of it; `out` gets record.csv, which a second call goes on from, and tuned.json."""
+    record = _read(out / "record.csv")
+    tuned: dict[str, dict[str, Any]] = {}
+    for environment in ENVIRONMENTS:
+        for agent in GRIDS:
+            candidates = points(agent)
+            _try(record, out, environment, agent, candidates, FIRST_SEEDS, workers)
+            best = sorted(
+                candidates, key=lambda p: -_mean(record, environment, agent, p, FIRST_SEEDS)
+            )[:FINALISTS]
+            _try(record, out, environment, agent, best, FURTHER_SEEDS, workers)
+            seeds = FIRST_SEEDS + FURTHER_SEEDS
+            winner = max(best, key=lambda p: _mean(record, environment, agent, p, seeds))
+            score = _mean(record, environment, agent, winner, seeds)
+            tuned.setdefault(environment, {})[agent] = {"settings": winner, "score": score}
+            say(f"{environment} {agent}: {winner} scores {score:.3f} over {len(seeds)} seeds")
+    publish(out / "tuned.json", (json.dumps(tuned, indent=2) + "\n").encode())
+
+
+Record = dict[tuple[str, str, str, int], float]
+
+
+def _try(
+    record: Record,
+    out: Path,
+    environment: str,
+    agent: str,
+    candidates: Sequence[dict[str, Any]],
+    seeds: Sequence[int],
+    workers: int | None,
+) -> None:
+    """Train what the record does not have yet, all at once, and add it."""
+    plan = []
+    for point in candidates:
+        missing = [s for s in seeds if (environment, agent, json.dumps(point), s) not in record]
+        if missing:
+            # Only the point is set here: what an earlier search found must not leak in.
+            settings = settings_of(agent)(**point)
+            episodes = ENVIRONMENTS[environment]
+            config = runner.configure(settings, make(environment), seeds=missing, episodes=episodes)
+            plan.append((point, config))
+    if not plan:
+        return
+    jobs = [job for _, config in plan for job in config.jobs(None)]
+    outcomes = iter(lanes.execute(jobs, workers=workers))
+    for point, config in plan:
+        for seed in config.seeds:
+            outcome = next(outcomes)
+            score = float("-inf")  # a lane that diverged
+            if isinstance(outcome, Outcome):
+                score = float(np.mean(outcome.episodes.returns))
+            record[environment, agent, json.dumps(point), seed] = score
+    _write(out / "record.csv", record)
+
+
+def _mean(
+    record: Record, environment: str, agent: str, point: dict[str, Any], seeds: Sequence[int]
+) -> float:
+    return float(np.mean([record[environment, agent, json.dumps(point), s] for s in seeds]))
+
+
+def _read(path: Path) -> Record:
+    if not path.exists():
+        return {}
+    with open(path, newline="") as file:
+        return {
+            (row["environment"], row["agent"], row["settings"], int(row["seed"])): float(
+                row["score"]
+            )
+            for row in csv.DictReader(file)
+        }
+
+
+def _write(path: Path, record: Record) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows((*key, f"{score:.6g}") for key, score in record.items())
+    publish(path, text.getvalue().encode())

@@ -1,0 +1,130 @@
+"""A lane as the host sees it: what it is to do, what came of it, and its file."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rove.algorithm import Agent
+from rove.environments.base import Environment
+from rove.errors import LaneError, RunFolderError
+from rove.training import checkpoint, compiled
+
+UNLIMITED = 2**31 - 1
+
+_start = jax.jit(compiled.start)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a lane is to do."""
+
+    agent: Agent
+    environment: Environment
+    seed: int
+    episodes: int = UNLIMITED
+    steps: int = UNLIMITED
+    path: Path | None = None
+    """Where its checkpoint is, if it has one."""
+    name: str = ""
+    """How to call it in messages."""
+
+
+class Episodes(NamedTuple):
+    """One entry an episode."""
+
+    returns: np.ndarray
+    length: np.ndarray
+    step: np.ndarray
+    terminated: np.ndarray
+
+
+class Outcome(NamedTuple):
+    """A lane so far: its episodes, and the pytree it goes on from."""
+
+    job: Job
+    episodes: Episodes
+    lane: compiled.Lane
+    finished: bool = False
+
+    @property
+    def visits(self) -> np.ndarray:
+        return np.asarray(self.lane.visits)
+
+
+def fresh(job: Job) -> Outcome:
+    """A lane at step 0."""
+    kinds = (np.float32, np.int32, np.int32, np.bool_)
+    lane = _start(job.agent, job.environment, jnp.asarray(job.seed, jnp.int32))
+    return Outcome(job, Episodes(*(np.zeros(0, kind) for kind in kinds)), lane)
+
+
+def extended(before: Outcome, lane: compiled.Lane) -> Outcome:
+    """A lane after one more chunk. Raises where a number in it was not finite."""
+    job = before.job
+    if fault := compiled.FAULTS[int(lane.fault)]:
+        hint = " (try a smaller lr)" if fault == "loss" else ""
+        raise LaneError(
+            f"{job.name}: the {fault} was not a finite number at step {int(lane.step):,}{hint}"
+        )
+    count = int(lane.log.count)
+    episodes = Episodes(
+        *(
+            np.concatenate([old, np.asarray(new)[:count]])
+            for old, new in zip(before.episodes, lane.log[1:], strict=True)
+        )
+    )
+    finished = int(lane.step) >= job.steps or int(lane.episode) >= job.episodes
+    return Outcome(job, episodes, _retired(lane) if finished else lane, finished)
+
+
+def _retired(lane: compiled.Lane) -> compiled.Lane:
+    """A finished lane: it keeps what evaluation needs and lets go of what learning needed."""
+    memory = lane.agent.replay
+    agent = lane.agent._replace(replay=memory._replace(rows=memory.rows[:0]), optimiser=None)
+    return lane._replace(agent=agent)
+
+
+def save(outcome: Outcome) -> None:
+    """Everything the lane's future depends on, and its log, in one file."""
+    assert outcome.job.path is not None
+    memory = outcome.lane.agent.replay
+    arrays = checkpoint.flatten(_portable(outcome.lane))
+    arrays |= {f"episodes.{k}": v for k, v in outcome.episodes._asdict().items()}
+    arrays["replay"] = np.asarray(memory.rows)[: int(memory.added)]
+    checkpoint.save_arrays(outcome.job.path, arrays, {"finished": outcome.finished})
+
+
+def load(job: Job) -> Outcome:
+    """A lane from its file."""
+    assert job.path is not None
+    arrays, about = checkpoint.load_arrays(job.path)
+    seed = jax.ShapeDtypeStruct((), jnp.int32)
+    shape: Any = jax.eval_shape(compiled.start, job.agent, job.environment, seed)
+    finished = bool(about.get("finished"))
+    if finished:
+        shape = jax.eval_shape(_retired, shape)
+    lane = checkpoint.unflatten(_portable(shape), arrays, job.path)
+    try:
+        rows = np.zeros(shape.agent.replay.rows.shape, np.float32)
+        rows[: len(arrays["replay"])] = arrays["replay"]
+        episodes = Episodes(*(arrays[f"episodes.{field}"] for field in Episodes._fields))
+    except (KeyError, ValueError) as error:
+        raise RunFolderError(f"{job.path} is not a checkpoint of this run: {error}") from None
+    agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=jnp.array(rows)))
+    log = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape.log)
+    return Outcome(job, episodes, lane._replace(agent=agent, log=log), finished)
+
+
+def resumed(job: Job) -> Outcome:
+    """The lane as its file has it, or a fresh one."""
+    return load(job) if job.path is not None and job.path.exists() else fresh(job)
+
+
+def _portable(lane: Any) -> Any:
+    """A lane without what is stored apart (the replay's rows) or drained (the log)."""
+    agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=None))
+    return lane._replace(agent=agent, log=None)

@@ -1,0 +1,443 @@
+"""rove.algorithm against NumPy, finite differences, a closed form, and Algorithm 2 as printed."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from scipy import stats
+
+from rove import algorithm, networks, noise, replay
+from rove.algorithm import Agent
+from rove.networks import Linear
+from rove.posteriors import Dirac, Factorised, MeanField
+from rove.posteriors.mean_field import Law, Phi
+from rove.replay import Transition
+from rove.returns import Gaussian
+
+FEATURES, ACTIONS, HIDDEN, N = 3, 4, (6, 5), 8
+SIZES = (FEATURES, *HIDDEN, ACTIONS)
+
+objective = jax.jit(Agent.objective)
+value_and_gradient = jax.jit(jax.value_and_grad(Agent.objective, argnums=1))
+init = jax.jit(Agent.init, static_argnums=(1, 2))
+observe = jax.jit(Agent.observe)
+learn = jax.jit(Agent.learn)
+act = jax.jit(Agent.act)
+greedy = jax.jit(Agent.greedy)
+target = jax.jit(Agent.target)
+
+
+def agent(posterior=None, sigma: float = 0.5, **settings) -> Agent:
+    """Gauss Exploration, small."""
+    settings = {"hidden": HIDDEN, "batch_size": N, "buffer_size": 64, "gamma": 0.9, **settings}
+    return Agent(Gaussian(sigma), MeanField(-1.0) if posterior is None else posterior, **settings)
+
+
+def layers(rng, scale: float = 1.0, shift: float = 0.0) -> tuple[Linear, ...]:
+    """Normal numbers in the shape of θ."""
+    return tuple(
+        Linear(
+            jnp.asarray(shift + scale * rng.normal(size=(i, o)), jnp.float32),
+            jnp.asarray(shift + scale * rng.normal(size=o), jnp.float32),
+        )
+        for i, o in zip(SIZES[:-1], SIZES[1:], strict=True)  # noqa: RUF007
+    )
+
+
+def problem(seed: int) -> tuple[Phi, Law, Transition]:
+    """φ and q_φ⁻ that differ, and a minibatch in which some transitions end the task."""
+    rng = np.random.default_rng(seed)
+    phi = Phi(layers(rng, 0.7), layers(rng, 0.3, -1.0))
+    phi_target = Law(layers(rng, 0.7), jax.tree.map(jnp.abs, layers(rng, 0.2, 0.4)))
+    batch = Transition(
+        observation=jnp.asarray(rng.normal(size=(N, FEATURES)), jnp.float32),
+        action=jnp.asarray(rng.integers(ACTIONS, size=N), jnp.int32),
+        reward=jnp.asarray(rng.normal(size=N), jnp.float32),
+        next_observation=jnp.asarray(rng.normal(size=(N, FEATURES)), jnp.float32),
+        terminated=jnp.asarray(np.arange(N) % 3 == 0),
+    )
+    return phi, phi_target, batch
+
+
+# The same in NumPy, in float64, row by row. Only the random numbers are rove's.
+
+
+def f64(tree):
+    return jax.tree.map(lambda x: np.asarray(x, np.float64), tree)
+
+
+def np_forward(theta, x):
+    for i, (weight, bias) in enumerate(theta):
+        x = np.array([sum(x[k] * weight[k, j] for k in range(len(x))) for j in range(len(bias))])
+        x = x + bias
+        if i < len(theta) - 1:
+            x = np.where(x > 0, x, 0.0)
+    return x
+
+
+def np_forward_noisy(law, x, epsilons):
+    """A draw of each layer's pre-activations, which are Gaussian given its input."""
+    for i, ((mean, mean_bias), (std, std_bias)) in enumerate(zip(law.mean, law.std, strict=True)):
+        centre = mean_bias + np.array([np.sum(x * mean[:, j]) for j in range(len(mean_bias))])
+        spread = [np.sum(x**2 * std[:, j] ** 2) + std_bias[j] ** 2 for j in range(len(std_bias))]
+        x = centre + np.sqrt(spread) * epsilons[i]
+        if i < len(law.mean) - 1:
+            x = np.where(x > 0, x, 0.0)
+    return x
+
+
+class Draws:
+    """The numbers one call of the objective draws with a key."""
+
+    def __init__(self, key):
+        def normal(shape, *data):
+            return np.asarray(noise.normal(noise.fold(key, *data), shape), np.float64)
+
+        shapes = [s for i, o in zip(SIZES[:-1], SIZES[1:], strict=True) for s in ((i, o), (o,))]  # noqa: RUF007
+        self.theta = [normal(s, algorithm._THETA, i) for i, s in enumerate(shapes)]
+        tag = algorithm._TARGET_THETA
+        self.target_theta = [
+            [normal((o,), tag, row, i) for i, o in enumerate(SIZES[1:])] for row in range(N)
+        ]
+        self.target = [float(normal((), algorithm._TARGET, row)) for row in range(N)]
+
+
+def np_targets(draws: Draws, phi_target, batch, gamma: float, sigma: float) -> list[float]:
+    phi_target, batch = f64(phi_target), f64(batch)
+    xs = []
+    for row in range(N):
+        q = np_forward_noisy(phi_target, batch.next_observation[row], draws.target_theta[row])
+        z = max(q) + sigma * draws.target[row]
+        xs.append(batch.reward[row] + (0.0 if batch.terminated[row] else gamma * z))
+    return xs
+
+
+def np_objective(draws: Draws, mu, rho, xs, batch, sigma: float) -> float:
+    """σ²/N times Σ(Q − x)²/2σ² − H, H = Σ log σ_θ, of (6)."""
+    std = [np.logaddexp(0.0, r) for r in rho]
+    flat = [m + s * e for m, s, e in zip(mu, std, draws.theta, strict=True)]
+    theta = list(zip(flat[::2], flat[1::2], strict=True))
+    total = 0.0
+    for row in range(N):
+        q = np_forward(theta, np.asarray(batch.observation[row], np.float64))
+        total += (q[int(batch.action[row])] - xs[row]) ** 2 / 2
+    return total / N - sigma**2 / N * sum(np.sum(np.log(s)) for s in std)
+
+
+@pytest.fixture(scope="module")
+def draws():
+    return {seed: Draws(noise.root(seed)) for seed in (0, 1)}
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("sigma", [0.0, 0.5, 2.0])
+def test_objective_is_numpys(draws, seed, sigma):
+    phi, phi_target, batch = problem(seed)
+    value = float(objective(agent(sigma=sigma), phi, phi_target, batch, noise.root(seed)))
+    xs = np_targets(draws[seed], phi_target, batch, 0.9, sigma)
+    mu, rho = (jax.tree.leaves(f64(part)) for part in phi)
+    assert value == pytest.approx(np_objective(draws[seed], mu, rho, xs, batch, sigma), rel=2e-5)
+
+
+def test_gradient_is_that_of_finite_differences(draws):
+    """Central differences in float64 of the NumPy objective, over every μ and ρ."""
+    phi, phi_target, batch = problem(1)
+    sigma, h = 0.5, 1e-5
+    _, gradient = value_and_gradient(agent(sigma=sigma), phi, phi_target, batch, noise.root(1))
+    xs = np_targets(draws[1], phi_target, batch, 0.9, sigma)
+    parts = [jax.tree.leaves(f64(part)) for part in phi]
+    exact = [jax.tree.leaves(f64(part)) for part in gradient]
+    checked = 0
+    for part in range(2):
+        for leaf, array in enumerate(parts[part]):
+            for index in np.ndindex(array.shape):
+                at, values = array[index], []
+                for step in (h, -h):
+                    array[index] = at + step
+                    values.append(np_objective(draws[1], *parts, xs, batch, sigma))
+                array[index] = at
+                slope = (values[0] - values[1]) / (2 * h)
+                assert exact[part][leaf][index] == pytest.approx(slope, rel=1e-3, abs=2e-5)
+                checked += 1
+    assert checked == 2 * (3 * 6 + 6 + 6 * 5 + 5 + 5 * 4 + 4)
+
+
+def test_limits_of_sigma_0_are_noisynet_and_dqn():
+    """Section 5.2: no σ in the loss, which is ½·mean (Q_θ − r − γ·max Q_θ⁻)².
+
+    NoisyNet with either noise, DQN with none. And the objective tends to it as σ does to 0.
+    """
+    phi, law, batch = problem(2)
+    key = noise.root(2)
+    rewards, terminated = np.asarray(batch.reward), np.asarray(batch.terminated)
+    for posterior, p, p_target in (
+        (MeanField(-1.0), phi, law),
+        (Factorised(-1.0), phi, law),
+        (Dirac(), phi.mu, law.mean),
+    ):
+        theta = posterior.sample(posterior.law(p), noise.fold(key, algorithm._THETA))
+        loss = 0.0
+        for row in range(N):
+            k = noise.fold(key, algorithm._TARGET_THETA, row)
+            q_next = np.asarray(posterior.forward(p_target, batch.next_observation[row], k))
+            x = rewards[row] + (0.0 if terminated[row] else 0.9 * q_next.max())
+            q = np_forward(f64(theta), f64(batch.observation[row]))[int(batch.action[row])]
+            loss += (q - x) ** 2 / 2 / N
+        zero = float(objective(agent(posterior, 0.0), p, p_target, batch, key))
+        assert zero == pytest.approx(loss, rel=2e-5)
+        if isinstance(posterior, Dirac):  # whatever the key
+            assert zero == float(
+                objective(agent(posterior, 0.0), p, p_target, batch, noise.root(9))
+            )
+        gaps = [
+            abs(float(objective(agent(posterior, s), p, p_target, batch, key)) - zero)
+            for s in (1e-1, 1e-2, 1e-3)
+        ]
+        # The target's noise makes the gap linear in σ: it falls by about ten each time.
+        assert gaps[0] > 5 * gaps[1] > 25 * gaps[2] > 0
+
+
+def test_minimiser_is_the_mean_field_posterior_of_linear_regression():
+    """A linear Q and fixed targets: (4) is KL to the posterior N(θ_LS, σ²(XᵀX)⁻¹), whose best
+    factorised Gaussian has its mean and its precisions, (XᵀX)_ii/σ².
+
+    Adam with averaging of the last half. An average over 256 × 1000 draws leaves an error of a
+    few σ_i/√256000 < 0.01 σ_i: 0.03 is beyond five of its standard errors.
+    """
+    rng = np.random.default_rng(3)
+    rows, sigma = 60, 0.7
+    learner = agent(MeanField(-1.0), sigma, hidden=(), batch_size=rows, gamma=0.9)
+    x = rng.normal(size=(rows, 2)) * [1.0, 2.0] + [0.5, 0.0]
+    action = np.arange(rows) % 2
+    reward = x @ [1.0, -0.5] + action * (2.0 + x[:, 0]) + 0.3 * rng.normal(size=rows)
+    batch = Transition(
+        jnp.asarray(x, jnp.float32),
+        jnp.asarray(action, jnp.int32),
+        jnp.asarray(reward, jnp.float32),
+        jnp.asarray(rng.normal(size=(rows, 2)), jnp.float32),
+        jnp.ones(rows, bool),  # so that x_j = r_j, without noise
+    )
+    phi = learner.posterior.init((Linear(jnp.zeros((2, 2)), jnp.zeros(2)),))
+    steps, draws = 2000, 256
+    optimiser = optax.adam(optax.cosine_decay_schedule(0.05, steps, alpha=0.02))
+
+    @jax.jit
+    def minimise(phi, batch):
+        law = learner.posterior.law(phi)
+
+        def loss(phi, t):
+            keys = jax.vmap(lambda i: noise.fold(noise.root(3), t, i))(jnp.arange(draws))
+            return jax.vmap(lambda key: learner.objective(phi, law, batch, key))(keys).mean()
+
+        def step(carry, t):
+            phi, state = carry
+            update, state = optimiser.update(jax.grad(loss)(phi, t), state)
+            phi = optax.apply_updates(phi, update)
+            return (phi, state), learner.posterior.law(phi)
+
+        _, laws = jax.lax.scan(step, (phi, optimiser.init(phi)), jnp.arange(steps))
+        return jax.tree.map(lambda x: x[steps // 2 :].mean(0), laws)
+
+    (mean,), (std,) = f64(minimise(phi, batch))
+    for a in range(2):
+        design = np.column_stack([x, np.ones(rows)])[action == a]
+        gram = design.T @ design
+        best = np.linalg.solve(gram, design.T @ reward[action == a])
+        best_std = sigma / np.sqrt(np.diag(gram))
+        got = np.append(mean.weight[:, a], mean.bias[a])
+        got_std = np.append(std.weight[:, a], std.bias[a])
+        assert np.max(np.abs(got - best) / best_std) < 0.03
+        assert np.max(np.abs(got_std / best_std - 1)) < 0.03
+
+
+def test_target_bootstraps_unless_terminated_by_hand():
+    """Q⁻(s′) = (1·2 − 1, −1·2 + 0.5) = (1, −1.5): greedy is 1. r = 0.25, γ = 0.5.
+
+    A truncated transition is stored as not terminated: 0.25 + 0.5·1 = 0.75; a terminated one
+    keeps its reward alone.
+    """
+    network = (Linear(jnp.array([[1.0, -1.0]]), jnp.array([-1.0, 0.5])),)
+    learner = agent(Dirac(), 0.0, hidden=(), gamma=0.5)
+    for terminated, x in ((False, 0.75), (True, 0.25)):
+        transition = Transition(
+            observation=jnp.array([7.0]),
+            action=jnp.array(1, jnp.int32),
+            reward=jnp.array(0.25),
+            next_observation=jnp.array([2.0]),
+            terminated=jnp.array(terminated),
+        )
+        assert float(target(learner, network, transition, noise.root(0), jnp.array(0))) == x
+    # And with σ the target is drawn about it, except where the task has ended.
+    noisy = agent(Dirac(), 0.5, hidden=(), gamma=0.5)
+    ended = target(noisy, network, transition, noise.root(0), jnp.array(0))
+    goes_on = transition._replace(terminated=jnp.array(False))
+    xi = float(noise.normal(noise.fold(noise.root(0), algorithm._TARGET, 3)))
+    drawn = target(noisy, network, goes_on, noise.root(0), jnp.array(3))
+    assert float(ended) == 0.25
+    assert float(drawn) == pytest.approx(0.75 + 0.5 * 0.5 * xi, rel=1e-6)
+
+
+def transition_at(t: int) -> Transition:
+    rng = np.random.default_rng(t)
+    return Transition(
+        jnp.asarray(rng.normal(size=FEATURES), jnp.float32),
+        jnp.asarray(rng.integers(ACTIONS), jnp.int32),
+        jnp.asarray(rng.normal(), jnp.float32),
+        jnp.asarray(rng.normal(size=FEATURES), jnp.float32),
+        jnp.asarray(bool(rng.random() < 0.2)),
+    )
+
+
+@pytest.mark.parametrize(("period", "starts"), [(4, 1), (1, 1), (5, 8)])
+def test_target_network_is_copied_as_algorithm_2_says(period, starts):
+    """`learn` copies at the start of the next step; lines 13–14 copy at the end of this one.
+
+    The reference is Algorithm 2 as printed. Each step starts it from rove's φ, so that two
+    programs' roundings cannot add up; φ⁻ is the reference's own throughout.
+    """
+    learner = agent(target_period=period, learning_starts=starts, lr=0.01)
+    state = init(learner, FEATURES, ACTIONS, noise.root(4))
+    law = jax.jit(learner.posterior.law)
+    adam = optax.adam(0.01)
+    phi, optimiser = state.phi, adam.init(state.phi)
+    phi_minus, copies = phi, 0
+    for t in range(1, 15):  # t is Algorithm 2's counter, line 5
+        key = noise.fold(noise.root(5), t)
+        state = observe(learner, state, transition_at(t))
+        assert int(state.counter) == t
+        if t >= starts:
+            batch = replay.sample(state.replay, noise.fold(key, algorithm._MINIBATCH), N)
+            loss, gradient = value_and_gradient(learner, phi, law(phi_minus), batch, key)
+            update, optimiser = adam.update(gradient, optimiser)
+            phi = optax.apply_updates(phi, update)
+            state, reported = learn(learner, state, key)
+            assert float(reported) == pytest.approx(float(loss), rel=1e-5)
+            # q_φ⁻ as used in this step: to one rounding of float32 in softplus.
+            used, expected = (jax.tree.leaves(x) for x in (state.phi_target, law(phi_minus)))
+            for a, b in zip(used, expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=3e-7)
+            for a, b in zip(jax.tree.leaves(state.phi), jax.tree.leaves(phi), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+            phi, optimiser = state.phi, optimiser
+        if t % period == 0:
+            phi_minus = phi
+            copies += 1
+    assert copies == 14 // period
+    assert not np.allclose(state.phi_target.mean[0].weight, state.phi.mu[0].weight)
+
+
+def test_epsilon_falls_linearly_and_stays():
+    learner = agent(epsilon=0.1, epsilon_start=0.9, epsilon_steps=80)
+    schedule = jax.jit(Agent.exploration)
+    for counter, epsilon in ((0, 0.9), (20, 0.7), (40, 0.5), (79, 0.11), (80, 0.1), (10**6, 0.1)):
+        assert float(schedule(learner, jnp.array(counter))) == pytest.approx(epsilon, rel=1e-6)
+    for counter in (0, 1, 5000):
+        constant = schedule(agent(epsilon=0.1), jnp.array(counter))
+        assert float(constant) == pytest.approx(0.1, rel=1e-6)
+
+
+@pytest.mark.parametrize("counter", [0, 30])
+def test_actions_follow_epsilon(counter):
+    """A greedy action is taken with chance 1 − ε + ε/4, each other with ε/4: χ² at 1e-4."""
+    learner = agent(Dirac(), epsilon=0.2, epsilon_start=0.8, epsilon_steps=30)
+    state = init(learner, FEATURES, ACTIONS, noise.root(6))._replace(counter=jnp.array(counter))
+    observation = jnp.array([0.3, -1.0, 0.7])
+    keys = jax.vmap(lambda t: noise.fold(noise.root(7), t))(jnp.arange(40_000))
+    actions = jax.jit(jax.vmap(learner.act, (None, None, 0)))(state, observation, keys)
+    epsilon = {0: 0.8, 30: 0.2}[counter]
+    chances = np.full(ACTIONS, epsilon / ACTIONS)
+    chances[int(greedy(learner, state, observation))] += 1 - epsilon
+    counts = np.bincount(actions, minlength=ACTIONS)
+    assert stats.chisquare(counts, 40_000 * chances).pvalue > 1e-4
+
+
+def test_act_is_greedy_on_one_draw_and_greedy_on_the_mean():
+    """`act` with ε = 0 follows `forward` of its key, or θ held for the episode; `greedy` follows μ."""
+    learner, held = agent(), agent(resample="episode")
+    phi, _, batch = problem(8)
+    state = init(learner, FEATURES, ACTIONS, noise.root(8))._replace(phi=phi)
+    held_state = init(held, FEATURES, ACTIONS, noise.root(8))._replace(phi=phi)
+    held_state = jax.jit(Agent.begin_episode)(held, held_state, jnp.array(True), noise.root(9))
+    theta = learner.posterior.sample(
+        learner.posterior.law(phi), noise.fold(noise.root(9), algorithm._RESAMPLE)
+    )
+    # Where no episode begins, θ stays.
+    stays = jax.jit(Agent.begin_episode)(held, held_state, jnp.array(False), noise.root(10))
+    for a, b in zip(jax.tree.leaves(stays.theta), jax.tree.leaves(held_state.theta), strict=True):
+        assert np.array_equal(a, b)
+    law = f64(learner.posterior.law(phi))
+    taken = []
+    for row in range(N):
+        s = batch.observation[row]
+        on_mean = np.argmax(np_forward(law.mean, f64(s)))
+        assert int(greedy(learner, state, s)) == on_mean == int(greedy(held, held_state, s))
+        held_action = int(act(held, held_state, s, noise.fold(noise.root(11), row)))
+        assert held_action == np.argmax(np_forward(f64(theta), f64(s)))
+        for seed in range(3):
+            key = noise.root(seed)
+            k = noise.fold(key, algorithm._RESAMPLE)
+            epsilons = [
+                np.asarray(noise.normal(noise.fold(k, i), (o,)), np.float64)
+                for i, o in enumerate(SIZES[1:])
+            ]
+            on_draw = np.argmax(np_forward_noisy(law, f64(s), epsilons))
+            assert int(act(learner, state, s, key)) == on_draw
+            taken.append(on_draw == on_mean)
+    assert 0 < sum(taken) < len(taken)  # so that the two are told apart
+
+
+def a_few_steps(seed: int):
+    learner = agent(lr=0.01)
+    key = noise.root(seed)
+    state = init(learner, FEATURES, ACTIONS, noise.fold(key, 0))
+    actions = []
+    for t in range(1, 13):
+        k = noise.fold(key, 1, t)
+        actions.append(int(act(learner, state, transition_at(t).observation, k)))
+        state = observe(learner, state, transition_at(t))
+        state, _ = learn(learner, state, k)
+    return jax.tree.leaves(state.phi), actions
+
+
+def test_two_seeds_differ_and_one_agrees_with_itself():
+    (a, actions), (again, same_actions), (b, other_actions) = map(a_few_steps, (0, 0, 1))
+    assert actions == same_actions
+    assert actions != other_actions
+    for x, y, z in zip(a, again, b, strict=True):
+        assert np.array_equal(x, y)
+        assert not np.any(np.asarray(x) == np.asarray(z))
+
+
+def test_numbers_do_not_retrace_and_do_take_effect():
+    traces = 0
+
+    @jax.jit
+    def program(learner: Agent, state, key):
+        nonlocal traces
+        traces += 1
+        state = learner.observe(state, transition_at(0))
+        state, loss = learner.learn(state, key)
+        return loss, learner.exploration(state.counter), state.phi
+
+    def run(posterior=None, sigma=0.5, **settings):
+        learner = agent(posterior, sigma, **settings)
+        state = init(learner, FEATURES, ACTIONS, noise.root(12))
+        loss, epsilon, phi = program(learner, state, noise.root(13))
+        return float(loss), float(epsilon), float(phi.mu[0].weight[0, 0])
+
+    base = run()
+    loss, epsilon, weight = range(3)
+    for settings, changed in (
+        ({"posterior": MeanField(-3.0)}, loss),
+        ({"sigma": 0.01}, loss),
+        ({"gamma": 0.5}, loss),
+        ({"lr": 0.02}, weight),
+        ({"epsilon": 0.3}, epsilon),
+        ({"epsilon_start": 0.7, "epsilon_steps": 50}, epsilon),
+    ):
+        assert run(**settings)[changed] != base[changed], settings
+    run(target_period=7, learning_starts=3)
+    assert traces == 1
+    run(batch_size=N + 1)  # a shape does: the count counts
+    assert traces == 2

@@ -1,0 +1,88 @@
+"""rove.replay: a ring that gives back what it was given, evenly."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from rove import noise, replay
+from rove.replay import Transition
+
+CAPACITY, FEATURES = 7, 3
+
+add = jax.jit(replay.add)
+sample = jax.jit(replay.sample, static_argnums=2)
+
+
+def transition(i: int) -> Transition:
+    """The i-th of a sequence in which every field tells i, exactly in float32."""
+    return Transition(
+        observation=np.array([i, i + 0.25, -i], np.float32),
+        action=np.array(i % 5, np.int32),
+        reward=np.array(i / 8 - 1, np.float32),
+        next_observation=np.array([i + 1, 2 * i, 0.5 * i], np.float32),
+        terminated=np.array(i % 3 == 0),
+    )
+
+
+def filled(n: int, capacity: int = CAPACITY) -> replay.Replay:
+    buffer = replay.init(capacity, FEATURES)
+    for i in range(n):
+        buffer = add(buffer, transition(i))
+    return buffer
+
+
+@pytest.mark.parametrize("n", [1, 4, 7, 8, 20])
+def test_what_comes_out_went_in_and_is_among_the_newest(n):
+    """The ring holds the newest 7, all of them, every field as it was given; no empty row."""
+    batch = Transition(*map(np.asarray, sample(filled(n), noise.root(n), 500)))
+    # A row is missed by 500 draws with chance (6/7)^500 < 1e-33.
+    seen = sorted({int(i) for i in batch.observation[:, 0]})
+    assert seen == list(range(max(0, n - CAPACITY), n))
+    for row in range(500):
+        expected = transition(int(batch.observation[row, 0]))
+        for field, got, put in zip(Transition._fields, batch, expected, strict=True):
+            assert got.dtype == put.dtype, field
+            assert np.array_equal(got[row], put), field
+
+
+def test_shapes_of_a_minibatch():
+    batch = sample(filled(3), noise.root(0), 5)
+    assert [x.shape for x in batch] == [(5, 3), (5,), (5,), (5, 3), (5,)]
+
+
+def test_a_write_goes_over_the_oldest_and_leaves_the_rest():
+    for n in (3, 7, 12):
+        before = filled(n)
+        after = add(before, transition(n))
+        changed = np.flatnonzero(np.any(np.asarray(before.rows) != np.asarray(after.rows), axis=1))
+        assert changed.tolist() == [n % CAPACITY]
+        assert (int(before.added), int(after.added)) == (n, n + 1)
+
+
+@pytest.mark.parametrize("n", [6, 40, 64, 100])
+def test_sampling_is_uniform_over_what_is_stored(n):
+    """χ² over the stored rows with 200,000 draws; a two-sided chance of 1e-4."""
+    capacity, draws = 64, 200_000
+    batch = sample(filled(n, capacity), noise.root(n), draws)
+    oldest, stored = max(0, n - capacity), min(n, capacity)
+    counts = np.bincount(np.asarray(batch.observation[:, 0]).astype(int) - oldest, minlength=stored)
+    assert len(counts) == stored
+    assert 0.5e-4 < stats.chisquare(counts).pvalue < 1 - 0.5e-4
+
+
+def test_successive_minibatches_are_independent():
+    """χ² over the pairs (row at step t, row at step t + 1); a two-sided chance of 1e-4."""
+    buffer, key = filled(8, 8), noise.root(1)
+    batches = jax.jit(
+        jax.vmap(lambda t: replay.sample(buffer, noise.fold(key, t), 64).observation[:, 0])
+    )(jnp.arange(3000))
+    rows = np.asarray(batches).astype(int)
+    counts = np.bincount((8 * rows[:-1] + rows[1:]).ravel(), minlength=64)
+    assert 0.5e-4 < stats.chisquare(counts).pvalue < 1 - 0.5e-4
+
+
+@pytest.mark.parametrize(("capacity", "features"), [(1, 1), (7, 3), (1000, 84)])
+def test_memory_is_known_before_it_is_allocated(capacity, features):
+    assert replay.nbytes(capacity, features) == replay.init(capacity, features).rows.nbytes
