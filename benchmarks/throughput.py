@@ -86,7 +86,7 @@ def worker(name: str, lanes: int) -> None:
 
     last = WARM_UP
     learn(last)
-    answer(compile_s=compile_s, programs=run._cache_size())
+    answer(compile_s=compile_s)
     for line in sys.stdin:
         steps = int(line.split()[1])
         last += steps
@@ -100,12 +100,19 @@ def worker(name: str, lanes: int) -> None:
 
 # The tables' columns, by their names in the JSON.
 COLUMNS = {
-    "µs a step": ("median", "min", "¼", "¾", "max", "cpu", "steps/s"),
+    "µs a step": ("median", "min", "¼", "¾", "cpu", "steps/s"),
     "ratios of medians": ("rate_over_sb3", "time_over_dqn", "rate_over_one_lane"),
     "each in its own process": ("compile_s", "startup_s", "peak_MB"),
 }
 # Variables that would change how many threads run, or hide the time to compile.
 _DROPPED = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "JAX_COMPILATION_CACHE_DIR")
+
+
+def proc(file: str, field: str) -> str | None:
+    """A field of a file in /proc; None where there is no such thing."""
+    path = Path("/proc") / file
+    lines = path.read_text().splitlines() if path.exists() else []
+    return next((x.split(":")[1].strip() for x in lines if x.startswith(field)), None)
 
 
 class Contestant:
@@ -116,6 +123,7 @@ class Contestant:
         env["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
         self.label = label
         self.slices: dict[str, list[dict[str, float]]] = {}
+        print(f"starting {label}", file=sys.stderr)
         began = time.perf_counter()
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
@@ -135,26 +143,13 @@ class Contestant:
         print(what, steps, file=self.process.stdin, flush=True)
         self.slices.setdefault(what, []).append(self._read())
 
-    def peak_mb(self) -> float | None:
-        """VmHWM: the most memory that was resident at once."""
-        status = Path(f"/proc/{self.process.pid}/status")
-        lines = status.read_text().splitlines() if status.exists() else []
-        return next((int(x.split()[1]) / 1024 for x in lines if x.startswith("VmHWM")), None)
-
     def summary(self, what: str) -> dict[str, float]:
         slices = self.slices[what]
         micros = [1e6 * x["seconds"] / x["steps"] for x in slices]
         low, median, high = statistics.quantiles(micros, n=4, method="inclusive")
         cpu = statistics.median(1e6 * x["cpu"] / x["steps"] for x in slices)
-        names = ("median", "min", "¼", "¾", "max", "cpu", "steps/s")
-        values = (median, min(micros), low, high, max(micros), cpu, 1e6 / median)
-        return dict(zip(names, values, strict=True))
-
-
-def cpu_name() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    return next((x.split(": ")[1] for x in lines if x.startswith("model name")), "")
+        values = (median, min(micros), low, high, cpu, 1e6 / median)
+        return dict(zip(COLUMNS["µs a step"], values, strict=True))
 
 
 def peer_python() -> str:
@@ -181,10 +176,7 @@ def measure(rounds: int, peer: bool) -> list[Contestant]:
     this = [sys.executable, str(HERE / "throughput.py"), "--worker"]
     commands |= {f"rove {a}": [*this, a, "--lanes", "1"] for a in AGENTS}
     commands |= {f"rove {a}, {LANES} lanes": [*this, a, "--lanes", str(LANES)] for a in AGENTS}
-    contestants = []
-    for label, command in commands.items():
-        contestants.append(Contestant(label, command))
-        print(f"ready: {label}", file=sys.stderr)
+    contestants = [Contestant(label, command) for label, command in commands.items()]
     orders = [(x, "learn", PEER_STEPS if "sb3" in x.label else STEPS) for x in contestants]
     orders += [(x, "environment", STEPS) for x in contestants[:1] if peer]
     shuffle = random.Random(0).shuffle
@@ -203,8 +195,8 @@ def report(contestants: list[Contestant]) -> dict[str, Any]:
     rows: dict[str, dict[str, Any]] = {x.label: x.summary("learn") for x in contestants}
     out: dict[str, Any] = {"contestants": rows}
     peers = [x for x in contestants if x.label.startswith("sb3")]
-    if peers:
-        best = min(peers, key=lambda x: rows[x.label]["median"])
+    best = min(peers, key=lambda x: rows[x.label]["median"], default=None)
+    if best is not None:
         alone = peers[0].summary("environment")
         out["peer"] = {
             "best": best.label,
@@ -215,9 +207,10 @@ def report(contestants: list[Contestant]) -> dict[str, Any]:
         }
     for x in contestants:
         row, one_lane = rows[x.label], x.label.removesuffix(f", {LANES} lanes")
-        row["compile_s"] = x.ready.get("compile_s")
-        row["startup_s"], row["peak_MB"] = x.startup_s, x.peak_mb()
-        if peers:
+        row["compile_s"], row["startup_s"] = x.ready.get("compile_s"), x.startup_s
+        peak = proc(f"{x.process.pid}/status", "VmHWM")
+        row["peak_MB"] = int(peak.split()[0]) / 1024 if peak else None
+        if best is not None:
             row["rate_over_sb3"] = rows[best.label]["median"] / row["median"]
         if one_lane != x.label:
             row["rate_over_one_lane"] = rows[one_lane]["median"] / row["median"]
@@ -242,15 +235,14 @@ def show(results: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console, places = Console(highlight=False), dict(zip(COLUMNS, (0, 2, 1), strict=True))
-    for title, columns in COLUMNS.items():
+    console = Console(highlight=False, width=max(90, Console().width))
+    for (title, columns), places in zip(COLUMNS.items(), (0, 2, 1), strict=True):
         table = Table(title)
         for name in columns:
             table.add_column(name.replace("_", " "), justify="right")
         for label, row in results["contestants"].items():
-            cells = [row.get(name) for name in columns]
-            form = f",.{places[title]}f"
-            table.add_row(label, *("" if x is None else format(x, form) for x in cells))
+            cells = (row.get(name) for name in columns)
+            table.add_row(label, *("" if x is None else f"{x:,.{places}f}" for x in cells))
         console.print(table)
     if "peer" in results:
         peer, dqn = results["peer"], results["contestants"]["rove dqn"]["median"]
@@ -277,12 +269,15 @@ def main() -> None:
     if options.worker:
         return worker(options.worker, options.lanes)
 
+    if options.json and not options.json.parent.is_dir():
+        parser.error(f"--json: there is no folder {options.json.parent}")
+
     rounds = 6 if options.quick else 30
     counts = {"rounds": rounds, "steps": STEPS, "peer_steps": PEER_STEPS, "lanes": LANES}
     about = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "settings": SETTINGS | counts,
-        "machine": {"cores": os.cpu_count(), "cpu": cpu_name(), "system": platform.platform()},
+        "machine": {"cores": os.cpu_count(), "cpu": proc("cpuinfo", "model name")},
         "versions": {"python": platform.python_version()}
         | {package: version(package) for package in ("jax", "jaxlib", "optax", "equinox", "numpy")},
         "load_before": os.getloadavg()[0],

@@ -1,5 +1,8 @@
 """rove.algorithm against NumPy, finite differences, a closed form, and Algorithm 2 as printed."""
 
+from itertools import pairwise
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +10,7 @@ import optax
 import pytest
 from scipy import stats
 
-from rove import algorithm, networks, noise, replay
+from rove import algorithm, noise, replay
 from rove.algorithm import Agent
 from rove.networks import Linear
 from rove.posteriors import Dirac, Factorised, MeanField
@@ -25,7 +28,21 @@ observe = jax.jit(Agent.observe)
 learn = jax.jit(Agent.learn)
 act = jax.jit(Agent.act)
 greedy = jax.jit(Agent.greedy)
+begin_episode = jax.jit(Agent.begin_episode)
 target = jax.jit(Agent.target)
+normal = jax.jit(noise.normal, static_argnums=1)
+minibatch = jax.jit(replay.sample, static_argnums=2)
+sample = jax.jit(lambda posterior, phi, key: posterior.sample(posterior.law(phi), key))
+
+
+@jax.jit
+def rows_forward(posterior, law, xs, key):
+    """Each row's draw of the target network."""
+
+    def one(x, row):
+        return posterior.forward(law, x, noise.fold(key, algorithm._TARGET_THETA, row))
+
+    return jax.vmap(one)(xs, jnp.arange(N))
 
 
 def agent(posterior=None, sigma: float = 0.5, **settings) -> Agent:
@@ -41,7 +58,7 @@ def layers(rng, scale: float = 1.0, shift: float = 0.0) -> tuple[Linear, ...]:
             jnp.asarray(shift + scale * rng.normal(size=(i, o)), jnp.float32),
             jnp.asarray(shift + scale * rng.normal(size=o), jnp.float32),
         )
-        for i, o in zip(SIZES[:-1], SIZES[1:], strict=True)  # noqa: RUF007
+        for i, o in pairwise(SIZES)
     )
 
 
@@ -69,8 +86,7 @@ def f64(tree):
 
 def np_forward(theta, x):
     for i, (weight, bias) in enumerate(theta):
-        x = np.array([sum(x[k] * weight[k, j] for k in range(len(x))) for j in range(len(bias))])
-        x = x + bias
+        x = x @ weight + bias
         if i < len(theta) - 1:
             x = np.where(x > 0, x, 0.0)
     return x
@@ -87,27 +103,37 @@ def np_forward_noisy(law, x, epsilons):
     return x
 
 
-class Draws:
+class Draws(NamedTuple):
     """The numbers one call of the objective draws with a key."""
 
-    def __init__(self, key):
-        def normal(shape, *data):
-            return np.asarray(noise.normal(noise.fold(key, *data), shape), np.float64)
+    theta: list
+    target_theta: list
+    target: list
 
-        shapes = [s for i, o in zip(SIZES[:-1], SIZES[1:], strict=True) for s in ((i, o), (o,))]  # noqa: RUF007
-        self.theta = [normal(s, algorithm._THETA, i) for i, s in enumerate(shapes)]
-        tag = algorithm._TARGET_THETA
-        self.target_theta = [
-            [normal((o,), tag, row, i) for i, o in enumerate(SIZES[1:])] for row in range(N)
-        ]
-        self.target = [float(normal((), algorithm._TARGET, row)) for row in range(N)]
+
+@jax.jit
+def all_draws(key) -> Draws:
+    """Of θ, one array a leaf; of θ⁻, one a layer, and of the target, with a leading row."""
+    shapes = [shape for i, o in pairwise(SIZES) for shape in ((i, o), (o,))]
+    k_theta = noise.fold(key, algorithm._THETA)
+    theta = [noise.normal(noise.fold(k_theta, i), shape) for i, shape in enumerate(shapes)]
+
+    def row_draws(row):
+        k = noise.fold(key, algorithm._TARGET_THETA, row)
+        return (
+            [noise.normal(noise.fold(k, i), (o,)) for i, o in enumerate(SIZES[1:])],
+            noise.normal(noise.fold(key, algorithm._TARGET, row)),
+        )
+
+    return Draws(theta, *jax.vmap(row_draws)(jnp.arange(N)))
 
 
 def np_targets(draws: Draws, phi_target, batch, gamma: float, sigma: float) -> list[float]:
     phi_target, batch = f64(phi_target), f64(batch)
     xs = []
     for row in range(N):
-        q = np_forward_noisy(phi_target, batch.next_observation[row], draws.target_theta[row])
+        epsilons = [layer[row] for layer in draws.target_theta]
+        q = np_forward_noisy(phi_target, batch.next_observation[row], epsilons)
         z = max(q) + sigma * draws.target[row]
         xs.append(batch.reward[row] + (0.0 if batch.terminated[row] else gamma * z))
     return xs
@@ -127,7 +153,7 @@ def np_objective(draws: Draws, mu, rho, xs, batch, sigma: float) -> float:
 
 @pytest.fixture(scope="module")
 def draws():
-    return {seed: Draws(noise.root(seed)) for seed in (0, 1)}
+    return {seed: f64(all_draws(noise.root(seed))) for seed in (0, 1)}
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -176,12 +202,11 @@ def test_limits_of_sigma_0_are_noisynet_and_dqn():
         (Factorised(-1.0), phi, law),
         (Dirac(), phi.mu, law.mean),
     ):
-        theta = posterior.sample(posterior.law(p), noise.fold(key, algorithm._THETA))
+        theta = sample(posterior, p, noise.fold(key, algorithm._THETA))
+        q_next = np.asarray(rows_forward(posterior, p_target, batch.next_observation, key))
         loss = 0.0
         for row in range(N):
-            k = noise.fold(key, algorithm._TARGET_THETA, row)
-            q_next = np.asarray(posterior.forward(p_target, batch.next_observation[row], k))
-            x = rewards[row] + (0.0 if terminated[row] else 0.9 * q_next.max())
+            x = rewards[row] + (0.0 if terminated[row] else 0.9 * q_next[row].max())
             q = np_forward(f64(theta), f64(batch.observation[row]))[int(batch.action[row])]
             loss += (q - x) ** 2 / 2 / N
         zero = float(objective(agent(posterior, 0.0), p, p_target, batch, key))
@@ -307,19 +332,21 @@ def test_target_network_is_copied_as_algorithm_2_says(period, starts):
         state = observe(learner, state, transition_at(t))
         assert int(state.counter) == t
         if t >= starts:
-            batch = replay.sample(state.replay, noise.fold(key, algorithm._MINIBATCH), N)
+            batch = minibatch(state.replay, noise.fold(key, algorithm._MINIBATCH), N)
             loss, gradient = value_and_gradient(learner, phi, law(phi_minus), batch, key)
             update, optimiser = adam.update(gradient, optimiser)
             phi = optax.apply_updates(phi, update)
             state, reported = learn(learner, state, key)
             assert float(reported) == pytest.approx(float(loss), rel=1e-5)
-            # q_φ⁻ as used in this step: to one rounding of float32 in softplus.
-            used, expected = (jax.tree.leaves(x) for x in (state.phi_target, law(phi_minus)))
-            for a, b in zip(used, expected, strict=True):
+            # q_φ⁻ as used in this step: means bit for bit, softplus to a rounding or two.
+            used, expected = state.phi_target, law(phi_minus)
+            for a, b in zip(*map(jax.tree.leaves, (used.mean, expected.mean)), strict=True):
+                assert np.array_equal(a, b)
+            for a, b in zip(*map(jax.tree.leaves, (used.std, expected.std)), strict=True):
                 np.testing.assert_allclose(a, b, rtol=3e-7)
             for a, b in zip(jax.tree.leaves(state.phi), jax.tree.leaves(phi), strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
-            phi, optimiser = state.phi, optimiser
+            phi = state.phi
         if t % period == 0:
             phi_minus = phi
             copies += 1
@@ -353,17 +380,15 @@ def test_actions_follow_epsilon(counter):
 
 
 def test_act_is_greedy_on_one_draw_and_greedy_on_the_mean():
-    """`act` with ε = 0 follows `forward` of its key, or θ held for the episode; `greedy` follows μ."""
+    """`act` with ε = 0 follows a draw of its own, or the episode's θ; `greedy` follows μ."""
     learner, held = agent(), agent(resample="episode")
     phi, _, batch = problem(8)
     state = init(learner, FEATURES, ACTIONS, noise.root(8))._replace(phi=phi)
     held_state = init(held, FEATURES, ACTIONS, noise.root(8))._replace(phi=phi)
-    held_state = jax.jit(Agent.begin_episode)(held, held_state, jnp.array(True), noise.root(9))
-    theta = learner.posterior.sample(
-        learner.posterior.law(phi), noise.fold(noise.root(9), algorithm._RESAMPLE)
-    )
+    held_state = begin_episode(held, held_state, jnp.array(True), noise.root(9))
+    theta = sample(learner.posterior, phi, noise.fold(noise.root(9), algorithm._RESAMPLE))
     # Where no episode begins, θ stays.
-    stays = jax.jit(Agent.begin_episode)(held, held_state, jnp.array(False), noise.root(10))
+    stays = begin_episode(held, held_state, jnp.array(False), noise.root(10))
     for a, b in zip(jax.tree.leaves(stays.theta), jax.tree.leaves(held_state.theta), strict=True):
         assert np.array_equal(a, b)
     law = f64(learner.posterior.law(phi))
@@ -378,7 +403,7 @@ def test_act_is_greedy_on_one_draw_and_greedy_on_the_mean():
             key = noise.root(seed)
             k = noise.fold(key, algorithm._RESAMPLE)
             epsilons = [
-                np.asarray(noise.normal(noise.fold(k, i), (o,)), np.float64)
+                np.asarray(normal(noise.fold(k, i), (o,)), np.float64)
                 for i, o in enumerate(SIZES[1:])
             ]
             on_draw = np.argmax(np_forward_noisy(law, f64(s), epsilons))
@@ -406,7 +431,7 @@ def test_two_seeds_differ_and_one_agrees_with_itself():
     assert actions != other_actions
     for x, y, z in zip(a, again, b, strict=True):
         assert np.array_equal(x, y)
-        assert not np.any(np.asarray(x) == np.asarray(z))
+        assert not np.array_equal(x, z)
 
 
 def test_numbers_do_not_retrace_and_do_take_effect():
@@ -421,10 +446,10 @@ def test_numbers_do_not_retrace_and_do_take_effect():
         return loss, learner.exploration(state.counter), state.phi
 
     def run(posterior=None, sigma=0.5, **settings):
-        learner = agent(posterior, sigma, **settings)
+        learner = agent(posterior, sigma, **{"hidden": (), **settings})  # quick to compile
         state = init(learner, FEATURES, ACTIONS, noise.root(12))
         loss, epsilon, phi = program(learner, state, noise.root(13))
-        return float(loss), float(epsilon), float(phi.mu[0].weight[0, 0])
+        return float(loss), float(epsilon), float(phi.mu[-1].bias.sum())
 
     base = run()
     loss, epsilon, weight = range(3)

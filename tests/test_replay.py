@@ -61,6 +61,16 @@ def test_a_write_goes_over_the_oldest_and_leaves_the_rest():
         assert (int(before.added), int(after.added)) == (n, n + 1)
 
 
+def test_a_write_that_is_switched_off_leaves_every_row():
+    for n in (3, 7, 12):
+        before = filled(n)
+        off = np.asarray(add(before, transition(n), jnp.array(False)).rows)
+        on = np.asarray(add(before, transition(n), jnp.array(True)).rows)
+        assert np.array_equal(off, before.rows)
+        assert np.array_equal(on, add(before, transition(n)).rows)
+        assert not np.array_equal(on, off)
+
+
 @pytest.mark.parametrize("n", [6, 40, 64, 100])
 def test_sampling_is_uniform_over_what_is_stored(n):
     """χ² over the stored rows with 200,000 draws; a two-sided chance of 1e-4."""

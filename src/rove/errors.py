@@ -5,6 +5,8 @@ import math
 from collections.abc import Iterable, Sized
 from typing import Any
 
+import numpy as np
+
 
 class RoveError(Exception):
     """A mistake a person can mend. The command prints it without a traceback."""
@@ -57,7 +59,8 @@ def check_number(
 
 def check_integer(field: str, value: Any, *, at_least: int, at_most: int = 2**31 - 1) -> None:
     """Refuse anything but a whole number within the given bounds."""
-    if isinstance(value, bool) or not isinstance(value, int) or not at_least <= value <= at_most:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not at_least <= value <= at_most:
         limit = "" if at_most == 2**31 - 1 else f" and at most {at_most}"
         raise ConfigError(field, value, f"a whole number of at least {at_least}{limit}")
 

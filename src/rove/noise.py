@@ -44,10 +44,11 @@ def root(seed: int | Array) -> Key:
 
 
 def fold(key: Key, *data: int | Array) -> Key:
-    """A new key from a key and integers; different integers give different keys."""
+    """A new key from a key and integers; different integers give different keys. A key is
+    either folded or drawn from, never both."""
     k0, k1 = key[0], key[1]
     for item in data:
-        d = jnp.asarray(item).astype(jnp.uint32)
+        d = jnp.asarray(item % 2**32 if isinstance(item, int) else item).astype(jnp.uint32)
         k0, k1 = _mix(_mix(d * _GOLDEN + k0) ^ k1), _mix(_mix(d ^ (k1 * _GOLDEN)) + k0)
     return jnp.stack([k0, k1])
 

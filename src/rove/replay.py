@@ -38,7 +38,8 @@ def init(capacity: int, features: int) -> Replay:
 
 def add(replay: Replay, transition: Transition, where: bool | Array = True) -> Replay:
     """Store one transition over the oldest; where not `where`, leave the rows as they are (a
-    batch of lanes in lockstep would otherwise have to choose between two whole buffers)."""
+    batch of lanes in lockstep would otherwise have to choose between two whole buffers; the
+    caller restores `added`)."""
     s, a, r, s_next, terminated = transition
     row = jnp.concatenate([s, s_next, jnp.stack([a, r, terminated])])
     slot = replay.added % replay.rows.shape[0]

@@ -45,7 +45,7 @@ def _bootstrap_means(values: np.ndarray, resamples: int, seed: int) -> np.ndarra
 def _percentiles(means: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
     tail = (1 - confidence) / 2
     low, high = np.quantile(means, [tail, 1 - tail], axis=0)
-    return low, high
+    return np.asarray(low), np.asarray(high)
 
 
 def interquartile_mean(values: Float[np.ndarray, " n"]) -> float:

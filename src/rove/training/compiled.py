@@ -15,7 +15,7 @@ from rove.environments.base import Environment, State
 from rove.replay import Replay, Transition
 
 # What a lane's key is folded with for its streams.
-_INIT, _AGENT, _ENVIRONMENT, _EVALUATION = range(4)
+_INIT, _FIRST_EPISODE, _AGENT, _ENVIRONMENT, _EVALUATION = range(5)
 
 LOG_CAPACITY = 256
 FAULTS = ("", "observation", "reward", "loss")
@@ -60,7 +60,7 @@ def start(agent: Agent, environment: Environment, seed: Int[Array, ""]) -> Lane:
     agent_state = agent.init(
         environment.observation_size, environment.num_actions, noise.fold(key, _INIT)
     )
-    agent_state = agent.begin_episode(agent_state, jnp.array(True), noise.fold(key, _INIT))
+    agent_state = agent.begin_episode(agent_state, jnp.array(True), noise.fold(key, _FIRST_EPISODE))
     zero, none = jnp.zeros((), jnp.int32), jnp.zeros(LOG_CAPACITY, jnp.int32)
     return Lane(
         seed=seed,

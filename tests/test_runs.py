@@ -1,0 +1,210 @@
+"""Run folders: written, read back, refused."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import rove
+from rove import runner
+from rove.errors import ConfigError, RunFolderError
+
+FAST = {"hidden": (16,), "batch_size": 16, "buffer_size": 600, "learning_starts": 50}
+
+
+def train(out=None, agent=None, **changes):
+    told = {"seeds": 2, "episodes": 12, "out": out, **changes}
+    return rove.train(agent or rove.GE(**FAST), "chain-5", **told)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "a"
+    return folder, train(folder)
+
+
+def test_the_csv_holds_every_episode(made):
+    folder, run = made
+    with open(folder / "episodes.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == [
+        "agent", "environment", "seed", "episode", "step", "return", "length", "terminated",
+    ]  # fmt: skip
+    assert len(rows) == 24
+    table = np.array([float(row["return"]) for row in rows], np.float32).reshape(2, 12)
+    np.testing.assert_array_equal(table, run.returns.astype(np.float32))
+    assert {row["agent"] for row in rows} == {"ge"}
+    assert [int(row["episode"]) for row in rows] == [*range(1, 13)] * 2
+    assert [int(row["step"]) for row in rows] == [*range(14, 169, 14)] * 2
+
+
+def test_the_config_is_enough_to_run_again(made, tmp_path):
+    folder, run = made
+    told = json.loads((folder / "config.json").read_text())
+    assert told["versions"].keys() >= {"rove", "jax", "python"}
+    again = runner.run_all([(runner.RunFolder(folder).config(), tmp_path / "again")])[0]
+    np.testing.assert_array_equal(again.returns, run.returns)
+    first, second = (f / "episodes.csv" for f in (folder, tmp_path / "again"))
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_load_gives_back_arrays_and_policies(made):
+    folder, run = made
+    back = rove.load(folder)
+    np.testing.assert_array_equal(back.returns, run.returns)
+    np.testing.assert_array_equal(back.lengths, run.lengths)
+    np.testing.assert_array_equal(back.visits, run.visits)
+    np.testing.assert_array_equal(back.evaluate(), run.evaluate())
+    for position in range(5):
+        observation = (np.arange(5) <= position).astype(np.float32)
+        assert back.policy(1)(observation) == run.policy(1)(observation)
+
+
+def test_a_policy_is_greedy_on_the_mean(made):
+    _, run = made
+    mean = run.outcomes[0].lane.agent.phi.mu
+    for position in range(5):
+        x = (np.arange(5) <= position).astype(np.float32)
+        hidden = np.maximum(x @ np.asarray(mean[0].weight) + np.asarray(mean[0].bias), 0)
+        q = hidden @ np.asarray(mean[1].weight) + np.asarray(mean[1].bias)
+        assert run.policy(0)(x) == int(np.argmax(q))
+
+
+def test_save_without_a_folder(tmp_path):
+    run = train()
+    run.save(tmp_path / "b")
+    back = rove.load(tmp_path / "b")
+    np.testing.assert_array_equal(back.returns, run.returns)
+    run.plot(tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").stat().st_size > 5000
+
+
+def test_a_composed_agent_trains_and_loads(tmp_path):
+    agent = rove.Agent(rove.Gaussian(1e-2), rove.Factorised(-3.0), resample="episode", **FAST)
+    run = train(tmp_path / "c", agent, seeds=1)
+    back = rove.load(tmp_path / "c")
+    assert back.config.agent == agent
+    assert run.config.agent_name == "Gaussian × Factorised"
+    np.testing.assert_array_equal(back.returns, run.returns)
+
+
+def test_a_different_run_is_refused_not_overwritten(made):
+    folder, _ = made
+    before = (folder / "episodes.csv").read_bytes()
+    for changes, word in [
+        ({"episodes": 13}, "episodes is 12 there and 13 here"),
+        ({"seeds": 3}, "seeds"),
+        ({"agent": rove.GE(**FAST, rho=-2.0)}, "rho is -4.0 there and -2.0 here"),
+        ({"agent": rove.DQN(**FAST)}, "name"),
+    ]:
+        with pytest.raises(RunFolderError, match="different run") as caught:
+            train(folder, **changes)
+        assert word in str(caught.value)
+    assert (folder / "episodes.csv").read_bytes() == before
+
+
+def test_a_folder_with_something_else_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(RunFolderError, match=r"not empty.*thesis"):
+        train(tmp_path)
+
+
+def test_a_finished_run_is_not_trained_again(made):
+    folder, _ = made
+    reports = []
+    train(folder, report=reports.append)
+    assert reports == []
+
+
+def test_two_processes_cannot_share_a_folder(tmp_path):
+    config = runner.configure(rove.GE(**FAST), "chain-5", episodes=2)
+    with (
+        runner.RunFolder(tmp_path).open(config),
+        pytest.raises(RunFolderError, match="in use"),
+        runner.RunFolder(tmp_path).open(config),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [("{", "cannot be read"), ("[]", "not a run"), ('{"schema": 99}', "not a run")],
+)
+def test_a_broken_config_is_refused(tmp_path, content, word):
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(RunFolderError, match=word):
+        rove.load(tmp_path)
+
+
+def test_no_run_here(tmp_path):
+    with pytest.raises(RunFolderError, match="no config"):
+        rove.load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("gamma", float("nan")), ("gamma", 1.5), ("gamma", -0.1), ("sigma", 0.0), ("sigma", -1.0),
+        ("sigma", float("inf")), ("lr", 0.0), ("rho", float("nan")),
+        ("rho", 1000.0), ("epsilon", 1.1), ("batch_size", 0), ("batch_size", 10**6),
+        ("buffer_size", -1), ("learning_starts", -5), ("target_period", 0),
+        ("hidden", (0,)), ("rhoo", -4.0),
+    ],
+)  # fmt: skip
+def test_bad_settings_are_refused_by_name(field, value):
+    with pytest.raises(ConfigError) as caught:
+        runner.configure("ge", "chain-5", episodes=1, **{field: value})
+    assert caught.value.field == field
+    assert repr(value) in str(caught.value)
+
+
+def test_values_of_a_wrong_type_are_refused_by_name():
+    """In a process without the tests' own type checks, as a person would meet them."""
+    program = """
+from rove import runner
+from rove.errors import ConfigError
+wrong = {"lr": "fast", "batch_size": 2.5, "hidden": "100", "resample": "sometimes", "gamma": None}
+for field, value in wrong.items():
+    try:
+        runner.configure("ge", "chain-5", episodes=1, **{field: value})
+    except ConfigError as error:
+        assert error.field == field and repr(value) in str(error), error
+    else:
+        raise SystemExit(f"{field} = {value!r} was taken")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"episodes": 0}, "episodes"), ({"episodes": -3}, "episodes"), ({}, "episodes"),
+        ({"episodes": 1, "steps": 1}, "episodes"), ({"steps": 0}, "steps"),
+        ({"episodes": 1, "seeds": 0}, "seeds"), ({"episodes": 1, "seeds": [1, 1]}, "seeds"),
+        ({"episodes": 1, "seeds": [-1]}, "seeds"), ({"episodes": 1, "seeds": []}, "seeds"),
+    ],
+)  # fmt: skip
+def test_bad_budgets_are_refused_by_name(changes, field):
+    with pytest.raises(ConfigError) as caught:
+        runner.configure("ge", "chain-5", **changes)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("agent", "environment", "hint"),
+    [
+        ("gee", "chain-5", "Did you mean 'ge'"),
+        ("ge", "chian-5", "Did you mean 'chain-5'"),
+        ("ge", "chain-1", "at least 3"),
+        ("ge", "chain--5", "chain-N"),
+        ("ge", "chain", "chain-N"),
+        ("ge", "", "chain-N"),
+    ],
+)
+def test_wrong_names_suggest_the_nearest(agent, environment, hint):
+    with pytest.raises(ConfigError, match=hint):
+        runner.configure(agent, environment, episodes=1)

@@ -1,0 +1,126 @@
+"""Lanes: independent of each other, of chunks and of interruption; one program for a grid."""
+
+import jax
+import numpy as np
+import pytest
+
+import rove
+from rove import runner
+from rove.errors import ConfigError, LaneError
+from rove.training import compiled, lanes, outcomes
+
+FAST = {"hidden": (16,), "batch_size": 16, "buffer_size": 600, "learning_starts": 50}
+
+
+def ge(seeds=1, episodes=20, **settings):
+    return runner.configure(
+        rove.GE(**{**FAST, **settings}), "chain-5", seeds=seeds, episodes=episodes
+    )
+
+
+def same(a, b):
+    """Every number of two lanes is the same, to the bit (a drained log does not count)."""
+    pair = [jax.tree.leaves(outcome.lane._replace(log=None)) for outcome in (a, b)]
+    leaves = zip(*pair, strict=True)
+    return all(np.array_equal(x, y) for x, y in leaves) and all(
+        np.array_equal(x, y) for x, y in zip(a.episodes, b.episodes, strict=True)
+    )
+
+
+@pytest.mark.parametrize("resample", ["step", "episode"])
+def test_a_lane_does_not_depend_on_its_neighbours(resample):
+    alone = lanes.execute(ge(seeds=[1], resample=resample).jobs(None))[0]
+    among = lanes.execute(ge(seeds=[0, 1, 2], resample=resample).jobs(None), workers=2)[1]
+    assert same(alone, among)
+
+
+@pytest.mark.parametrize("resample", ["step", "episode"])
+def test_a_lane_does_not_depend_on_chunks(resample):
+    job = ge(resample=resample).jobs(None)[0]
+    whole = lanes.execute([job])[0]
+    flight = outcomes.fresh(job)
+    while not flight.finished:
+        lane = lanes._advance([flight], [int(flight.lane.step)], chunk=7)[0]
+        flight = outcomes.extended(flight, lane)
+    assert same(whole, flight)
+
+
+def test_seeds_differ():
+    results = lanes.execute(ge(seeds=3).jobs(None))
+    weights = [np.asarray(r.lane.agent.phi.mu[0].weight) for r in results]
+    assert not np.allclose(weights[0], weights[1])
+    assert not np.allclose(weights[1], weights[2])
+
+
+def test_numbers_do_not_retrace(monkeypatch):
+    """A grid over ρ, σ, α, γ, ε, τ and seeds compiles one program."""
+    traces = []
+    original = compiled.run
+
+    def counted(*arguments):
+        traces.append(1)
+        return original(*arguments)
+
+    monkeypatch.setattr(lanes, "_run", jax.jit(counted, donate_argnums=2))
+    jobs = []
+    for rho, sigma, lr, gamma, period in [
+        (-4.0, 1e-3, 1e-3, 0.99, 10),
+        (-3.0, 1e-2, 1e-4, 0.9, 20),
+        (-2.0, 1e-1, 1e-2, 0.5, 30),
+    ]:
+        config = ge(2, 3, rho=rho, sigma=sigma, lr=lr, gamma=gamma, target_period=period)
+        jobs += config.jobs(None)
+    lanes.execute(jobs)
+    assert len(traces) == 1
+
+
+def test_together_agrees_with_apart():
+    """In lockstep, with episodes of one lane budget ending before another's."""
+    jobs = ge(seeds=2, episodes=12).jobs(None) + ge(seeds=[2], episodes=5).jobs(None)
+    apart, together = lanes.execute(jobs), lanes.execute(jobs, together=True)
+    for a, b in zip(apart, together, strict=True):
+        assert len(b.episodes.returns) == a.job.episodes
+        np.testing.assert_array_equal(a.episodes.returns, b.episodes.returns)
+        np.testing.assert_array_equal(a.visits, b.visits)
+        assert int(a.lane.step) == int(b.lane.step)
+        for x, y in zip(jax.tree.leaves(a.lane.agent), jax.tree.leaves(b.lane.agent), strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-5)
+
+
+def test_steps_as_a_budget():
+    config = runner.configure(rove.DQN(**FAST), "chain-5", seeds=1, steps=100)
+    outcome = lanes.execute(config.jobs(None))[0]
+    assert int(outcome.lane.step) == 100
+    assert len(outcome.episodes.returns) == 100 // 14  # an episode of chain-5 has 14 steps
+    np.testing.assert_array_equal(outcome.episodes.length, 14)
+    np.testing.assert_array_equal(outcome.episodes.step, 14 * np.arange(1, 8))
+
+
+def test_more_episodes_than_the_log_holds():
+    config = runner.configure(rove.DQN(**FAST), "chain-3", seeds=1, episodes=600)
+    outcome = lanes.execute(config.jobs(None))[0]
+    assert len(outcome.episodes.returns) == 600 > 2 * compiled.LOG_CAPACITY
+    np.testing.assert_array_equal(np.diff(outcome.episodes.step), 12)
+
+
+def test_visits_count_episodes_not_steps():
+    outcome = lanes.execute(ge(episodes=9).jobs(None))[0]
+    assert outcome.visits[1] == 9  # every episode starts at s₂
+    assert outcome.visits.max() <= 9
+
+
+def test_a_lane_that_diverges_costs_the_others_nothing():
+    bad = ge(seeds=[0], lr=1e30).jobs(None)
+    good = ge(seeds=[1]).jobs(None)
+    results = lanes.execute(bad + good)
+    assert isinstance(results[0], LaneError)
+    assert "chain-5" in str(results[0])
+    assert "loss" in str(results[0])
+    assert "step" in str(results[0])
+    assert same(results[1], lanes.execute(good)[0])
+
+
+def test_replay_that_does_not_fit_is_refused_with_its_bytes():
+    config = ge(buffer_size=2**30)
+    with pytest.raises(ConfigError, match=r"buffer_size.* bytes"):
+        lanes.execute(config.jobs(None))
