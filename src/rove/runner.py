@@ -108,10 +108,10 @@ def run_all(
     """Train several configurations at once: all their lanes share the cores."""
     with contextlib.ExitStack() as stack:
         owners: dict[Path, Callable[[Outcome], None]] = {}
-        jobs_of = []
-        for config, path in plan:
-            jobs = config.jobs(path)
-            jobs_of.append(jobs)
+        jobs_of = [config.jobs(path) for config, path in plan]
+        all_jobs = [job for jobs in jobs_of for job in jobs]
+        lanes.checked_workers(all_jobs, workers)
+        for (config, path), jobs in zip(plan, jobs_of, strict=True):
             if path is not None:
                 folder = RunFolder(path)
                 stack.enter_context(folder.open(config))
@@ -121,8 +121,7 @@ def run_all(
             assert outcome.job.path is not None
             owners[outcome.job.path.parent.parent](outcome)
 
-        jobs = [job for group in jobs_of for job in group]
-        results_of_all = iter(lanes.execute(jobs, report, saved, workers))
+        results_of_all = iter(lanes.execute(all_jobs, report, saved, workers))
         runs, errors = [], []
         for (config, path), group in zip(plan, jobs_of, strict=True):
             results = [next(results_of_all) for _ in group]

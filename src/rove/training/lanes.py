@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rove import platform, replay
-from rove.errors import ConfigError, LaneError
+from rove.errors import ConfigError, LaneError, check_integer
 from rove.training import compiled, outcomes
 from rove.training.outcomes import Job, Outcome
 
@@ -53,9 +53,8 @@ def execute(
     after every chunk of a lane, `saved` after every checkpoint; both from the lane's own thread.
     """
     platform.prepare()
-    workers = workers or cores()
     together = jax.default_backend() != "cpu" if together is None else together
-    check_memory(jobs, len(jobs) if together else workers)
+    workers = checked_workers(jobs, workers, together)
     programs: dict[Any, list[Job]] = {}
     for job in jobs:
         programs.setdefault(jax.tree.structure((job.agent, job.environment)), []).append(job)
@@ -86,8 +85,13 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def check_memory(jobs: Sequence[Job], at_once: int) -> None:
-    """Refuse replay buffers that would not fit, before anything is allocated."""
+def checked_workers(jobs: Sequence[Job], workers: int | None, together: bool = False) -> int:
+    """How many lanes to run at once. Refuses replay buffers that would not fit in memory, before
+    anything is allocated."""
+    if workers is None:
+        workers = cores()
+    check_integer("workers", workers, at_least=1)
+    at_once = len(jobs) if together else workers
     sizes = [replay.nbytes(j.agent.buffer_size, j.environment.observation_size) for j in jobs]
     needed, free = sum(sorted(sizes)[-at_once:]), _free_memory()
     if free is not None and needed > 0.8 * free:
@@ -97,6 +101,7 @@ def check_memory(jobs: Sequence[Job], at_once: int) -> None:
             f"replay of {min(at_once, len(jobs))} lanes at once would take {needed:,} bytes, and "
             f"{free:,} bytes of memory are free; use a smaller buffer or fewer workers",
         )
+    return workers
 
 
 def _free_memory() -> int | None:

@@ -1,0 +1,127 @@
+"""The command as a person uses it: help, errors, exit codes, files."""
+
+import subprocess
+import sys
+
+import pytest
+
+from rove import cli
+
+SMALL = ["--agent.hidden", "16", "--agent.batch-size", "16", "--agent.learning-starts", "50"]
+
+
+def rove(*arguments, cwd=None):
+    """A real process, as from a shell."""
+    command = [sys.executable, "-m", "rove.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=cwd)
+
+
+def refused(capsys, *arguments):
+    """Run in this process; the error text, after checking for exit code 2 and no traceback."""
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([str(a) for a in arguments])
+    told = capsys.readouterr()
+    assert stopped.value.code == 2
+    assert "Traceback" not in told.err
+    return " ".join((told.err + told.out).split())
+
+
+def test_help_and_list(capsys):
+    cli.main([])
+    assert "rove train AGENT ENVIRONMENT" in capsys.readouterr().out
+    cli.main(["train", "--help"])
+    assert "rove list" in capsys.readouterr().out
+    cli.main(["list"])
+    shown = capsys.readouterr().out
+    for name in ("dqn", "noisynet", "ge", "chain-N", "figure-2"):
+        assert name in shown
+    cli.main(["--version"])
+    assert capsys.readouterr().out.startswith("rove 0.")
+
+
+def test_help_of_an_agent_shows_its_fields(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["train", "ge", "chain-10", "--help"])
+    assert stopped.value.code == 0
+    shown = capsys.readouterr().out
+    fields = "rho sigma lr gamma epsilon resample batch-size buffer-size learning-starts hidden"
+    for field in fields.split():
+        assert f"--agent.{field}" in shown
+    assert "--env.permuted" in shown
+
+
+def test_train_writes_a_run_and_goes_on_from_it(tmp_path):
+    words = ["train", "ge", "chain-5", "--seeds", 2, "--episodes", 15, "--out", tmp_path / "a"]
+    done = rove(*words, *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert "15 of 15 episodes" in done.stdout
+    assert "95% interval" in done.stdout
+    written = {p.name for p in (tmp_path / "a").iterdir() if not p.name.startswith(".")}
+    assert written == {"config.json", "episodes.csv", "learning-curve.png", "lanes"}
+    before = (tmp_path / "a" / "episodes.csv").read_bytes()
+    again = rove(*words, *SMALL)
+    assert again.returncode == 0
+    assert (tmp_path / "a" / "episodes.csv").read_bytes() == before
+    other = rove(*words[:4], 3, *words[5:], *SMALL)
+    assert other.returncode == 2
+    assert "different run" in other.stderr
+
+
+def test_underscores_and_hyphens_are_one(tmp_path):
+    words = ["train", "dqn", "chain-5", "--steps", 60, "--out", tmp_path / "b", "--env.permuted"]
+    done = rove(*words, "--agent.hidden", 16, 16, "--agent.learning_starts", 30)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["trian"], "Did you mean 'train'?"),
+        (["train"], "an agent and an environment"),
+        (["train", "gee", "chain-10"], "agent = 'gee' Did you mean 'ge'?"),
+        (["train", "ge", "chian-10"], "environment = 'chian-10' Did you mean 'chain-10'?"),
+        (["train", "ge", "chain-1"], "environment = 'chain-1' at least 3"),
+        (["train", "ge", "chain-10", "--agent.gamma", "nan"], "gamma = nan"),
+        (["train", "ge", "chain-10", "--agent.sigma", "0"], "sigma = 0.0 above 0"),
+        (["train", "ge", "chain-10", "--agent.sigma=-1"], "sigma = -1.0"),
+        (["train", "ge", "chain-10", "--agent.batch-size", "100000"], "batch_size = 100000 50000"),
+        (["train", "ge", "chain-10", "--agent.gama", "0.9"], "--agent.gama"),
+        (["train", "dqn", "chain-10", "--agent.rho", "1"], "--agent.rho"),
+        (["train", "ge", "chain-10", "--agent.resample", "never"], "resample never step episode"),
+        (["train", "ge", "chain-10", "--episodes", "0"], "episodes = 0"),
+        (["train", "ge", "chain-10", "--episodes", "5", "--steps", "5"], "steps = 5"),
+        (["train", "ge", "chain-10", "--seeds", "0"], "seeds = 0"),
+        (["train", "ge", "chain-10", "--seeds", "many"], "seeds many"),
+        (["train", "ge", "chain-10", "--workers", "0"], "workers = 0"),
+        (["reproduce", "figure-9"], "experiment = 'figure-9' figure-2"),
+    ],
+)
+def test_mistakes_are_named(capsys, tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    told = refused(capsys, *arguments)
+    for word in words.split():
+        assert word in told
+    assert not list(tmp_path.iterdir())  # refused before anything was made
+
+
+def test_a_buffer_that_does_not_fit_is_refused(capsys, tmp_path):
+    told = refused(
+        capsys, "train", "ge", "chain-100", "--agent.buffer-size", 2**30, "--out", tmp_path / "c"
+    )
+    assert "buffer_size = 1073741824" in told
+    assert f"{2**30 * 4 * 203:,} bytes" in told
+
+
+def test_a_folder_that_cannot_be_written(capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    told = refused(capsys, "train", "ge", "chain-5", "--out", tmp_path / "file" / "x")
+    assert "cannot write" in told
+
+
+def test_a_lane_that_diverges_ends_with_1(tmp_path):
+    done = rove(
+        "train", "dqn", "chain-5", "--agent.lr", 1e30, "--out", tmp_path / "d", *SMALL
+    )
+    assert done.returncode == 1
+    assert "loss" in done.stderr
+    assert "Traceback" not in done.stderr
