@@ -7,7 +7,6 @@ from rove.statistics import (
     bootstrap_interval,
     difference_interval,
     episodes_to_solve,
-    interquartile_mean,
     moving_average,
     solve_summary,
 )
@@ -52,10 +51,6 @@ def test_difference_interval_against_scipy():
         rng=np.random.default_rng(4),
     ).confidence_interval
     np.testing.assert_allclose(interval, oracle, atol=0.04)
-
-
-def test_interquartile_mean_by_hand():
-    assert interquartile_mean(np.array([0.0, 1, 2, 3, 4, 5, 6, 1000])) == np.mean([2, 3, 4, 5])
 
 
 def test_episodes_to_solve_by_hand():

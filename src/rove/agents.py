@@ -14,6 +14,9 @@ class Settings:
     """What every named agent can be told. `compose` makes the agent."""
 
     name: ClassVar[str]
+    """What a person types."""
+    label: ClassVar[str]
+    """What a picture says."""
 
     lr: float = 1e-3
     """α, the learning rate of Adam."""
@@ -51,6 +54,7 @@ class DQN(Settings):
     """DQN: Gaussian return, σ → 0; all mass on one θ; ε-greedy (Section 5.2)."""
 
     name: ClassVar[str] = "dqn"
+    label: ClassVar[str] = "DQN"
     epsilon: float = 0.1
     """Probability of a random action, once its schedule has ended."""
 
@@ -63,6 +67,7 @@ class NoisyNet(Settings):
     """NoisyNet: Gaussian return, σ → 0; Gaussian noise on every parameter (Section 5.2)."""
 
     name: ClassVar[str] = "noisynet"
+    label: ClassVar[str] = "NoisyNet"
     rho: float = -4.0
     """ρ at the start: the noise of a parameter is softplus(ρ)."""
     noise: Literal["independent", "factorised"] = "independent"
@@ -79,6 +84,7 @@ class GE(Settings):
     """GE, Gauss Exploration: Gaussian return, mean-field Gaussian posterior (Algorithm 2)."""
 
     name: ClassVar[str] = "ge"
+    label: ClassVar[str] = "GE"
     rho: float = -4.0
     """ρ at the start: the spread of a parameter is softplus(ρ)."""
     sigma: float = 1e-3
@@ -90,6 +96,11 @@ class GE(Settings):
 
 
 AGENTS: dict[str, type[Settings]] = {kind.name: kind for kind in (DQN, NoisyNet, GE)}
+
+
+def label_of(name: str) -> str:
+    """How to call an agent in a picture: its label, or the name it has."""
+    return AGENTS[name].label if name in AGENTS else name
 
 
 def settings_of(name: str) -> type[Settings]:

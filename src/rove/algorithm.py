@@ -165,35 +165,37 @@ class Agent(eqx.Module):
             state.phi_target,
         )
         batch = replay.sample(state.replay, noise.fold(key, _MINIBATCH), self.batch_size)
-        loss, gradient = jax.value_and_grad(self.objective)(state.phi, phi_target, batch, key)
+        gradient, loss = jax.grad(self.objective, has_aux=True)(state.phi, phi_target, batch, key)
         direction, optimiser = _adam.update(gradient, state.optimiser)
         phi = jax.tree.map(lambda p, d: p - self.lr * d, state.phi, direction)  # 2.12
         return state._replace(phi=phi, phi_target=phi_target, optimiser=optimiser), loss
 
-    def objective(self, phi: Phi, phi_target: Law, batch: Transition, key: Key) -> Float[Array, ""]:
-        """c/N times E_θ[−Σ log Z_θ(x_j)] − H(q_φ), with one draw of θ: (4), and (6) for a Gaussian.
+    def objective(
+        self, phi: Phi, phi_target: Law, batch: Transition, key: Key
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """c/N times E_θ[−Σ log Z_θ(x_j)] − H(q_φ): (4), (7) for a Gaussian. Also its first term.
 
-        c is the return's `scale`; c/N leaves the minimiser where it is.
+        c is the return's `scale`; c/N leaves the minimiser where it is. The expectation takes a
+        draw of θ for every term of the sum, which has less variance than one draw for all.
         """
         law = self.posterior.law(phi)
-        theta = self.posterior.sample(law, noise.fold(key, _THETA))
-        rows = jnp.arange(batch.reward.shape[0])
-        x = jax.vmap(self.target, (None, 0, None, 0))(phi_target, batch, key, rows)
+        n = batch.reward.shape[0]
+        k_theta, k_target_theta, k_target = (
+            noise.rows(noise.fold(key, use), n) for use in (_THETA, _TARGET_THETA, _TARGET)
+        )
+        x = jax.vmap(self.target, (None, 0, 0, 0))(phi_target, batch, k_target_theta, k_target)
 
-        def discrepancy(observation: Array, action: Array, x: Array) -> Array:
-            z = networks.forward(theta, observation).reshape(-1, self.returns.outputs)
-            return self.returns.loss(z[action], x)
+        def discrepancy(transition: Transition, x: Array, key: Key) -> Array:
+            z = self.posterior.forward(law, transition.observation, key)
+            return self.returns.loss(z.reshape(-1, self.returns.outputs)[transition.action], x)
 
-        losses = jax.vmap(discrepancy)(batch.observation, batch.action, x)
-        weight = self.returns.scale / rows.shape[0]
-        return jnp.mean(losses) - weight * self.posterior.entropy(law)
+        loss = jnp.mean(jax.vmap(discrepancy)(batch, x, k_theta))
+        return loss - self.returns.scale / n * self.posterior.entropy(law), loss
 
-    def target(self, phi_target: Law, transition: Transition, key: Key, row: Array) -> Array:
+    def target(self, phi_target: Law, transition: Transition, k_theta: Key, k_draw: Key) -> Array:
         """1.7–1.8, 2.9–2.10: x ~ r + γ·Z_θ⁻(s′, a′), a′ greedy, with a θ⁻ ~ q_φ⁻ of its own."""
-        z = self.posterior.forward(
-            phi_target, transition.next_observation, noise.fold(key, _TARGET_THETA, row)
-        ).reshape(-1, self.returns.outputs)
-        best = jnp.argmax(jax.vmap(self.returns.mean)(z))
+        z = self.posterior.forward(phi_target, transition.next_observation, k_theta)
+        best = jnp.argmax(self.means(z))
         discount = self.gamma * (1.0 - transition.terminated)
-        k_draw = noise.fold(key, _TARGET, row)
-        return self.returns.target(z[best], transition.reward, discount, k_draw)
+        z_best = z.reshape(-1, self.returns.outputs)[best]
+        return self.returns.target(z_best, transition.reward, discount, k_draw)

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -88,7 +88,10 @@ def _list() -> None:
     """Agents, environments and experiments, each with a line."""
     tables = {
         "agents": {name: kind.__doc__ for name, kind in AGENTS.items()},
-        "environments": {f"{k}-N": v.__doc__ for k, v in environments.ENVIRONMENTS.items()},
+        "environments": {
+            "chain-N": environments.Chain.__doc__,
+            "permuted-chain-N": "The same with left and right swapped in half of the states.",
+        },
         "experiments": {name: kind.__doc__ for name, kind in EXPERIMENTS.items()},
     }
     for title, rows in tables.items():
@@ -105,13 +108,13 @@ class Train:
     seeds: int = 1
     """How many seeds (0, 1, …); each is a lane."""
     episodes: int | None = None
-    """Stop every lane after so many episodes (default: 250, unless --steps is given)."""
+    """Stop every lane after so many episodes. If neither this nor --steps is given: 250."""
     steps: int | None = None
     """Stop every lane after so many steps instead."""
     out: Path | None = None
-    """Run folder (default: runs/AGENT-ENVIRONMENT). The same command goes on from it."""
+    """Run folder, which the same command goes on from. If not given: runs/AGENT-ENVIRONMENT."""
     workers: int | None = None
-    """Lanes to run at once (default: one a core)."""
+    """Lanes to run at once. If not given: one a core."""
 
 
 def _train(arguments: list[str]) -> None:
@@ -157,7 +160,9 @@ def _train(arguments: list[str]) -> None:
 
 
 def _reproduce(
-    experiment: tyro.conf.Positional[str] = "figure-2",
+    experiment: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="EXPERIMENT")] = (
+        "figure-2"
+    ),
     /,
     quick: bool = False,
     out: Path | None = None,
@@ -168,8 +173,8 @@ def _reproduce(
     Args:
         experiment: which one (see rove list).
         quick: fewer seeds and episodes: minutes, and still shows the effect.
-        out: folder for data, figure and claims (default: reproduction/EXPERIMENT[-quick]).
-        workers: lanes to run at once (default: one a core).
+        out: folder for data, figure and claims. If not given: in reproduction/.
+        workers: lanes to run at once. If not given: one a core.
     """
     if experiment not in EXPERIMENTS:
         allowed = "one of " + ", ".join(EXPERIMENTS) + did_you_mean(experiment, EXPERIMENTS)
@@ -188,7 +193,7 @@ def _tune(out: Path = Path("tuning"), workers: int | None = None) -> None:
 
     Args:
         out: folder for record.csv (a second call goes on from it) and tuned.json.
-        workers: lanes to run at once (default: one a core).
+        workers: lanes to run at once. If not given: one a core.
     """
     from rove.experiments.tune import tune
 

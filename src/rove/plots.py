@@ -8,6 +8,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from rove.agents import label_of
 from rove.statistics import bootstrap_interval, moving_average
 
 matplotlib.rcParams.update(
@@ -27,7 +28,6 @@ matplotlib.rcParams.update(
 )
 
 COLOURS = {"dqn": "#4c72b0", "noisynet": "#dd8452", "ge": "#2a9d5c"}
-LABELS = {"dqn": "DQN", "noisynet": "NoisyNet", "ge": "GE"}
 WINDOW = 20
 
 
@@ -51,7 +51,7 @@ def learning_curves(
         episodes = np.arange(1, returns.shape[1] + 1)
         colour = COLOURS.get(name, "#555555" if len(curves) == 1 else None)
         mean = smooth.mean(axis=0)
-        (line,) = axes.plot(episodes, mean, color=colour, lw=1.6, label=LABELS.get(name, name))
+        (line,) = axes.plot(episodes, mean, color=colour, lw=1.6, label=label_of(name))
         if len(returns) > 1:
             low, high = bootstrap_interval(smooth)
             axes.fill_between(episodes, low, high, color=line.get_color(), alpha=0.2, lw=0)

@@ -211,7 +211,7 @@ class Run:
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """The learning curve; written to `path` if one is given."""
-        from rove import plots
+        from rove import plots  # here, because Matplotlib takes long to import
 
         made = plots.figure()
         plots.learning_curves(

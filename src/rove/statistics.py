@@ -2,7 +2,6 @@
 
 import numpy as np
 from jaxtyping import Float
-from scipy import stats
 
 
 def moving_average(values: Float[np.ndarray, "... n"], window: int) -> Float[np.ndarray, "... n"]:
@@ -46,11 +45,6 @@ def _percentiles(means: np.ndarray, confidence: float) -> tuple[np.ndarray, np.n
     tail = (1 - confidence) / 2
     low, high = np.quantile(means, [tail, 1 - tail], axis=0)
     return np.asarray(low), np.asarray(high)
-
-
-def interquartile_mean(values: Float[np.ndarray, " n"]) -> float:
-    """Mean of the middle half."""
-    return float(stats.trim_mean(values, 0.25))
 
 
 def episodes_to_solve(

@@ -9,7 +9,7 @@ from typing import Any
 def tuned(agent: str, environment: str) -> dict[str, Any]:
     """What the search found for an agent on an environment, or on the nearest size of it."""
     found = json.loads(resources.files("rove").joinpath("tuned.json").read_text("utf-8"))
-    family, _, size = environment.rpartition("-")
+    family, _, size = environment.removeprefix("permuted-").rpartition("-")
     sizes = [
         int(name.rpartition("-")[2])
         for name, agents in found.items()

@@ -9,27 +9,28 @@ from rove.errors import ConfigError, did_you_mean
 
 __all__ = ["ENVIRONMENTS", "Chain", "Environment", "Step", "make", "options"]
 
-ENVIRONMENTS: dict[str, type[Chain]] = {"chain": Chain}
-"""Families whose names end in a size: chain-100 is Chain(100)."""
+ENVIRONMENTS: dict[str, tuple[type[Chain], dict[str, Any]]] = {
+    "chain": (Chain, {}),
+    "permuted-chain": (Chain, {"permuted": True}),
+}
+"""Families, and what their name sets; a name ends in a size: chain-100 is Chain(100)."""
 
 
 def make(name: str, **settings: Any) -> Environment:
     """The environment a person means by a name such as chain-100."""
     family, _, size = name.rpartition("-")
     if family not in ENVIRONMENTS or not size.isascii() or not size.isdigit():
-        names = [f"{known}-{s}" for known in ENVIRONMENTS for s in (size, "N") if s]
-        raise ConfigError(
-            "environment", name, "chain-N, for example chain-100" + did_you_mean(name, names)
-        )
-    kind = ENVIRONMENTS[family]
+        families = [f"{known}-N" for known in ENVIRONMENTS]
+        near = [f"{known}-{s}" for known in ENVIRONMENTS for s in (size, "N") if s]
+        allowed = " or ".join(families) + ", for example chain-100" + did_you_mean(name, near)
+        raise ConfigError("environment", name, allowed)
+    kind, named = ENVIRONMENTS[family]
     fields = [f.name for f in dataclasses.fields(kind)]
     for field, value in settings.items():
         if field not in fields:
-            hint = did_you_mean(field, fields)
-            raise ConfigError(
-                field, value, f"an unknown option; {family} has " + ", ".join(fields) + hint
-            )
-    chosen: dict[str, Any] = {"n": int(size), **settings}
+            hint = ", ".join(fields) + did_you_mean(field, fields)
+            raise ConfigError(field, value, f"an unknown option; {family} has {hint}")
+    chosen: dict[str, Any] = {"n": int(size), **named, **settings}
     try:
         return kind(**chosen)
     except ConfigError as error:

@@ -22,8 +22,9 @@ class ChainState(NamedTuple):
 
 
 class Chain(Environment):
-    """N states in a row, both ends absorbing; an episode starts at s₂ and lasts N + 9 steps.
+    """The chain MDP: N states in a row, both ends absorbing, the large reward at the far one.
 
+    An episode starts at s₂ and lasts N + 9 steps.
     A step spent in s₁ pays 0.001, one spent in s_N pays 1: always right earns 11, always left
     0.001·(N + 8). The horizon is a time limit, so it truncates and is bootstrapped.
     """
@@ -45,7 +46,7 @@ class Chain(Environment):
 
     @property
     def name(self) -> str:
-        return f"chain-{self.n}"
+        return f"permuted-chain-{self.n}" if self.permuted else f"chain-{self.n}"
 
     @property
     def observation_size(self) -> int:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rove import plots, runner
+from rove import runner
+from rove.agents import label_of
 from rove.experiments.claims import Claim, as_json, as_markdown
 from rove.runner import Run
 from rove.runs import Config, episodes_csv
@@ -92,6 +93,8 @@ class Figure2:
 
     def draw(self, runs: dict[tuple[str, str], Run], out: Path) -> None:
         """figure-2.png and figure-2.svg."""
+        from rove import plots  # here, because Matplotlib takes long to import
+
         made = plots.figure(2, 2, width=8.0, height=5.6)
         for axes, letter, environment in zip(made.axes[:3], "abc", EPISODES, strict=True):
             curves = {agent: runs[environment, agent].returns for agent in AGENTS}
@@ -105,7 +108,7 @@ class Figure2:
             visits = runs[VISITS, agent].visits
             states = np.arange(1, visits.shape[1] + 1)
             colour = plots.COLOURS[agent]
-            axes.plot(states, visits.mean(0), color=colour, label=plots.LABELS[agent], lw=1.6)
+            axes.plot(states, visits.mean(0), color=colour, label=label_of(agent), lw=1.6)
             low, high = bootstrap_interval(visits)
             axes.fill_between(states, low, high, color=colour, alpha=0.2, lw=0)
         axes.set_title("(d) State visits in the first 20 episodes, N = 128", loc="left")
@@ -133,9 +136,7 @@ def claims(runs: dict[tuple[str, str], Run]) -> list[Claim]:
         Claim.judge(
             "N = 10: all three algorithms solve the task",
             "greedy policy at the end earns 11: "
-            + ", ".join(
-                f"{plots.LABELS[a]} {np.sum(g >= 11)} of {len(g)}" for a, g in greedy.items()
-            ),
+            + ", ".join(f"{label_of(a)} {np.sum(g >= 11)} of {len(g)}" for a, g in greedy.items()),
             all(np.all(g >= 11) for g in greedy.values()),
         ),
         _stuck("N = 50: DQN cannot make progress", [runs["chain-50", "dqn"]]),
@@ -175,7 +176,7 @@ def _stuck(text: str, runs: list[Run]) -> Claim:
         last = run.returns[:, -20:].mean(axis=1)
         low, high = bootstrap_interval(last)
         parts.append(
-            f"{plots.LABELS[run.config.agent_name]} {last.mean():.2f}, 95% interval {low:.2f} to "
+            f"{label_of(run.config.agent_name)} {last.mean():.2f}, 95% interval {low:.2f} to "
             f"{high:.2f}, best seed {last.max():.2f}"
         )
         holds &= bool(last.max() < STUCK * 11.0)
@@ -187,7 +188,7 @@ def _ahead(text: str, better: Run, worse: Run) -> Claim:
     """The mean return of all episodes, an area under the curve, is higher beyond its interval."""
     gain, (low, high) = difference_interval(better.returns.mean(axis=1), worse.returns.mean(axis=1))
     solved = [
-        f"{plots.LABELS[run.config.agent_name]} "
+        f"{label_of(run.config.agent_name)} "
         + solve_summary([episodes_to_solve(row, 11.0) for row in run.returns])
         for run in (better, worse)
     ]

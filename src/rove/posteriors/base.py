@@ -34,7 +34,8 @@ class Posterior(eqx.Module):
 
     @abc.abstractmethod
     def forward(self, law: Law, x: Float[Array, " features"], key: Key) -> Float[Array, " outputs"]:
-        """f_θ(x) with θ ~ q_φ drawn for this x alone, at the price of a product or two."""
+        """f_θ(x) with θ ~ q_φ drawn for this x alone, at the price of a product or two. All
+        it draws comes from one call on the key, which may be a row's (see `noise.rows`)."""
 
     @abc.abstractmethod
     def mean(self, law: Law) -> Theta:

@@ -1,5 +1,8 @@
 """NoisyNet's factorised noise: one draw an input and one an output, multiplied for each weight."""
 
+from itertools import accumulate
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -10,7 +13,14 @@ from rove.errors import check_number
 from rove.networks import Linear, Theta
 from rove.noise import Key
 from rove.posteriors.base import Posterior
-from rove.posteriors.mean_field import Law, Phi
+from rove.posteriors.mean_field import Phi, softplus
+
+
+class Law(NamedTuple):
+    """Means and standard deviations, shaped like θ."""
+
+    mean: Theta
+    std: Theta
 
 
 class Factorised(Posterior):
@@ -29,12 +39,11 @@ class Factorised(Posterior):
         return Phi(network, jax.tree.map(lambda x: jnp.full_like(x, self.rho), network))
 
     def law(self, phi: Phi) -> Law:
-        return Law(phi.mu, jax.tree.map(jax.nn.softplus, phi.rho))
+        return Law(phi.mu, jax.tree.map(softplus, phi.rho))
 
     def sample(self, law: Law, key: Key) -> Theta:
         layers = []
-        for i, (mean, std) in enumerate(zip(law.mean, law.std, strict=True)):
-            e_in, e_out = _factors(noise.fold(key, i), mean)
+        for mean, std, e_in, e_out in _factors(law, key):
             weight = mean.weight + std.weight * e_in[:, None] * e_out[None, :]
             layers.append(Linear(weight, mean.bias + std.bias * e_out))
         return tuple(layers)
@@ -43,13 +52,11 @@ class Factorised(Posterior):
         """x·(σ_W ⊙ e_in e_outᵀ) = ((x ⊙ e_in)·σ_W) ⊙ e_out: a draw of all weights for one x,
         without writing them out."""
 
-        def linear(layer: tuple[int, Linear, Linear], x: Array) -> Array:
-            i, mean, std = layer
-            e_in, e_out = _factors(noise.fold(key, i), mean)
+        def linear(layer: tuple[Linear, Linear, Array, Array], x: Array) -> Array:
+            mean, std, e_in, e_out = layer
             return networks.affine(mean, x) + networks.affine(std, x * e_in) * e_out
 
-        layers = [(i, *pair) for i, pair in enumerate(zip(law.mean, law.std, strict=True))]
-        return networks.forward(layers, x, linear)
+        return networks.forward(_factors(law, key), x, linear)
 
     def mean(self, law: Law) -> Theta:
         return law.mean
@@ -58,9 +65,10 @@ class Factorised(Posterior):
         return jnp.zeros(())
 
 
-def _factors(key: Key, layer: Linear) -> tuple[Array, Array]:
-    """f(ε_in), f(ε_out) of one layer."""
-    inputs, outputs = layer.weight.shape
-    epsilon = noise.normal(key, (inputs + outputs,))
+def _factors(law: Law, key: Key) -> list[tuple[Linear, Linear, Array, Array]]:
+    """Each layer's means and standard deviations, with its f(ε_in) and f(ε_out)."""
+    sizes = [size for layer in law.mean for size in layer.weight.shape]
+    epsilon = noise.normal(key, (sum(sizes),))
     f = epsilon / jnp.sqrt(jnp.abs(epsilon))  # sign(ε)·√|ε|; a draw is never 0
-    return f[:inputs], f[inputs:]
+    parts = jnp.split(f, list(accumulate(sizes[:-1])))
+    return list(zip(law.mean, law.std, parts[::2], parts[1::2], strict=True))

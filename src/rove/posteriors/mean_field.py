@@ -1,5 +1,6 @@
 """q_φ(θ) = Π N(θ; μ_θ, softplus(ρ_θ)²): every weight and bias has its own μ and ρ."""
 
+from itertools import accumulate
 from typing import NamedTuple
 
 import jax
@@ -20,10 +21,10 @@ class Phi(NamedTuple):
 
 
 class Law(NamedTuple):
-    """Means and standard deviations, shaped like θ."""
+    """Means and variances, shaped like θ."""
 
     mean: Theta
-    std: Theta
+    variance: Theta
 
 
 class MeanField(Posterior):
@@ -38,28 +39,29 @@ class MeanField(Posterior):
         return Phi(network, jax.tree.map(lambda x: jnp.full_like(x, self.rho), network))
 
     def law(self, phi: Phi) -> Law:
-        return Law(phi.mu, jax.tree.map(jax.nn.softplus, phi.rho))
+        return Law(phi.mu, jax.tree.map(lambda rho: softplus(rho) ** 2, phi.rho))
 
     def sample(self, law: Law, key: Key) -> Theta:
         """θ = μ_θ + σ_θ·ε."""
         means, treedef = jax.tree.flatten(law.mean)
-        stds = treedef.flatten_up_to(law.std)
+        variances = treedef.flatten_up_to(law.variance)
         return treedef.unflatten(
-            m + s * noise.normal(noise.fold(key, i), m.shape)
-            for i, (m, s) in enumerate(zip(means, stds, strict=True))
+            m + jnp.sqrt(v) * noise.normal(noise.fold(key, i), m.shape)
+            for i, (m, v) in enumerate(zip(means, variances, strict=True))
         )
 
     def forward(self, law: Law, x: Float[Array, " features"], key: Key) -> Float[Array, " outputs"]:
         """Given its input, a layer's pre-activations are independent Gaussians of mean
         x·μ_W + μ_b and variance x²·σ_W² + σ_b²: draw those (local reparameterisation)."""
+        widths = [layer.bias.shape[0] for layer in law.mean]
+        epsilons = jnp.split(noise.normal(key, (sum(widths),)), list(accumulate(widths[:-1])))
 
-        def linear(layer: tuple[int, Linear, Linear], x: Array) -> Array:
-            i, mean, std = layer
-            variance = x**2 @ std.weight**2 + std.bias**2
-            epsilon = noise.normal(noise.fold(key, i), variance.shape)
-            return networks.affine(mean, x) + jnp.sqrt(variance) * epsilon
+        def linear(layer: tuple[Linear, Linear, Array], x: Array) -> Array:
+            mean, variance, epsilon = layer
+            spread = jnp.sqrt(networks.affine(variance, x**2))
+            return networks.affine(mean, x) + spread * epsilon
 
-        layers = [(i, *pair) for i, pair in enumerate(zip(law.mean, law.std, strict=True))]
+        layers = list(zip(law.mean, law.variance, epsilons, strict=True))
         return networks.forward(layers, x, linear)
 
     def mean(self, law: Law) -> Theta:
@@ -67,4 +69,25 @@ class MeanField(Posterior):
 
     def entropy(self, law: Law) -> Float[Array, ""]:
         """Σ log σ_θ, leaving out ½·log 2πe for each parameter."""
-        return sum((jnp.sum(jnp.log(s)) for s in jax.tree.leaves(law.std)), jnp.zeros(()))
+        logs = (0.5 * jnp.sum(jnp.log(v)) for v in jax.tree.leaves(law.variance))
+        return sum(logs, jnp.zeros(()))
+
+
+@jax.custom_jvp
+def softplus(rho: Array) -> Array:
+    """log(1 + exp ρ), for half the price of the library's: it is taken of every ρ_θ in every
+    update. With e = exp(−|ρ|) and s = e/(2 + e), log(1 + e) = 2·(s + s³/3 + s⁵/5 + …), s ≤ ⅓."""
+    e = jnp.exp(-jnp.abs(rho))
+    s = e / (2.0 + e)
+    series = jnp.zeros_like(s)
+    for power in (13, 11, 9, 7, 5, 3, 1):
+        series = series * s**2 + 1.0 / power
+    return jnp.maximum(rho, 0.0) + 2.0 * s * series
+
+
+@softplus.defjvp
+def _softplus_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    """The derivative of softplus is the logistic function."""
+    (rho,), (tangent,) = primals, tangents
+    e = jnp.exp(-jnp.abs(rho))
+    return softplus(rho), tangent * jnp.where(rho > 0.0, 1.0, e) / (1.0 + e)

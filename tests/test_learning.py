@@ -1,0 +1,115 @@
+"""Agents learn: scores that a broken agent misses."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import rove
+from rove.environments.base import Environment, Step
+from rove.statistics import episodes_to_solve
+
+
+class Probe(Environment):
+    """Two states in a row, one action that matters, known values.
+
+    In state 0 action 1 leads to state 1 and action 0 ends the episode with reward 0.2; state 1
+    ends it with reward 1, by termination or, if `limit`, by a time limit.
+    """
+
+    limit: bool = eqx.field(static=True, default=False)
+
+    name = "probe"
+    observation_size = 2
+    observation_bounds = (0.0, 1.0)
+    num_actions = 2
+    optimum = 1.0
+    bins = 2
+
+    def bin(self, state):
+        return state
+
+    def reset(self, key):
+        state = jnp.zeros((), jnp.int32)
+        return state, jax.nn.one_hot(state, 2)
+
+    def step(self, state, action, key):
+        on = (state == 0) & (action == 1)
+        reward = jnp.where(state == 1, 1.0, jnp.where(on, 0.0, 0.2))
+        ends = ~on
+        limit = jnp.asarray(self.limit) & (state == 1)
+        after = jnp.ones((), jnp.int32)
+        return Step(after, jax.nn.one_hot(after, 2), reward, ends & ~limit, ends & limit)
+
+
+AGENTS = {
+    "dqn": rove.DQN(hidden=(32,), epsilon=0.3, learning_starts=50, target_period=20),
+    "noisynet": rove.NoisyNet(hidden=(32,), rho=-3.0, learning_starts=50, target_period=20),
+    "factorised": rove.NoisyNet(
+        hidden=(32,), rho=-3.0, noise="factorised", learning_starts=50, target_period=20
+    ),
+    "ge": rove.GE(hidden=(32,), rho=-3.0, sigma=1e-2, learning_starts=50, target_period=20),
+}
+
+
+def values(run: rove.Run) -> np.ndarray:
+    """[states, actions]: Q of the posterior mean."""
+    agent, phi = run.config.compose(), run.outcomes[0].lane.agent.phi
+    theta = agent.posterior.mean(agent.posterior.law(phi))
+    rows = [agent.means(rove.networks.forward(theta, x)) for x in jnp.eye(2)]
+    return np.asarray(jnp.stack(rows))
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_values_of_a_probe(name):
+    """Q(0, 1) = γ·1, Q(1, ·) = 1, Q(0, 0) = 0.2: one step of bootstrapping, by hand."""
+    settings = rove.agents.with_settings(AGENTS[name], {"epsilon": 0.3, "gamma": 0.9})
+    run = rove.train(settings, Probe(), steps=4000)
+    q = values(run)
+    np.testing.assert_allclose([q[0, 0], q[0, 1], q[1].max()], [0.2, 0.9, 1.0], atol=0.1)
+
+
+def test_a_time_limit_is_bootstrapped_and_a_termination_is_not():
+    """With the limit in state 1, whose successor is state 1 itself: Q = 1 + γ·Q = 2 at γ = ½."""
+    ends, limited = (
+        values(rove.train(AGENTS["dqn"], Probe(limit=limit), steps=4000, gamma=0.5))[1].max()
+        for limit in (False, True)
+    )
+    assert abs(ends - 1.0) < 0.1
+    assert abs(limited - 2.0) < 0.2
+
+
+class Broken(Probe):
+    """A reward that is not a number, now and then."""
+
+    def step(self, state, action, key):
+        after = super().step(state, action, key)
+        return after._replace(reward=jnp.where(state == 1, jnp.nan, after.reward))
+
+
+def test_a_bad_environment_is_named():
+    with pytest.raises(rove.LaneError, match=r"probe.*reward was not a finite number at step"):
+        rove.train(AGENTS["dqn"], Broken(), steps=500)
+
+
+def test_ge_solves_a_short_chain():
+    """Ten optimal episodes in a row; an agent that does not learn repeats its first policy."""
+    run = rove.train("ge", "chain-20", seeds=3, episodes=150, resample="episode")
+    assert sum(episodes_to_solve(row, 11.0) is not None for row in run.returns) == 3
+
+
+@pytest.mark.slow
+def test_ge_solves_a_hundred_states():
+    """θ held for an episode: 5 of 5 seeds, half of them by episode 120."""
+    run = rove.train("ge", "chain-100", seeds=5, episodes=250, resample="episode")
+    solved = [episodes_to_solve(row, 11.0) or np.inf for row in run.returns]
+    assert max(solved) < np.inf
+    assert np.median(solved) <= 120
+
+
+@pytest.mark.slow
+def test_ge_solves_a_hundred_states_as_published():
+    """θ drawn anew at every step: 5 of 5 seeds within 250 episodes."""
+    run = rove.train("ge", "chain-100", seeds=5, episodes=250)
+    assert all(episodes_to_solve(row, 11.0) is not None for row in run.returns)
