@@ -13,7 +13,7 @@ from scipy import stats
 from rove import algorithm, noise, replay
 from rove.algorithm import Agent
 from rove.networks import Linear
-from rove.posteriors import Dirac, Factorised, MeanField
+from rove.posteriors import Dirac, Factorised, MeanField, factorised
 from rove.posteriors.mean_field import Law, Phi
 from rove.replay import Transition
 from rove.returns import Gaussian
@@ -22,7 +22,7 @@ FEATURES, ACTIONS, HIDDEN, N = 3, 4, (6, 5), 8
 SIZES = (FEATURES, *HIDDEN, ACTIONS)
 
 objective = jax.jit(Agent.objective)
-value_and_gradient = jax.jit(jax.value_and_grad(Agent.objective, argnums=1))
+value_and_gradient = jax.jit(jax.value_and_grad(Agent.objective, argnums=1, has_aux=True))
 init = jax.jit(Agent.init, static_argnums=(1, 2))
 observe = jax.jit(Agent.observe)
 learn = jax.jit(Agent.learn)
@@ -37,12 +37,8 @@ sample = jax.jit(lambda posterior, phi, key: posterior.sample(posterior.law(phi)
 
 @jax.jit
 def rows_forward(posterior, law, xs, key):
-    """Each row's draw of the target network."""
-
-    def one(x, row):
-        return posterior.forward(law, x, noise.fold(key, algorithm._TARGET_THETA, row))
-
-    return jax.vmap(one)(xs, jnp.arange(N))
+    """A draw of the network for each row."""
+    return jax.vmap(posterior.forward, (None, 0, 0))(law, xs, noise.rows(key, N))
 
 
 def agent(posterior=None, sigma: float = 0.5, **settings) -> Agent:
@@ -66,7 +62,7 @@ def problem(seed: int) -> tuple[Phi, Law, Transition]:
     """φ and q_φ⁻ that differ, and a minibatch in which some transitions end the task."""
     rng = np.random.default_rng(seed)
     phi = Phi(layers(rng, 0.7), layers(rng, 0.3, -1.0))
-    phi_target = Law(layers(rng, 0.7), jax.tree.map(jnp.abs, layers(rng, 0.2, 0.4)))
+    phi_target = Law(layers(rng, 0.7), jax.tree.map(jnp.square, layers(rng, 0.2, 0.4)))
     batch = Transition(
         observation=jnp.asarray(rng.normal(size=(N, FEATURES)), jnp.float32),
         action=jnp.asarray(rng.integers(ACTIONS, size=N), jnp.int32),
@@ -84,69 +80,62 @@ def f64(tree):
     return jax.tree.map(lambda x: np.asarray(x, np.float64), tree)
 
 
-def np_forward(theta, x):
-    for i, (weight, bias) in enumerate(theta):
-        x = x @ weight + bias
-        if i < len(theta) - 1:
-            x = np.where(x > 0, x, 0.0)
-    return x
-
-
-def np_forward_noisy(law, x, epsilons):
-    """A draw of each layer's pre-activations, which are Gaussian given its input."""
-    for i, ((mean, mean_bias), (std, std_bias)) in enumerate(zip(law.mean, law.std, strict=True)):
-        centre = mean_bias + np.array([np.sum(x * mean[:, j]) for j in range(len(mean_bias))])
-        spread = [np.sum(x**2 * std[:, j] ** 2) + std_bias[j] ** 2 for j in range(len(std_bias))]
-        x = centre + np.sqrt(spread) * epsilons[i]
-        if i < len(law.mean) - 1:
+def np_forward(mean, variance, x, epsilons):
+    """A draw of each layer's pre-activations, which are Gaussian given its input. `epsilons` are
+    the draws of all layers in a row."""
+    at = 0
+    for i, ((weight, bias), (v, v_bias)) in enumerate(zip(mean, variance, strict=True)):
+        centre = bias + np.array([np.sum(x * weight[:, j]) for j in range(len(bias))])
+        spread = [np.sum(x**2 * v[:, j]) + v_bias[j] for j in range(len(bias))]
+        x = centre + np.sqrt(spread) * epsilons[at : at + len(bias)]
+        at += len(bias)
+        if i < len(mean) - 1:
             x = np.where(x > 0, x, 0.0)
     return x
 
 
 class Draws(NamedTuple):
-    """The numbers one call of the objective draws with a key."""
+    """The numbers one call of the objective draws with a key, a row for each transition."""
 
-    theta: list
-    target_theta: list
-    target: list
+    theta: np.ndarray
+    target_theta: np.ndarray
+    target: np.ndarray
 
 
 @jax.jit
 def all_draws(key) -> Draws:
-    """Of θ, one array a leaf; of θ⁻, one a layer, and of the target, with a leading row."""
-    shapes = [shape for i, o in pairwise(SIZES) for shape in ((i, o), (o,))]
-    k_theta = noise.fold(key, algorithm._THETA)
-    theta = [noise.normal(noise.fold(k_theta, i), shape) for i, shape in enumerate(shapes)]
+    def of(use, shape):
+        keys = noise.rows(noise.fold(key, use), N)
+        return jax.vmap(lambda k: noise.normal(k, shape))(keys)
 
-    def row_draws(row):
-        k = noise.fold(key, algorithm._TARGET_THETA, row)
-        return (
-            [noise.normal(noise.fold(k, i), (o,)) for i, o in enumerate(SIZES[1:])],
-            noise.normal(noise.fold(key, algorithm._TARGET, row)),
-        )
-
-    return Draws(theta, *jax.vmap(row_draws)(jnp.arange(N)))
+    units = (sum(SIZES[1:]),)
+    return Draws(
+        of(algorithm._THETA, units),
+        of(algorithm._TARGET_THETA, units),
+        of(algorithm._TARGET, ()),
+    )
 
 
 def np_targets(draws: Draws, phi_target, batch, gamma: float, sigma: float) -> list[float]:
     phi_target, batch = f64(phi_target), f64(batch)
     xs = []
     for row in range(N):
-        epsilons = [layer[row] for layer in draws.target_theta]
-        q = np_forward_noisy(phi_target, batch.next_observation[row], epsilons)
+        q = np_forward(*phi_target, batch.next_observation[row], draws.target_theta[row])
         z = max(q) + sigma * draws.target[row]
         xs.append(batch.reward[row] + (0.0 if batch.terminated[row] else gamma * z))
     return xs
 
 
 def np_objective(draws: Draws, mu, rho, xs, batch, sigma: float) -> float:
-    """σ²/N times Σ(Q − x)²/2σ² − H, H = Σ log σ_θ, of (6)."""
+    """σ²/N times Σ(Q − x)²/2σ² − H, H = Σ log σ_θ, of (7), with a θ for each term."""
     std = [np.logaddexp(0.0, r) for r in rho]
-    flat = [m + s * e for m, s, e in zip(mu, std, draws.theta, strict=True)]
-    theta = list(zip(flat[::2], flat[1::2], strict=True))
+    mean, variance = (
+        list(zip(flat[::2], flat[1::2], strict=True)) for flat in (mu, [s**2 for s in std])
+    )
     total = 0.0
     for row in range(N):
-        q = np_forward(theta, np.asarray(batch.observation[row], np.float64))
+        x = np.asarray(batch.observation[row], np.float64)
+        q = np_forward(mean, variance, x, draws.theta[row])
         total += (q[int(batch.action[row])] - xs[row]) ** 2 / 2
     return total / N - sigma**2 / N * sum(np.sum(np.log(s)) for s in std)
 
@@ -160,7 +149,7 @@ def draws():
 @pytest.mark.parametrize("sigma", [0.0, 0.5, 2.0])
 def test_objective_is_numpys(draws, seed, sigma):
     phi, phi_target, batch = problem(seed)
-    value = float(objective(agent(sigma=sigma), phi, phi_target, batch, noise.root(seed)))
+    value = float(objective(agent(sigma=sigma), phi, phi_target, batch, noise.root(seed))[0])
     xs = np_targets(draws[seed], phi_target, batch, 0.9, sigma)
     mu, rho = (jax.tree.leaves(f64(part)) for part in phi)
     assert value == pytest.approx(np_objective(draws[seed], mu, rho, xs, batch, sigma), rel=2e-5)
@@ -199,26 +188,28 @@ def test_limits_of_sigma_0_are_noisynet_and_dqn():
     rewards, terminated = np.asarray(batch.reward), np.asarray(batch.terminated)
     for posterior, p, p_target in (
         (MeanField(-1.0), phi, law),
-        (Factorised(-1.0), phi, law),
+        (Factorised(-1.0), phi, factorised.Law(*law)),
         (Dirac(), phi.mu, law.mean),
     ):
-        theta = sample(posterior, p, noise.fold(key, algorithm._THETA))
-        q_next = np.asarray(rows_forward(posterior, p_target, batch.next_observation, key))
+        k_theta, k_target = (
+            noise.fold(key, use) for use in (algorithm._THETA, algorithm._TARGET_THETA)
+        )
+        q = rows_forward(posterior, posterior.law(p), batch.observation, k_theta)
+        q_next = rows_forward(posterior, p_target, batch.next_observation, k_target)
+        q, q_next = np.asarray(q, np.float64), np.asarray(q_next, np.float64)
         loss = 0.0
         for row in range(N):
             x = rewards[row] + (0.0 if terminated[row] else 0.9 * q_next[row].max())
-            q = np_forward(f64(theta), f64(batch.observation[row]))[int(batch.action[row])]
-            loss += (q - x) ** 2 / 2 / N
-        zero = float(objective(agent(posterior, 0.0), p, p_target, batch, key))
+            loss += (q[row, int(batch.action[row])] - x) ** 2 / 2 / N
+
+        def at(sigma, key=key, posterior=posterior, p=p, p_target=p_target):
+            return float(objective(agent(posterior, sigma), p, p_target, batch, key)[0])
+
+        zero = at(0.0)
         assert zero == pytest.approx(loss, rel=2e-5)
         if isinstance(posterior, Dirac):  # whatever the key
-            assert zero == float(
-                objective(agent(posterior, 0.0), p, p_target, batch, noise.root(9))
-            )
-        gaps = [
-            abs(float(objective(agent(posterior, s), p, p_target, batch, key)) - zero)
-            for s in (1e-1, 1e-2, 1e-3)
-        ]
+            assert zero == at(0.0, noise.root(9))
+        gaps = [abs(at(sigma) - zero) for sigma in (1e-1, 1e-2, 1e-3)]
         # The target's noise makes the gap linear in σ: it falls by about ten each time.
         assert gaps[0] > 5 * gaps[1] > 25 * gaps[2] > 0
 
@@ -253,7 +244,7 @@ def test_minimiser_is_the_mean_field_posterior_of_linear_regression():
 
         def loss(phi, t):
             keys = jax.vmap(lambda i: noise.fold(noise.root(3), t, i))(jnp.arange(draws))
-            return jax.vmap(lambda key: learner.objective(phi, law, batch, key))(keys).mean()
+            return jax.vmap(lambda key: learner.objective(phi, law, batch, key)[0])(keys).mean()
 
         def step(carry, t):
             phi, state = carry
@@ -264,14 +255,14 @@ def test_minimiser_is_the_mean_field_posterior_of_linear_regression():
         _, laws = jax.lax.scan(step, (phi, optimiser.init(phi)), jnp.arange(steps))
         return jax.tree.map(lambda x: x[steps // 2 :].mean(0), laws)
 
-    (mean,), (std,) = f64(minimise(phi, batch))
+    (mean,), (variance,) = f64(minimise(phi, batch))
     for a in range(2):
         design = np.column_stack([x, np.ones(rows)])[action == a]
         gram = design.T @ design
         best = np.linalg.solve(gram, design.T @ reward[action == a])
         best_std = sigma / np.sqrt(np.diag(gram))
         got = np.append(mean.weight[:, a], mean.bias[a])
-        got_std = np.append(std.weight[:, a], std.bias[a])
+        got_std = np.sqrt(np.append(variance.weight[:, a], variance.bias[a]))
         assert np.max(np.abs(got - best) / best_std) < 0.03
         assert np.max(np.abs(got_std / best_std - 1)) < 0.03
 
@@ -292,13 +283,14 @@ def test_target_bootstraps_unless_terminated_by_hand():
             next_observation=jnp.array([2.0]),
             terminated=jnp.array(terminated),
         )
-        assert float(target(learner, network, transition, noise.root(0), jnp.array(0))) == x
+        x_drawn = target(learner, network, transition, noise.root(0), noise.root(1))
+        assert float(x_drawn) == x
     # And with σ the target is drawn about it, except where the task has ended.
     noisy = agent(Dirac(), 0.5, hidden=(), gamma=0.5)
-    ended = target(noisy, network, transition, noise.root(0), jnp.array(0))
+    ended = target(noisy, network, transition, noise.root(0), noise.root(1))
     goes_on = transition._replace(terminated=jnp.array(False))
-    xi = float(noise.normal(noise.fold(noise.root(0), algorithm._TARGET, 3)))
-    drawn = target(noisy, network, goes_on, noise.root(0), jnp.array(3))
+    xi = float(noise.normal(noise.root(3)))
+    drawn = target(noisy, network, goes_on, noise.root(0), noise.root(3))
     assert float(ended) == 0.25
     assert float(drawn) == pytest.approx(0.75 + 0.5 * 0.5 * xi, rel=1e-6)
 
@@ -333,7 +325,7 @@ def test_target_network_is_copied_as_algorithm_2_says(period, starts):
         assert int(state.counter) == t
         if t >= starts:
             batch = minibatch(state.replay, noise.fold(key, algorithm._MINIBATCH), N)
-            loss, gradient = value_and_gradient(learner, phi, law(phi_minus), batch, key)
+            (_, loss), gradient = value_and_gradient(learner, phi, law(phi_minus), batch, key)
             update, optimiser = adam.update(gradient, optimiser)
             phi = optax.apply_updates(phi, update)
             state, reported = learn(learner, state, key)
@@ -342,8 +334,8 @@ def test_target_network_is_copied_as_algorithm_2_says(period, starts):
             used, expected = state.phi_target, law(phi_minus)
             for a, b in zip(*map(jax.tree.leaves, (used.mean, expected.mean)), strict=True):
                 assert np.array_equal(a, b)
-            for a, b in zip(*map(jax.tree.leaves, (used.std, expected.std)), strict=True):
-                np.testing.assert_allclose(a, b, rtol=3e-7)
+            for a, b in zip(*map(jax.tree.leaves, (used.variance, expected.variance)), strict=True):
+                np.testing.assert_allclose(a, b, rtol=6e-7)
             for a, b in zip(jax.tree.leaves(state.phi), jax.tree.leaves(phi), strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
             phi = state.phi
@@ -392,21 +384,18 @@ def test_act_is_greedy_on_one_draw_and_greedy_on_the_mean():
     for a, b in zip(jax.tree.leaves(stays.theta), jax.tree.leaves(held_state.theta), strict=True):
         assert np.array_equal(a, b)
     law = f64(learner.posterior.law(phi))
+    none, units = jax.tree.map(np.zeros_like, law.variance), sum(SIZES[1:])
     taken = []
     for row in range(N):
         s = batch.observation[row]
-        on_mean = np.argmax(np_forward(law.mean, f64(s)))
+        on_mean = np.argmax(np_forward(law.mean, none, f64(s), np.zeros(units)))
         assert int(greedy(learner, state, s)) == on_mean == int(greedy(held, held_state, s))
         held_action = int(act(held, held_state, s, noise.fold(noise.root(11), row)))
-        assert held_action == np.argmax(np_forward(f64(theta), f64(s)))
+        assert held_action == np.argmax(np_forward(f64(theta), none, f64(s), np.zeros(units)))
         for seed in range(3):
             key = noise.root(seed)
-            k = noise.fold(key, algorithm._RESAMPLE)
-            epsilons = [
-                np.asarray(normal(noise.fold(k, i), (o,)), np.float64)
-                for i, o in enumerate(SIZES[1:])
-            ]
-            on_draw = np.argmax(np_forward_noisy(law, f64(s), epsilons))
+            epsilons = normal(noise.fold(key, algorithm._RESAMPLE), (units,))
+            on_draw = np.argmax(np_forward(*law, f64(s), np.asarray(epsilons, np.float64)))
             assert int(act(learner, state, s, key)) == on_draw
             taken.append(on_draw == on_mean)
     assert 0 < sum(taken) < len(taken)  # so that the two are told apart

@@ -93,6 +93,27 @@ def test_a_bad_environment_is_named():
         rove.train(AGENTS["dqn"], Broken(), steps=500)
 
 
+class Misshapen(Probe):
+    """Says it shows two numbers, and shows three."""
+
+    def reset(self, key):
+        return jnp.zeros((), jnp.int32), jnp.zeros(3)
+
+
+class Raising(Probe):
+    def step(self, state, action, key):
+        raise ZeroDivisionError("no such road")
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [(Misshapen(), r"reset's observation has shape \(3,\)"), (Raising(), "no such road")],
+)
+def test_a_bad_environment_is_refused_before_anything_compiles(environment, words):
+    with pytest.raises(rove.ConfigError, match=rf"probe.*{words}"):
+        rove.train(AGENTS["dqn"], environment, steps=500)
+
+
 def test_ge_solves_a_short_chain():
     """Ten optimal episodes in a row; an agent that does not learn repeats its first policy."""
     run = rove.train("ge", "chain-20", seeds=3, episodes=150, resample="episode")

@@ -136,7 +136,7 @@ def neighbours() -> dict:
         "seeds": over(noise.root),
         "steps": over(lambda t: noise.fold(key, t)),
         "late steps": over(lambda t: noise.fold(key, 10_000_000 + t)),
-        "rows of a minibatch": over(lambda row: noise.fold(key, 4, row)),
+        "rows of a minibatch": noise.rows(noise.fold(key, 4), 2001),
     }
     for name, keys in families.items():
         x = grid(keys)

@@ -112,11 +112,75 @@ def test_a_folder_with_something_else_is_refused(tmp_path):
         train(tmp_path)
 
 
+def test_a_run_killed_before_its_first_file_starts_anew(tmp_path):
+    (tmp_path / ".lock").touch()
+    (tmp_path / "config.json.partial").write_text("{")
+    assert train(tmp_path, seeds=1).returns.shape == (1, 12)
+
+
+def test_numbers_of_other_libraries_are_numbers(tmp_path):
+    settings = {**FAST, "batch_size": np.int64(16), "lr": np.float32(1e-3), "rho": -4}
+    run = rove.train(
+        "ge", "chain-5", seeds=np.arange(2), episodes=2, out=tmp_path / "n", **settings
+    )
+    assert run.seeds == (0, 1)
+    assert isinstance(run.config.agent.rho, float)
+    assert rove.load(tmp_path / "n").config == run.config
+
+
+def test_settings_that_vary_have_columns():
+    from rove.runs import episodes_csv
+
+    runs = [train(agent=rove.GE(**FAST, rho=rho), seeds=1, episodes=2) for rho in (-4.0, -3.0)]
+    runs.append(train(agent=rove.DQN(**FAST), seeds=1, episodes=2))
+    text = episodes_csv([(r.config, 0, r.outcomes[0].episodes) for r in runs])
+    rows = list(csv.DictReader(text.splitlines()))
+    assert [row["rho"] for row in rows] == ["-4.0", "-4.0", "-3.0", "-3.0", "", ""]
+    assert [row["epsilon"] for row in rows] == ["0.0"] * 4 + ["0.1"] * 2
+    assert "lr" not in rows[0]
+
+
+def test_the_csv_keeps_lanes_that_finished_before_a_resume(tmp_path):
+    """Lane 1's file is taken away, as if the run had been killed before it was written."""
+    train(tmp_path)
+    whole = (tmp_path / "episodes.csv").read_bytes()
+    (tmp_path / "lanes" / "seed-1.safetensors").unlink()
+    (tmp_path / "episodes.csv").unlink()
+    seen = []
+
+    def look(told):
+        if (tmp_path / "episodes.csv").exists():
+            seen.append((tmp_path / "episodes.csv").read_text().count("ge,chain-5,0"))
+
+    train(tmp_path, report=look)
+    assert (tmp_path / "episodes.csv").read_bytes() == whole
+    assert seen
+    assert set(seen) == {12}
+
+
+def test_a_corrupt_checkpoint_is_named(tmp_path):
+    train(tmp_path)
+    (tmp_path / "lanes" / "seed-1.safetensors").write_bytes(b"rubbish")
+    with pytest.raises(RunFolderError, match=r"seed-1.*not a checkpoint"):
+        train(tmp_path)
+
+
+def test_part_of_a_run_can_be_loaded_and_saved(tmp_path):
+    train(tmp_path / "a")
+    (tmp_path / "a" / "lanes" / "seed-0.safetensors").unlink()
+    part = rove.load(tmp_path / "a")
+    assert part.seeds == (1,)
+    part.save(tmp_path / "b")
+    np.testing.assert_array_equal(rove.load(tmp_path / "b").returns, part.returns)
+
+
 def test_a_finished_run_is_not_trained_again(made):
     folder, _ = made
     reports = []
+    before = (folder / "lanes" / "seed-0.safetensors").stat().st_mtime_ns
     train(folder, report=reports.append)
-    assert reports == []
+    assert [(told.finished, told.episode) for told in reports] == [(True, 12)] * 2
+    assert (folder / "lanes" / "seed-0.safetensors").stat().st_mtime_ns == before
 
 
 def test_two_processes_cannot_share_a_folder(tmp_path):

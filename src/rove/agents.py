@@ -117,6 +117,16 @@ def with_settings(settings: Settings, changes: dict[str, Any]) -> Settings:
         if field not in fields:
             hint = f"{settings.name} has " + ", ".join(fields) + did_you_mean(field, fields)
             raise ConfigError(field, value, f"an unknown setting; {hint}")
-    if isinstance(changes.get("hidden"), list):
-        changes = {**changes, "hidden": tuple(changes["hidden"])}
-    return dataclasses.replace(settings, **changes)
+    plain = {field: _plain(value) for field, value in changes.items()}
+    # A whole number where a fraction belongs would compile a second program.
+    kinds = {f.name: f.type for f in dataclasses.fields(settings)}
+    for field, value in plain.items():
+        if kinds[field] in (float, "float") and isinstance(value, int):
+            plain[field] = float(value)
+    return dataclasses.replace(settings, **plain)
+
+
+def _plain(value: Any) -> Any:
+    """Python's own numbers and tuples, whatever library or file the value is from."""
+    value = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
+    return tuple(value) if isinstance(value, list) else value

@@ -77,7 +77,7 @@ class Agent(eqx.Module):
         check_number("gamma", self.gamma, at_least=0.0, at_most=1.0)
         check_integer("target_period", self.target_period, at_least=1)
         check_integer("buffer_size", self.buffer_size, at_least=1)
-        check_integer("batch_size", self.batch_size, at_least=1)
+        check_integer("batch_size", self.batch_size, at_least=1, at_most=2**16)
         if self.batch_size > self.buffer_size:
             raise ConfigError(
                 "batch_size", self.batch_size, f"at most buffer_size, which is {self.buffer_size}"

@@ -145,6 +145,8 @@ def _train(arguments: list[str]) -> None:
         "environment, or for the nearest that was.",
         config=(tyro.conf.OmitSubcommandPrefixes,),
     )
+    if told.env.name.split("-")[-1] != names[1].split("-")[-1]:
+        raise ConfigError("env", told.env.name, f"a size is set by the name: {told.env.name}")
     if told.episodes is not None and told.steps is not None:
         raise ConfigError("steps", told.steps, "not with --episodes: give one of the two")
     episodes = told.episodes if told.episodes is not None or told.steps is not None else 250
@@ -154,8 +156,11 @@ def _train(arguments: list[str]) -> None:
     out = told.out or Path("runs") / f"{names[0]}-{told.env.name}"
     with display.Live(console, config.jobs(None)) as live:
         run = runner.run_all([(config, out)], live.report, told.workers)[0]
-    run.plot(out / "learning-curve.png")
-    display.closing_table(console, run)
+    if run.outcomes:
+        run.plot(out / "learning-curve.png")
+        display.closing_table(console, run)
+    if run.errors:
+        raise LaneError("\n".join(map(str, run.errors)))
     _say(f"written to {out}: config.json, episodes.csv, learning-curve.png, lanes/")
 
 

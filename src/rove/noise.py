@@ -56,6 +56,8 @@ def fold(key: Key, *data: int | Array) -> Key:
 def rows(key: Key, count: int) -> UInt32[Array, "count 2"]:
     """Keys for the rows of a batch: consecutive blocks, of 2¹⁶ numbers each, of one key's stream.
     Cheaper than folding inside a loop over rows. Draw from such a key; do not fold it."""
+    if count > 2**16:
+        raise ValueError(f"{count} rows: their blocks would overlap beyond {2**16}")
     starts = lax.iota(jnp.uint32, count) * np.uint32((0x9E3779B9 << 16) % 2**32) + key[0]
     return jnp.stack([starts, jnp.broadcast_to(key[1], (count,))], axis=1)
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from rove import environments
+from rove import environments, noise
 from rove.agents import Settings, settings_of, with_settings
 from rove.algorithm import Agent
 from rove.environments import Environment
-from rove.errors import ConfigError, LaneError, check_integer
+from rove.errors import ConfigError, LaneError, RoveError, check_integer
 from rove.runs import Config, RunFolder
 from rove.training import compiled, lanes, outcomes
 from rove.training.outcomes import UNLIMITED, Job, Outcome
@@ -30,7 +31,7 @@ def train(
     agent: str | Settings | Agent,
     environment: str | Environment,
     *,
-    seeds: int | Sequence[int] = 1,
+    seeds: int | Iterable[int] = 1,
     episodes: int | None = None,
     steps: int | None = None,
     out: str | Path | None = None,
@@ -54,14 +55,17 @@ def train(
     (2, 100)
     """
     config = configure(agent, environment, seeds=seeds, episodes=episodes, steps=steps, **settings)
-    return run_all([(config, Path(out) if out is not None else None)], report, workers)[0]
+    run = run_all([(config, Path(out) if out is not None else None)], report, workers)[0]
+    if run.errors:
+        raise LaneError("\n".join(map(str, run.errors)))
+    return run
 
 
 def configure(
     agent: str | Settings | Agent,
     environment: str | Environment,
     *,
-    seeds: int | Sequence[int] = 1,
+    seeds: int | Iterable[int] = 1,
     episodes: int | None = None,
     steps: int | None = None,
     **settings: Any,
@@ -71,6 +75,7 @@ def configure(
         environment = environments.make(environment)
     elif not isinstance(environment, Environment):
         raise ConfigError("environment", environment, "a name or a rove.Environment")
+    check_environment(environment)
     if isinstance(agent, str):
         agent = default_settings(agent, environment)
     if isinstance(agent, Settings):
@@ -85,14 +90,43 @@ def configure(
     for field, value in (("episodes", episodes), ("steps", steps)):
         if value is not None:
             check_integer(field, value, at_least=1, at_most=UNLIMITED - 1)
-    if isinstance(seeds, int):
+    if not isinstance(seeds, Iterable):
         check_integer("seeds", seeds, at_least=1)
         seeds = range(seeds)
+    seeds = tuple(seeds)
     for seed in seeds:
         check_integer("seeds", seed, at_least=0)
     if len(set(seeds)) != len(seeds) or not len(seeds):
         raise ConfigError("seeds", list(seeds), "at least one seed, each different")
     return Config(agent, environment, tuple(int(s) for s in seeds), episodes, steps)
+
+
+def check_environment(environment: Environment) -> None:
+    """Refuse an environment whose shapes are not what it says, before anything compiles."""
+
+    def first_steps() -> tuple:
+        key = noise.root(0)
+        state, first = environment.reset(key)
+        return first, environment.step(state, jnp.zeros((), jnp.int32), key)
+
+    try:
+        first, after = jax.eval_shape(first_steps)
+        shapes = {
+            "reset's observation": (first.shape, (environment.observation_size,)),
+            "step's observation": (after.observation.shape, (environment.observation_size,)),
+            "step's reward": (after.reward.shape, ()),
+            "step's terminated": (after.terminated.shape, ()),
+            "step's truncated": (after.truncated.shape, ()),
+        }
+    except RoveError:
+        raise
+    except Exception as error:
+        what = f"reset and step that compile; they raised {type(error).__name__}: {error}"
+        raise ConfigError("environment", environment.name, what) from error
+    for field, (found, needed) in shapes.items():
+        if found != needed:
+            what = f"{field} has shape {found}, where {needed} is needed"
+            raise ConfigError("environment", environment.name, what)
 
 
 def default_settings(agent: str, environment: Environment) -> Settings:
@@ -105,47 +139,52 @@ def run_all(
     report: lanes.Report = lambda progress: None,
     workers: int | None = None,
 ) -> list[Run]:
-    """Train several configurations at once: all their lanes share the cores."""
+    """Train several configurations at once: all their lanes share the cores. A lane that fails
+    is in its run's `errors`, with what it had saved."""
+    jobs_of = [config.jobs(path) for config, path in plan]
+    all_jobs = [job for jobs in jobs_of for job in jobs]
+    lanes.checked_workers(all_jobs, workers)
     with contextlib.ExitStack() as stack:
-        owners: dict[Path, Callable[[Outcome], None]] = {}
-        jobs_of = [config.jobs(path) for config, path in plan]
-        all_jobs = [job for jobs in jobs_of for job in jobs]
-        lanes.checked_workers(all_jobs, workers)
+        writers: dict[Path, _EpisodesWriter] = {}
         for (config, path), jobs in zip(plan, jobs_of, strict=True):
             if path is not None:
                 folder = RunFolder(path)
                 stack.enter_context(folder.open(config))
-                owners[path] = _episodes_writer(folder, config, jobs)
+                writers[path] = _EpisodesWriter(folder, config, jobs)
 
         def saved(outcome: Outcome) -> None:
             assert outcome.job.path is not None
-            owners[outcome.job.path.parent.parent](outcome)
+            writers[outcome.job.path.parent.parent].saved(outcome)
 
-        results_of_all = iter(lanes.execute(all_jobs, report, saved, workers))
-        runs, errors = [], []
-        for (config, path), group in zip(plan, jobs_of, strict=True):
-            results = [next(results_of_all) for _ in group]
-            errors += [r for r in results if isinstance(r, LaneError)]
-            runs.append(Run(config, [r for r in results if isinstance(r, Outcome)], path))
+        results = iter(lanes.execute(all_jobs, report, saved, workers))
+        runs = []
+        for (config, path), jobs in zip(plan, jobs_of, strict=True):
+            found = [next(results) for _ in jobs]
+            errors = [r for r in found if isinstance(r, LaneError)]
+            done = [r for r in found if isinstance(r, Outcome)]
+            runs.append(Run(config, done, path, errors))
             if path is not None:
-                RunFolder(path).write_episodes(config, runs[-1].outcomes)
-        if errors:
-            raise LaneError("\n".join(str(error) for error in errors))
+                writers[path].write()
         return runs
 
 
-def _episodes_writer(
-    folder: RunFolder, config: Config, jobs: list[Job]
-) -> Callable[[Outcome], None]:
+class _EpisodesWriter:
     """Keeps episodes.csv in step with the checkpoints of a run's lanes."""
-    latest: dict[int, Outcome] = {}
 
-    def saved(outcome: Outcome) -> None:
-        latest[outcome.job.seed] = outcome
-        current = dict(latest)
-        folder.write_episodes(config, [current[j.seed] for j in jobs if j.seed in current])
+    def __init__(self, folder: RunFolder, config: Config, jobs: list[Job]):
+        self._folder, self._config, self._jobs = folder, config, jobs
+        self._lock = threading.Lock()
+        self._latest = {j.seed: outcomes.glance(j)[0] for j in jobs if outcomes.exists(j)}
 
-    return saved
+    def saved(self, outcome: Outcome) -> None:
+        with self._lock:
+            self._latest[outcome.job.seed] = outcome.episodes
+        self.write()
+
+    def write(self) -> None:
+        with self._lock:
+            seeds = [job.seed for job in self._jobs if job.seed in self._latest]
+            self._folder.write_episodes(self._config, {s: self._latest[s] for s in seeds})
 
 
 @dataclass(frozen=True)
@@ -155,6 +194,8 @@ class Run:
     config: Config
     outcomes: list[Outcome]
     path: Path | None = None
+    errors: Sequence[LaneError] = ()
+    """Lanes that had to stop."""
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -180,8 +221,9 @@ class Run:
     @property
     def visits(self) -> np.ndarray:
         """[seeds, cells]: in what fraction of its episodes a lane visited each cell."""
-        episodes = [max(len(o.episodes.returns), 1) for o in self.outcomes]
-        return np.stack([o.visits for o in self.outcomes]) / np.array(episodes)[:, None]
+        bins = self.config.environment.bins
+        rows = [o.visits / max(len(o.episodes.returns), 1) for o in self.outcomes]
+        return np.array(rows).reshape(len(rows), bins)
 
     def policy(self, seed: int | None = None) -> Callable[[Any], int]:
         """The greedy policy on the posterior mean: from an observation to an action."""
@@ -231,29 +273,31 @@ class Run:
             plots.save(made, Path(path))
         return made
 
-    def save(self, out: str | Path) -> Path:
-        """Write the run to a folder of its own."""
-        out = Path(out)
-        if self.path is not None and self.path.resolve() == out.resolve():
-            return out
+    def save(self, out: str | Path | None = None) -> Path:
+        """Write the run to a folder of its own; without one, to runs/AGENT-ENVIRONMENT."""
+        if out is None:
+            name = f"{self.config.agent_name}-{self.config.environment.name}"
+            out = self.path or Path("runs") / name
         folder = RunFolder(out)
+        if self.path is not None and self.path.resolve() == folder.path.resolve():
+            return folder.path
+        jobs = {job.seed: job for job in self.config.jobs(folder.path)}
         with folder.open(self.config):
-            for outcome, job in zip(self.outcomes, self.config.jobs(out), strict=True):
-                if outcome.job.path is not None:
-                    assert job.path is not None
-                    job.path.parent.mkdir(exist_ok=True)
-                    shutil.copyfile(outcome.job.path, job.path)
-                else:
-                    outcomes.save(outcome._replace(job=job))
-            folder.write_episodes(self.config, self.outcomes)
-        return out
+            for outcome in self.outcomes:
+                outcomes.save(outcome._replace(job=jobs[outcome.job.seed]))
+            episodes = {o.job.seed: o.episodes for o in self.outcomes}
+            folder.write_episodes(self.config, episodes)
+        return folder.path
 
 
-def load(path: str | Path, agent: Agent | None = None) -> Run:
-    """A run from its folder: finished, or as far as its checkpoints go."""
+def load(
+    path: str | Path, agent: Agent | None = None, environment: Environment | None = None
+) -> Run:
+    """A run from its folder: finished, or as far as its checkpoints go. An agent or environment
+    that is not rove's own has to be given."""
     folder = RunFolder(path)
-    config = folder.config(agent)
-    found = [job for job in config.jobs(folder.path) if job.path and job.path.exists()]
+    config = folder.config(agent, environment)
+    found = [job for job in config.jobs(folder.path) if outcomes.exists(job)]
     return Run(config, [outcomes.load(job) for job in found], folder.path)
 
 

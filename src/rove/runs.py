@@ -6,8 +6,7 @@ import fcntl
 import io
 import json
 import platform
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
@@ -24,7 +23,7 @@ from rove.algorithm import Agent
 from rove.environments import Environment
 from rove.errors import RunFolderError
 from rove.training.checkpoint import publish
-from rove.training.outcomes import UNLIMITED, Job, Outcome
+from rove.training.outcomes import UNLIMITED, Episodes, Job
 
 SCHEMA = 1
 COLUMNS = ("agent", "environment", "seed", "episode", "step", "return", "length", "terminated")
@@ -85,24 +84,17 @@ class Config:
             "episodes": self.episodes,
             "steps": self.steps,
         }
-        return json.loads(json.dumps(told))
+        return json.loads(json.dumps(told, default=_plain))
 
-    @staticmethod
-    def from_json(told: dict[str, Any]) -> "Config":
-        agent = told["agent"]
-        return Config(
-            agent=(
-                with_settings(AGENTS[agent["name"]](), agent["settings"])
-                if "name" in agent
-                else _rebuild(agent["composition"])
-            ),
-            environment=environments.make(
-                told["environment"]["name"], **told["environment"]["options"]
-            ),
-            seeds=tuple(told["seeds"]),
-            episodes=told["episodes"],
-            steps=told["steps"],
-        )
+
+def _agent(told: dict[str, Any]) -> Settings | Agent:
+    if "composition" in told:
+        return _rebuild(told["composition"])
+    return with_settings(AGENTS[told["name"]](), told["settings"])
+
+
+def _environment(told: dict[str, Any]) -> Environment:
+    return environments.make(told["name"], **told["options"])
 
 
 def _describe(module: eqx.Module) -> dict[str, Any]:
@@ -113,7 +105,8 @@ def _describe(module: eqx.Module) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+    """A number as JSON has it, whatever library it is from."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _rebuild(told: dict[str, Any]) -> Any:
@@ -141,7 +134,6 @@ class RunFolder:
 
     def __init__(self, path: Path | str):
         self.path = Path(path)
-        self._writing = threading.Lock()
 
     @contextmanager
     def open(self, config: Config) -> Iterator[None]:
@@ -154,8 +146,10 @@ class RunFolder:
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 raise RunFolderError(f"{self.path} is in use by another process") from None
+            except OSError as error:
+                raise RunFolderError(f"cannot lock {self.path}: {error.strerror}") from None
             self._claim(config)
             yield
 
@@ -170,7 +164,9 @@ class RunFolder:
                     "Choose another folder, or remove this one"
                 )
             return
-        others = [p.name for p in self.path.iterdir() if p.name != ".lock"]
+        # A run killed before its first file was published has left at most these.
+        mine = {".lock", "config.json.partial"}
+        others = [p.name for p in self.path.iterdir() if p.name not in mine]
         if others:
             raise RunFolderError(
                 f"{self.path} is not empty and holds no run of rove (it has {others[0]}). "
@@ -196,21 +192,25 @@ class RunFolder:
             raise RunFolderError(f"{path} is not a run of this version of rove")
         return told
 
-    def config(self, agent: Agent | None = None) -> Config:
-        """The run's configuration; `agent` replaces what cannot be rebuilt from JSON."""
+    def config(self, agent: Agent | None = None, environment: Environment | None = None) -> Config:
+        """The run's configuration; an agent or environment that is not rove's own, and so cannot
+        be rebuilt from JSON, is given."""
         told = self._read()
         try:
-            if agent is not None:
-                told["agent"] = {"name": "dqn", "settings": {}}
-            config = Config.from_json(told)
+            return Config(
+                agent=agent or _agent(told["agent"]),
+                environment=environment or _environment(told["environment"]),
+                seeds=tuple(told["seeds"]),
+                episodes=told["episodes"],
+                steps=told["steps"],
+            )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise RunFolderError(f"{self.path / 'config.json'} cannot be used: {error}") from None
-        return dataclasses.replace(config, agent=agent) if agent is not None else config
 
-    def write_episodes(self, config: Config, outcomes: list[Outcome]) -> None:
-        """episodes.csv, whole, from the lanes as they stand."""
-        with self._writing:
-            publish(self.path / "episodes.csv", episodes_csv(config, outcomes).encode())
+    def write_episodes(self, config: Config, episodes: Mapping[int, Episodes]) -> None:
+        """episodes.csv, whole, from the lanes (by seed) as they stand."""
+        lanes = [(config, seed, lane) for seed, lane in episodes.items()]
+        publish(self.path / "episodes.csv", episodes_csv(lanes).encode())
 
 
 def _differences(held: dict[str, Any], told: dict[str, Any]) -> str:
@@ -225,18 +225,26 @@ def _differences(held: dict[str, Any], told: dict[str, Any]) -> str:
     return "it has other fields"
 
 
-def episodes_csv(config: Config, outcomes: list[Outcome]) -> str:
-    """One line an episode."""
+def episodes_csv(lanes: Sequence[tuple[Config, int, Episodes]]) -> str:
+    """One line an episode, from each lane's configuration, seed and episodes. Settings in which
+    the configurations differ have columns of their own, empty where an agent has none such."""
+    told = [_settings(config) for config, _, _ in lanes]
+    names = dict.fromkeys(name for settings in told for name in settings)
+    varying = [n for n in names if len({json.dumps(s.get(n)) for s in told}) > 1]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for outcome in outcomes:
-        lane = outcome.episodes
-        who = (config.agent_name, config.environment.name, outcome.job.seed)
+    writer.writerow((*COLUMNS, *varying))
+    for (config, seed, lane), settings in zip(lanes, told, strict=True):
+        who = (config.agent_name, config.environment.name, seed)
+        rest = [settings.get(name, "") for name in varying]
         for i in range(len(lane.returns)):
             # the shortest decimals that read back as the same float32
             value = np.format_float_positional(lane.returns[i], trim="0")
-            writer.writerow(
-                (*who, i + 1, lane.step[i], value, lane.length[i], int(lane.terminated[i]))
-            )
+            ended = int(lane.terminated[i])
+            writer.writerow((*who, i + 1, lane.step[i], value, lane.length[i], ended, *rest))
     return text.getvalue()
+
+
+def _settings(config: Config) -> dict[str, Any]:
+    """A named agent's settings; a composed agent's are in config.json alone."""
+    return dataclasses.asdict(config.agent) if isinstance(config.agent, Settings) else {}

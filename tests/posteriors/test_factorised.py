@@ -11,7 +11,7 @@ from scipy import stats
 from rove import networks, noise
 from rove.networks import Linear
 from rove.posteriors import Factorised
-from rove.posteriors.mean_field import Law
+from rove.posteriors.factorised import Law
 
 POSTERIOR = Factorised(-1.0)
 SIZES = (3, 6, 5, 2)
@@ -57,12 +57,15 @@ def test_init_is_centred_on_the_network_with_one_rho(law):
 
 def test_noise_has_rank_one_and_the_bias_shares_its_output_factor(law):
     """W-noise = f(ε_in)·f(ε_out)ᵀ and b-noise = f(ε_out), f(ε) = sign ε·√|ε|, ε from the key."""
-    key = noise.root(1)
-    for i, (weight, bias) in enumerate(noise_of(law, sample(law, key))):
+    key, at = noise.root(1), 0
+    widths = [size for pair in pairwise(SIZES) for size in pair]
+    epsilons = np.asarray(noise.normal(key, (sum(widths),)), np.float64)
+    for weight, bias in noise_of(law, sample(law, key)):
         values = np.linalg.svd(weight, compute_uv=False)
         assert values[1] < 1e-5 * values[0]
         inputs, outputs = weight.shape
-        epsilon = np.asarray(noise.normal(noise.fold(key, i), (inputs + outputs,)), np.float64)
+        epsilon = epsilons[at : at + inputs + outputs]
+        at += inputs + outputs
         f = np.sign(epsilon) * np.sqrt(np.abs(epsilon))
         np.testing.assert_allclose(bias, f[inputs:], atol=1e-5)
         np.testing.assert_allclose(weight, np.outer(f[:inputs], f[inputs:]), atol=1e-5)

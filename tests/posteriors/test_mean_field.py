@@ -17,7 +17,7 @@ from rove import networks, noise
 from rove.errors import ConfigError
 from rove.networks import Linear
 from rove.posteriors import MeanField
-from rove.posteriors.mean_field import Law, Phi
+from rove.posteriors.mean_field import Law, Phi, softplus
 
 DRAWS = 200_000
 POSTERIOR = MeanField(-1.0)
@@ -68,12 +68,21 @@ def test_law_is_softplus_of_rho():
     law = POSTERIOR.law(phi)
     for mean, centre in zip(jax.tree.leaves(law.mean), jax.tree.leaves(network), strict=True):
         assert np.array_equal(mean, centre)
-    for std in jax.tree.leaves(law.std):
-        np.testing.assert_allclose(std, np.log1p(np.exp(-2.0)), rtol=1e-6)
+    for variance in jax.tree.leaves(law.variance):
+        np.testing.assert_allclose(variance, np.log1p(np.exp(-2.0)) ** 2, rtol=1e-6)
     rho = np.array([-30.0, -10.0, -1.0, 0.0, 3.0, 10.0], np.float32)
     one = (Linear(jnp.zeros((1, 6)), jnp.asarray(rho)),)
-    std = POSTERIOR.law(Phi(one, one)).std[0].bias
-    np.testing.assert_allclose(std, np.logaddexp(0, rho.astype(np.float64)), rtol=1e-6)
+    variance = POSTERIOR.law(Phi(one, one)).variance[0].bias
+    np.testing.assert_allclose(variance, np.logaddexp(0, rho.astype(np.float64)) ** 2, rtol=1e-6)
+
+
+def test_softplus_and_its_derivative():
+    """Against float64 over all that ρ can be; the derivative is the logistic function."""
+    rho = jnp.linspace(-30.0, 30.0, 20_001)
+    exact = np.asarray(rho, np.float64)
+    np.testing.assert_allclose(softplus(rho), np.logaddexp(0, exact), rtol=5e-7)
+    slope = jax.vmap(jax.grad(softplus))(rho)
+    np.testing.assert_allclose(slope, 1 / (1 + np.exp(-exact)), rtol=5e-7)
 
 
 def test_mean_is_the_mean():
@@ -91,7 +100,8 @@ def test_a_draw_has_independent_coordinates_of_the_right_mean_and_variance():
     @jax.jit
     def draw(law):
         thetas = jax.vmap(lambda key: POSTERIOR.sample(law, key))(keys(1, 100_000))
-        return jax.tree.leaves(jax.tree.map(lambda t, m, s: (t - m) / s, thetas, law.mean, law.std))
+        parts = (thetas, law.mean, law.variance)
+        return jax.tree.leaves(jax.tree.map(lambda t, m, v: (t - m) / jnp.sqrt(v), *parts))
 
     z = np.concatenate([np.asarray(x).reshape(100_000, -1) for x in draw(law)], axis=1)
     n, d = z.shape
@@ -107,7 +117,8 @@ def test_a_draw_has_independent_coordinates_of_the_right_mean_and_variance():
 def test_entropy_is_scipys_up_to_the_known_constant():
     """Σ norm.entropy(σ) = entropy + ½·log 2πe for each of 26 parameters."""
     law = some_law((3, 4, 2), 2)
-    stds = np.concatenate([np.asarray(s, np.float64).ravel() for s in jax.tree.leaves(law.std)])
+    leaves = jax.tree.leaves(law.variance)
+    stds = np.sqrt(np.concatenate([np.asarray(v, np.float64).ravel() for v in leaves]))
     exact = np.sum(stats.norm.entropy(0, stds)) - 26 * 0.5 * np.log(2 * np.pi * np.e)
     assert float(POSTERIOR.entropy(law)) == pytest.approx(exact, rel=1e-5)
 
@@ -115,10 +126,10 @@ def test_entropy_is_scipys_up_to_the_known_constant():
 def test_one_layer_forward_is_the_closed_form():
     """f(x) ~ N(x·μ_W + μ_b, x²·σ_W² + σ_b²), independent over the four outputs."""
     law = some_law((3, 4), 3)
-    (mean,), (std,) = law
+    (mean,), (variance,) = law
     x = np.asarray(X, np.float64)
     m = x @ np.asarray(mean.weight, np.float64) + np.asarray(mean.bias, np.float64)
-    v = x**2 @ np.asarray(std.weight, np.float64) ** 2 + np.asarray(std.bias, np.float64) ** 2
+    v = x**2 @ np.asarray(variance.weight, np.float64) + np.asarray(variance.bias, np.float64)
     for outputs in (forwards(law, 3), explicit(law, 4)):
         z = (np.asarray(outputs, np.float64) - m) / np.sqrt(v)
         assert np.max(np.abs(z.mean(0))) * np.sqrt(DRAWS) < limit(4)
@@ -134,7 +145,7 @@ def test_deep_forward_has_the_law_of_explicit_weights():
     law = some_law((3, 6, 5, 3), 5)
     # Outputs that all rise with the hidden units they share vary together.
     last = Linear(1.0 + jnp.abs(law.mean[-1].weight), law.mean[-1].bias)
-    law = Law((*law.mean[:-1], last), law.std)
+    law = Law((*law.mean[:-1], last), law.variance)
     a, b = (np.asarray(x, np.float64) for x in (forwards(law, 5), explicit(law, 6)))
     error = np.sqrt((a.var(0) + b.var(0)) / DRAWS)
     assert np.max(np.abs(a.mean(0) - b.mean(0)) / error) < limit(3)

@@ -1,12 +1,14 @@
 """Lanes: independent of each other, of chunks and of interruption; one program for a grid."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import rove
-from rove import runner
+from rove import noise, runner
 from rove.errors import ConfigError, LaneError
+from rove.replay import Transition
 from rove.training import compiled, lanes, outcomes
 
 FAST = {"hidden": (16,), "batch_size": 16, "buffer_size": 600, "learning_starts": 50}
@@ -118,6 +120,18 @@ def test_a_lane_that_diverges_costs_the_others_nothing():
     assert "loss" in str(results[0])
     assert "step" in str(results[0])
     assert same(results[1], lanes.execute(good)[0])
+
+
+def test_a_very_small_spread_has_finite_gradients():
+    """ρ far below where softplus² would underflow, and no weight on the entropy."""
+    posterior = rove.MeanField(-30.0)
+    agent = rove.Agent(rove.Gaussian(0.0), posterior, hidden=(8,), batch_size=4, buffer_size=64)
+    state = agent.init(3, 2, noise.root(0))
+    low = state.phi._replace(rho=jax.tree.map(lambda r: jnp.full_like(r, -60.0), state.phi.rho))
+    row = Transition(jnp.ones(3), jnp.array(1), jnp.array(1.0), jnp.ones(3), jnp.array(False))
+    state = agent.observe(state._replace(phi=low), row)
+    state, loss = jax.jit(agent.learn)(state, noise.root(1))
+    assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves((state.phi, loss)))
 
 
 def test_replay_that_does_not_fit_is_refused_with_its_bytes():

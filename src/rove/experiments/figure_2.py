@@ -10,6 +10,7 @@ import numpy as np
 
 from rove import runner
 from rove.agents import label_of
+from rove.errors import LaneError
 from rove.experiments.claims import Claim, as_json, as_markdown
 from rove.runner import Run
 from rove.runs import Config, episodes_csv
@@ -69,6 +70,8 @@ class Figure2:
         configs = self.configs()
         plan = [(config, out / "runs" / "-".join(key)) for key, config in configs.items()]
         runs = dict(zip(configs, runner.run_all(plan, report, workers), strict=True))
+        if errors := [error for run in runs.values() for error in run.errors]:
+            raise LaneError("\n".join(map(str, errors)))
         self.write_data(runs, out)
         self.draw(runs, out)
         found = claims(runs)
@@ -78,10 +81,8 @@ class Figure2:
 
     def write_data(self, runs: dict[tuple[str, str], Run], out: Path) -> None:
         """figure-2.csv.gz: every episode; visits.csv: panel (d)."""
-        tables = [episodes_csv(run.config, run.outcomes).splitlines() for run in runs.values()]
-        lines = [tables[0][0], *(line for table in tables for line in table[1:])]
-        data = gzip.compress("\n".join([*lines, ""]).encode(), mtime=0)
-        publish(out / "figure-2.csv.gz", data)
+        lanes = [(r.config, o.job.seed, o.episodes) for r in runs.values() for o in r.outcomes]
+        publish(out / "figure-2.csv.gz", gzip.compress(episodes_csv(lanes).encode(), mtime=0))
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(("agent", "environment", "seed", "state", "frequency"))

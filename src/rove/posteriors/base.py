@@ -13,7 +13,7 @@ from rove.noise import Key
 Phi: TypeAlias = Any
 """φ: what is learned, a pytree of arrays."""
 Law: TypeAlias = Any
-"""q_φ written out (for a Gaussian: means and standard deviations), a pytree of arrays."""
+"""q_φ written out (for a Gaussian: means and variances), a pytree of arrays."""
 
 
 class Posterior(eqx.Module):

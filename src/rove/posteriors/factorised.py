@@ -9,11 +9,10 @@ from jax import Array
 from jaxtyping import Float
 
 from rove import networks, noise
-from rove.errors import check_number
 from rove.networks import Linear, Theta
 from rove.noise import Key
 from rove.posteriors.base import Posterior
-from rove.posteriors.mean_field import Phi, softplus
+from rove.posteriors.mean_field import Phi, centred, check_rho, softplus
 
 
 class Law(NamedTuple):
@@ -33,10 +32,10 @@ class Factorised(Posterior):
     rho: float | Array
 
     def __check_init__(self) -> None:
-        check_number("rho", self.rho, at_least=-30.0, at_most=10.0)
+        check_rho(self.rho)
 
     def init(self, network: Theta) -> Phi:
-        return Phi(network, jax.tree.map(lambda x: jnp.full_like(x, self.rho), network))
+        return centred(network, self.rho)
 
     def law(self, phi: Phi) -> Law:
         return Law(phi.mu, jax.tree.map(softplus, phi.rho))

@@ -33,13 +33,16 @@ class MeanField(Posterior):
     rho: float | Array
 
     def __check_init__(self) -> None:
-        check_number("rho", self.rho, at_least=-30.0, at_most=10.0)
+        check_rho(self.rho)
 
     def init(self, network: Theta) -> Phi:
-        return Phi(network, jax.tree.map(lambda x: jnp.full_like(x, self.rho), network))
+        return centred(network, self.rho)
 
     def law(self, phi: Phi) -> Law:
-        return Law(phi.mu, jax.tree.map(lambda rho: softplus(rho) ** 2, phi.rho))
+        # The floor keeps the square, its logarithm and its root's slope finite.
+        return Law(
+            phi.mu, jax.tree.map(lambda rho: jnp.maximum(softplus(rho), 1e-15) ** 2, phi.rho)
+        )
 
     def sample(self, law: Law, key: Key) -> Theta:
         """θ = μ_θ + σ_θ·ε."""
@@ -71,6 +74,15 @@ class MeanField(Posterior):
         """Σ log σ_θ, leaving out ½·log 2πe for each parameter."""
         logs = (0.5 * jnp.sum(jnp.log(v)) for v in jax.tree.leaves(law.variance))
         return sum(logs, jnp.zeros(()))
+
+
+def check_rho(rho: float | Array) -> None:
+    check_number("rho", rho, at_least=-30.0, at_most=10.0)
+
+
+def centred(network: Theta, rho: float | Array) -> Phi:
+    """φ with means at a network, and every ρ_θ the same."""
+    return Phi(network, jax.tree.map(lambda x: jnp.full_like(x, rho), network))
 
 
 @jax.custom_jvp

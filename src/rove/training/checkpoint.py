@@ -36,12 +36,14 @@ def save_arrays(path: Path, arrays: dict[str, np.ndarray], about: dict[str, Any]
     publish(path, save(whole, metadata={"rove": json.dumps(about)}))
 
 
-def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays and the description of a file. Nothing in it is run."""
+def load_arrays(path: Path, start: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays (those whose names start so) and the description of a file. Nothing in it is
+    run."""
     try:
         with safe_open(path, framework="numpy") as file:
             about = json.loads((file.metadata() or {})["rove"])
-            return {name: file.get_tensor(name) for name in file.keys()}, about  # noqa: SIM118
+            names = [name for name in file.keys() if name.startswith(start)]  # noqa: SIM118
+            return {name: file.get_tensor(name) for name in names}, about
     except (SafetensorError, KeyError, ValueError, OSError) as error:
         raise RunFolderError(f"{path} is not a checkpoint of rove: {error}") from None
 

@@ -18,6 +18,7 @@ from rove.replay import Replay, Transition
 _INIT, _FIRST_EPISODE, _AGENT, _ENVIRONMENT, _EVALUATION = range(5)
 
 LOG_CAPACITY = 256
+LONGEST_EVALUATION = 100_000
 FAULTS = ("", "observation", "reward", "loss")
 
 
@@ -96,13 +97,13 @@ def run(
 
 def run_together(
     agents: Agent,
-    environment: Environment,
+    environments: Environment,
     lanes: Lane,
     last_step: Int[Array, " lanes"],
     last_episode: Int[Array, " lanes"],
 ) -> Lane:
-    """`run` for lanes (and agents) stacked along a first axis, in lockstep: for accelerators. A
-    lane that is done stands still until the others are."""
+    """`run` for lanes, with their agents and environments, stacked along a first axis, in
+    lockstep: for accelerators. A lane that is done stands still until the others are."""
     lanes = jax.vmap(_drained)(lanes)
 
     def going(phase: int, lanes: Lane) -> Bool[Array, " lanes"]:
@@ -112,10 +113,8 @@ def run_together(
         return jax.vmap(one)(agents, lanes, last_step, last_episode)
 
     def step(phase: int, learn: bool, lanes: Lane) -> Lane:
-        def one(agent: Agent, lane: Lane, active: Array) -> Lane:
-            return _step_where(active, agent, environment, lane, learn)
-
-        return jax.vmap(one)(agents, lanes, going(phase, lanes))
+        one = partial(_step_where, learn=learn)
+        return jax.vmap(one)(going(phase, lanes), agents, environments, lanes)
 
     for phase, learn in enumerate((False, True)):
         any_going = lambda lanes, phase=phase: jnp.any(going(phase, lanes))  # noqa: E731
@@ -166,7 +165,8 @@ def _bare(lane: Lane) -> Any:
 def evaluate(
     agent: Agent, environment: Environment, state: AgentState, seed: Int[Array, ""]
 ) -> Float[Array, ""]:
-    """The return of one episode of the greedy policy, which learns nothing."""
+    """The return of one episode of the greedy policy, which learns nothing (of its first
+    LONGEST_EVALUATION steps, should it never end)."""
     key = noise.fold(noise.root(seed), _EVALUATION)
     first, observation = environment.reset(noise.fold(key, 0))
 
@@ -178,7 +178,7 @@ def evaluate(
         return after.state, after.observation, returns + after.reward, t + 1, done
 
     carry = (first, observation, jnp.zeros(()), jnp.ones((), jnp.int32), jnp.zeros((), bool))
-    return lax.while_loop(lambda carry: ~carry[-1], step, carry)[2]
+    return lax.while_loop(lambda c: ~c[-1] & (c[-2] <= LONGEST_EVALUATION), step, carry)[2]
 
 
 def _step(

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rove import platform, replay
-from rove.errors import ConfigError, LaneError, check_integer
+from rove.errors import ConfigError, LaneError, RoveError, check_integer
 from rove.training import compiled, outcomes
 from rove.training.outcomes import Job, Outcome
 
@@ -63,14 +63,19 @@ def execute(
     results: dict[int, Outcome | LaneError] = {}
 
     def drive(group: list[Job]) -> None:
-        done = _drive(group, report, saved, checkpoint_seconds, stop)
+        try:
+            done = _drive(group, report, saved, checkpoint_seconds, stop)
+        except Exception as error:  # whatever it is, it is this lane's alone
+            told = str(error) if isinstance(error, RoveError) else repr(error)
+            done = [LaneError(f"{job.name}: {told}") for job in group]
         results.update({id(job): result for job, result in zip(group, done, strict=True)})
 
     with ThreadPoolExecutor(workers, thread_name_prefix="lane") as pool:
         try:
             # Each program is compiled once, before lanes that share it could do so side by side.
             if not together:
-                list(pool.map(_compile, [group[0] for group in programs.values()]))
+                ahead = [[job for job in group if not _over(job)] for group in programs.values()]
+                list(pool.map(_compile, [group[0] for group in ahead if group]))
             for future in [pool.submit(drive, group) for group in groups]:
                 future.result()
         except BaseException:
@@ -94,7 +99,8 @@ def checked_workers(jobs: Sequence[Job], workers: int | None, together: bool = F
     at_once = len(jobs) if together else workers
     sizes = [replay.nbytes(j.agent.buffer_size, j.environment.observation_size) for j in jobs]
     needed, free = sum(sorted(sizes)[-at_once:]), _free_memory()
-    if free is not None and needed > 0.8 * free:
+    copies = 2 if any(job.path for job in jobs) else 1  # a checkpoint is put together in memory
+    if free is not None and copies * needed > 0.8 * free:
         raise ConfigError(
             "buffer_size",
             max(job.agent.buffer_size for job in jobs),
@@ -113,6 +119,10 @@ def _free_memory() -> int | None:
         return None
 
 
+def _over(job: Job) -> bool:
+    return outcomes.exists(job) and outcomes.glance(job)[1]
+
+
 def _compile(job: Job) -> None:
     """Compile a lane's program: start it, and run it for no step."""
     none = jnp.zeros((), jnp.int32)
@@ -128,6 +138,9 @@ def _drive(
 ) -> list[Outcome | LaneError]:
     """Take one lane, or several in lockstep, from where they stand to their end."""
     results: list[Outcome | LaneError] = [outcomes.resumed(job) for job in jobs]
+    for result in results:
+        if isinstance(result, Outcome) and result.finished:
+            report(_progress(result, 0.0))
     last_save, chunk = time.monotonic(), 200
     while not stop.is_set():
         flying = [
@@ -154,6 +167,9 @@ def _drive(
             report(_progress(outcome, count / took))
         if not 0.8 * SECONDS_A_CHUNK < took < 1.5 * SECONDS_A_CHUNK:
             chunk = int(min(max(max(done) / took * SECONDS_A_CHUNK, 50), 4 * chunk))
+    for result in results:  # stopped on the way: nothing of it is lost
+        if isinstance(result, Outcome) and result.job.path is not None and not result.finished:
+            outcomes.save(result)
     return results
 
 
@@ -166,8 +182,9 @@ def _advance(flights: Sequence[Outcome], steps: Sequence[int], chunk: int) -> li
     if len(flights) == 1:
         return [_run(job.agent, job.environment, flights[0].lane, limits[0][0], limits[1][0])]
     agents = _stack([flight.job.agent for flight in flights])
+    environments = _stack([flight.job.environment for flight in flights])
     lanes = _stack([flight.lane for flight in flights])
-    lanes = _run_together(agents, job.environment, lanes, *limits)
+    lanes = _run_together(agents, environments, lanes, *limits)
     return [jax.tree.map(lambda leaf, i=i: leaf[i], lanes) for i in range(len(flights))]
 
 

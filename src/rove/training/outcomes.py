@@ -108,10 +108,10 @@ def load(job: Job) -> Outcome:
     if finished:
         shape = jax.eval_shape(_retired, shape)
     lane = checkpoint.unflatten(_portable(shape), arrays, job.path)
+    episodes = _episodes(arrays, job.path)
     try:
         rows = np.zeros(shape.agent.replay.rows.shape, np.float32)
         rows[: len(arrays["replay"])] = arrays["replay"]
-        episodes = Episodes(*(arrays[f"episodes.{field}"] for field in Episodes._fields))
     except (KeyError, ValueError) as error:
         raise RunFolderError(f"{job.path} is not a checkpoint of this run: {error}") from None
     agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=jnp.array(rows)))
@@ -121,7 +121,25 @@ def load(job: Job) -> Outcome:
 
 def resumed(job: Job) -> Outcome:
     """The lane as its file has it, or a fresh one."""
-    return load(job) if job.path is not None and job.path.exists() else fresh(job)
+    return load(job) if exists(job) else fresh(job)
+
+
+def exists(job: Job) -> bool:
+    return job.path is not None and job.path.exists()
+
+
+def glance(job: Job) -> tuple[Episodes, bool]:
+    """A lane's episodes, and whether it is finished, without the rest of its file."""
+    assert job.path is not None
+    arrays, about = checkpoint.load_arrays(job.path, "episodes.")
+    return _episodes(arrays, job.path), bool(about.get("finished"))
+
+
+def _episodes(arrays: dict[str, np.ndarray], path: Path) -> Episodes:
+    try:
+        return Episodes(*(arrays[f"episodes.{field}"] for field in Episodes._fields))
+    except KeyError as error:
+        raise RunFolderError(f"{path} is not a checkpoint of this run: no {error}") from None
 
 
 def _portable(lane: Any) -> Any:
