@@ -46,7 +46,7 @@ class Live:
             name = self._bar_of(job)
             if name not in self._bars:
                 total = sum(_goal(j)[1] for j in jobs if self._bar_of(j) == name)
-                self._bars[name] = self._progress.add_task(name, total=total, shown="compiling")
+                self._bars[name] = self._progress.add_task(name, total=total, shown="starting")
                 self._seen[name] = {}
 
     def _bar_of(self, job: Job) -> str:
