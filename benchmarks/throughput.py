@@ -121,6 +121,8 @@ class Contestant:
     def __init__(self, label: str, command: list[str]) -> None:
         env = {k: v for k, v in os.environ.items() if k not in _DROPPED}
         env["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+        if command[-2:] == ["--lanes", "1"]:
+            env["NPROC"] = "1"  # as `rove train` does for one lane
         self.label = label
         self.slices: dict[str, list[dict[str, float]]] = {}
         print(f"starting {label}", file=sys.stderr)

@@ -88,9 +88,17 @@ class Broken(Probe):
         return after._replace(reward=jnp.where(state == 1, jnp.nan, after.reward))
 
 
-def test_a_bad_environment_is_named():
-    with pytest.raises(rove.LaneError, match=r"probe.*reward was not a finite number at step"):
-        rove.train(AGENTS["dqn"], Broken(), steps=500)
+class BrokenReset(Probe):
+    def reset(self, key):
+        return jnp.zeros((), jnp.int32), jnp.full(2, jnp.nan)
+
+
+@pytest.mark.parametrize(
+    ("environment", "field"), [(Broken(), "reward"), (BrokenReset(), "observation")]
+)
+def test_a_bad_environment_is_named(environment, field):
+    with pytest.raises(rove.LaneError, match=rf"probe.*{field} was not a finite number at step"):
+        rove.train(AGENTS["dqn"], environment, steps=500)
 
 
 class Misshapen(Probe):

@@ -121,7 +121,7 @@ def test_a_run_killed_before_its_first_file_starts_anew(tmp_path):
 def test_numbers_of_other_libraries_are_numbers(tmp_path):
     settings = {**FAST, "batch_size": np.int64(16), "lr": np.float32(1e-3), "rho": -4}
     run = rove.train(
-        "ge", "chain-5", seeds=np.arange(2), episodes=2, out=tmp_path / "n", **settings
+        "ge", "chain-5", seeds=np.arange(2), episodes=np.int64(2), out=tmp_path / "n", **settings
     )
     assert run.seeds == (0, 1)
     assert isinstance(run.config.agent.rho, float)
@@ -163,6 +163,21 @@ def test_a_corrupt_checkpoint_is_named(tmp_path):
     (tmp_path / "lanes" / "seed-1.safetensors").write_bytes(b"rubbish")
     with pytest.raises(RunFolderError, match=r"seed-1.*not a checkpoint"):
         train(tmp_path)
+
+
+def test_a_checkpoint_of_another_lane_or_run_is_refused(tmp_path):
+    train(tmp_path / "a")
+    train(tmp_path / "b", rove.GE(**FAST, rho=-2.0))
+    files = [tmp_path / run / "lanes" for run in "ab"]
+    kept = (files[0] / "seed-0.safetensors").read_bytes()
+    for other in (files[0] / "seed-1.safetensors", files[1] / "seed-0.safetensors"):
+        (files[0] / "seed-0.safetensors").write_bytes(other.read_bytes())
+        with pytest.raises(RunFolderError, match=r"seed-0.*another lane.*remove it"):
+            train(tmp_path / "a")
+        with pytest.raises(RunFolderError, match="another lane"):
+            rove.load(tmp_path / "a")
+    (files[0] / "seed-0.safetensors").write_bytes(kept)
+    assert len(rove.load(tmp_path / "a").seeds) == 2
 
 
 def test_part_of_a_run_can_be_loaded_and_saved(tmp_path):
@@ -215,14 +230,15 @@ def test_no_run_here(tmp_path):
         ("sigma", float("inf")), ("lr", 0.0), ("rho", float("nan")),
         ("rho", 1000.0), ("epsilon", 1.1), ("batch_size", 0), ("batch_size", 10**6),
         ("buffer_size", -1), ("learning_starts", -5), ("target_period", 0),
-        ("hidden", (0,)), ("rhoo", -4.0),
+        ("hidden", (0,)), ("hidden", (2**40,)), ("rhoo", -4.0), ("lr", 10**400),
     ],
 )  # fmt: skip
 def test_bad_settings_are_refused_by_name(field, value):
     with pytest.raises(ConfigError) as caught:
         runner.configure("ge", "chain-5", episodes=1, **{field: value})
     assert caught.value.field == field
-    assert repr(value) in str(caught.value)
+    shown = value[0] if field == "hidden" else value
+    assert repr(shown) in str(caught.value)
 
 
 def test_values_of_a_wrong_type_are_refused_by_name():
@@ -230,7 +246,8 @@ def test_values_of_a_wrong_type_are_refused_by_name():
     program = """
 from rove import runner
 from rove.errors import ConfigError
-wrong = {"lr": "fast", "batch_size": 2.5, "hidden": "100", "resample": "sometimes", "gamma": None}
+wrong = {"lr": "fast", "batch_size": 2.5, "hidden": "100", "resample": "sometimes",
+         "gamma": None, "epsilon": "0.1", "rho": True}
 for field, value in wrong.items():
     try:
         runner.configure("ge", "chain-5", episodes=1, **{field: value})
@@ -248,7 +265,8 @@ for field, value in wrong.items():
     [
         ({"episodes": 0}, "episodes"), ({"episodes": -3}, "episodes"), ({}, "episodes"),
         ({"episodes": 1, "steps": 1}, "episodes"), ({"steps": 0}, "steps"),
-        ({"episodes": 1, "seeds": 0}, "seeds"), ({"episodes": 1, "seeds": [1, 1]}, "seeds"),
+        ({"episodes": 1, "seeds": 0}, "seeds"),
+        ({"episodes": 1, "seeds": 2**31 - 1}, "seeds"), ({"episodes": 1, "seeds": [1, 1]}, "seeds"),
         ({"episodes": 1, "seeds": [-1]}, "seeds"), ({"episodes": 1, "seeds": []}, "seeds"),
     ],
 )  # fmt: skip

@@ -121,12 +121,13 @@ def with_settings(settings: Settings, changes: dict[str, Any]) -> Settings:
     # A whole number where a fraction belongs would compile a second program.
     kinds = {f.name: f.type for f in dataclasses.fields(settings)}
     for field, value in plain.items():
-        if kinds[field] in (float, "float") and isinstance(value, int):
+        if kinds[field] in (float, "float") and type(value) is int:
+            check_number(field, value)
             plain[field] = float(value)
     return dataclasses.replace(settings, **plain)
 
 
 def _plain(value: Any) -> Any:
     """Python's own numbers and tuples, whatever library or file the value is from."""
-    value = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
-    return tuple(value) if isinstance(value, list) else value
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return tuple(_plain(x) for x in value) if isinstance(value, list | tuple) else value

@@ -1,6 +1,7 @@
 """The `rove` command."""
 
 import dataclasses
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -11,10 +12,11 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from rove import display, environments, runner
+from rove import display, environments, platform, runner
 from rove.agents import AGENTS
 from rove.errors import ConfigError, LaneError, RoveError, did_you_mean
 from rove.experiments import EXPERIMENTS
+from rove.training import lanes
 
 COMMANDS = {
     "list": "agents, environments and experiments, each with a line",
@@ -37,6 +39,8 @@ errors = Console(stderr=True)
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a command. Exit code 2 for a mistake in what was asked, 1 for a lane that failed."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:  # a scheduler's SIGTERM is a Ctrl-C: lanes save and stop
+        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
     try:
         _dispatch(arguments)
     except RoveError as error:
@@ -145,11 +149,12 @@ def _train(arguments: list[str]) -> None:
         "environment, or for the nearest that was.",
         config=(tyro.conf.OmitSubcommandPrefixes,),
     )
-    if told.env.name.split("-")[-1] != names[1].split("-")[-1]:
+    if told.env.observation_size != environment.observation_size:
         raise ConfigError("env", told.env.name, f"a size is set by the name: {told.env.name}")
     if told.episodes is not None and told.steps is not None:
         raise ConfigError("steps", told.steps, "not with --episodes: give one of the two")
     episodes = told.episodes if told.episodes is not None or told.steps is not None else 250
+    platform.prepare(lanes=min(told.seeds, told.workers or lanes.cores()))
     config = runner.configure(
         told.agent, told.env, seeds=told.seeds, episodes=episodes, steps=told.steps
     )
@@ -157,8 +162,8 @@ def _train(arguments: list[str]) -> None:
     with display.Live(console, config.jobs(None)) as live:
         run = runner.run_all([(config, out)], live.report, told.workers)[0]
     if run.outcomes:
-        run.plot(out / "learning-curve.png")
         display.closing_table(console, run)
+        run.plot(out / "learning-curve.png")
     if run.errors:
         raise LaneError("\n".join(map(str, run.errors)))
     _say(f"written to {out}: config.json, episodes.csv, learning-curve.png, lanes/")

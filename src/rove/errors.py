@@ -2,7 +2,7 @@
 
 import difflib
 import math
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -44,8 +44,8 @@ def check_number(
     ]
     allowed = " ".join(["a finite number", " and ".join(b for b in bounds if b)]).strip()
     try:
-        number = float(value)
-    except (TypeError, ValueError):
+        number = math.nan if isinstance(value, str | bytes | bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
         raise ConfigError(field, value, allowed) from None
     wrong = (
         not math.isfinite(number)
@@ -61,7 +61,8 @@ def check_integer(field: str, value: Any, *, at_least: int, at_most: int = 2**31
     """Refuse anything but a whole number within the given bounds."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not at_least <= value <= at_most:
-        limit = "" if at_most == 2**31 - 1 else f" and at most {at_most}"
+        huge = whole and value > at_most
+        limit = f" and at most {at_most}" if huge or at_most != 2**31 - 1 else ""
         raise ConfigError(field, value, f"a whole number of at least {at_least}{limit}")
 
 
@@ -80,12 +81,14 @@ def check_flag(field: str, value: Any) -> None:
 
 def check_hidden(field: str, value: Any) -> None:
     """Refuse anything but a tuple of positive layer widths."""
-    whole = isinstance(value, Iterable) and isinstance(value, Sized) and not isinstance(value, str)
-    if not whole or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in value):
-        raise ConfigError(field, value, "layer widths, each a whole number of at least 1")
+    if not isinstance(value, tuple):
+        raise ConfigError(field, value, "a tuple of layer widths")
+    for width in value:
+        check_integer(field, width, at_least=1, at_most=2**16)
 
 
 def did_you_mean(name: Any, names: Iterable[str]) -> str:
     """A hint that names the nearest right spelling, or nothing."""
-    near = difflib.get_close_matches(str(name), list(names), n=1, cutoff=0.5)
+    others = [known for known in names if known != name]
+    near = difflib.get_close_matches(str(name), others, n=1, cutoff=0.5)
     return f". Did you mean {near[0]!r}?" if near else ""

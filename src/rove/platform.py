@@ -8,11 +8,16 @@ import jax
 _ONE_THREAD_A_LANE = "--xla_cpu_multi_thread_eigen=false"
 
 
-def prepare() -> None:
-    """Set up JAX before its first use. What a person has set themselves stays."""
+def prepare(lanes: int | None = None) -> None:
+    """Set up JAX before its first use. What a person has set themselves stays. `lanes` is how
+    many this process will ever run at once, if that is known."""
     flags = os.environ.get("XLA_FLAGS", "")
     if "xla_cpu_multi_thread_eigen" not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {_ONE_THREAD_A_LANE}".strip()
+    if lanes == 1:
+        # XLA's pool must have a thread a lane; with one lane, others only get in its way. The
+        # bits are the same.
+        os.environ.setdefault("NPROC", "1")
     if jax.config.values["jax_compilation_cache_dir"] is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

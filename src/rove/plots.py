@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from rove.agents import label_of
+from rove.errors import RunFolderError
 from rove.statistics import bootstrap_interval, moving_average
 
 matplotlib.rcParams.update(
@@ -67,5 +68,8 @@ def learning_curves(
 def save(made: Figure, path: Path) -> None:
     """Write a figure, without the date, so that the same data give the same file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    blank = {"Date": None} if path.suffix == ".svg" else {"Software": None}
-    made.savefig(path, metadata=blank)
+    blank = {".svg": {"Date": None}, ".png": {"Software": None}}.get(path.suffix)
+    try:
+        made.savefig(path, metadata=blank)
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"cannot write {path}: {error}") from None

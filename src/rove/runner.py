@@ -91,14 +91,15 @@ def configure(
         if value is not None:
             check_integer(field, value, at_least=1, at_most=UNLIMITED - 1)
     if not isinstance(seeds, Iterable):
-        check_integer("seeds", seeds, at_least=1)
+        check_integer("seeds", seeds, at_least=1, at_most=100_000)
         seeds = range(seeds)
     seeds = tuple(seeds)
     for seed in seeds:
         check_integer("seeds", seed, at_least=0)
     if len(set(seeds)) != len(seeds) or not len(seeds):
         raise ConfigError("seeds", list(seeds), "at least one seed, each different")
-    return Config(agent, environment, tuple(int(s) for s in seeds), episodes, steps)
+    budget = [None if value is None else int(value) for value in (episodes, steps)]
+    return Config(agent, environment, tuple(int(s) for s in seeds), *budget)
 
 
 def check_environment(environment: Environment) -> None:

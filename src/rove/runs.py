@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import fcntl
+import hashlib
 import io
 import json
 import platform
@@ -55,6 +56,7 @@ class Config:
 
     def jobs(self, folder: Path | None) -> list[Job]:
         agent = self.compose()
+        run = hashlib.sha256(json.dumps(self.identity()).encode()).hexdigest()[:16]
         return [
             Job(
                 agent=agent,
@@ -64,6 +66,7 @@ class Config:
                 steps=self.steps or UNLIMITED,
                 path=folder / "lanes" / f"seed-{seed}.safetensors" if folder else None,
                 name=f"{self.label}, seed {seed}",
+                run=run,
             )
             for seed in self.seeds
         ]

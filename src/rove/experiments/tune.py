@@ -21,6 +21,7 @@ import numpy as np
 from rove import runner
 from rove.agents import settings_of
 from rove.environments import make
+from rove.errors import RunFolderError
 from rove.training import lanes
 from rove.training.checkpoint import publish
 from rove.training.outcomes import Outcome
@@ -59,6 +60,7 @@ def points(agent: str) -> list[dict[str, Any]]:
 def tune(out: Path, say: Callable[[str], None] = print, workers: int | None = None) -> None:
     """Search all of it; `out` gets record.csv, which a second call goes on from, and tuned.json."""
     record = _read(out / "record.csv")
+    _write(out / "record.csv", record)  # so that a folder that cannot be written is found out now
     tuned: dict[str, dict[str, Any]] = {}
     for environment in ENVIRONMENTS:
         for agent in GRIDS:
@@ -121,13 +123,13 @@ def _mean(
 def _read(path: Path) -> Record:
     if not path.exists():
         return {}
-    with open(path, newline="") as file:
-        return {
-            (row["environment"], row["agent"], row["settings"], int(row["seed"])): float(
-                row["score"]
-            )
-            for row in csv.DictReader(file)
-        }
+    try:
+        with open(path, newline="") as file:
+            rows = list(csv.DictReader(file))
+        return {(r["environment"], r["agent"], r["settings"], int(r["seed"])): float(r["score"])
+                for r in rows}  # fmt: skip
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        raise RunFolderError(f"{path} is not a record of this search: {error!r}") from None
 
 
 def _write(path: Path, record: Record) -> None:

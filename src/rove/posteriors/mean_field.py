@@ -39,10 +39,7 @@ class MeanField(Posterior):
         return centred(network, self.rho)
 
     def law(self, phi: Phi) -> Law:
-        # The floor keeps the square, its logarithm and its root's slope finite.
-        return Law(
-            phi.mu, jax.tree.map(lambda rho: jnp.maximum(softplus(rho), 1e-15) ** 2, phi.rho)
-        )
+        return Law(phi.mu, jax.tree.map(lambda rho: softplus(rho) ** 2, phi.rho))
 
     def sample(self, law: Law, key: Key) -> Theta:
         """θ = μ_θ + σ_θ·ε."""
@@ -88,13 +85,14 @@ def centred(network: Theta, rho: float | Array) -> Phi:
 @jax.custom_jvp
 def softplus(rho: Array) -> Array:
     """log(1 + exp ρ), for half the price of the library's: it is taken of every ρ_θ in every
-    update. With e = exp(−|ρ|) and s = e/(2 + e), log(1 + e) = 2·(s + s³/3 + s⁵/5 + …), s ≤ ⅓."""
+    update. With e = exp(−|ρ|) and s = e/(2 + e), log(1 + e) = 2·(s + s³/3 + s⁵/5 + …), s ≤ ⅓.
+    At least 1e-15, which keeps its square, the logarithm and the slope of the root finite."""
     e = jnp.exp(-jnp.abs(rho))
     s = e / (2.0 + e)
     series = jnp.zeros_like(s)
     for power in (13, 11, 9, 7, 5, 3, 1):
         series = series * s**2 + 1.0 / power
-    return jnp.maximum(rho, 0.0) + 2.0 * s * series
+    return jnp.maximum(jnp.maximum(rho, 0.0) + 2.0 * s * series, 1e-15)
 
 
 @softplus.defjvp

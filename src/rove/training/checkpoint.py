@@ -16,18 +16,21 @@ from rove.errors import RunFolderError
 
 def publish(path: Path, data: bytes) -> None:
     """Write beside and rename: a reader, or a run that is killed, sees the old or the new."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(path.name + ".partial")
-    with open(beside, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
-    folder = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(beside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise RunFolderError(f"cannot write {path}: {error.strerror}") from None
 
 
 def save_arrays(path: Path, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> None:
@@ -41,11 +44,13 @@ def load_arrays(path: Path, start: str = "") -> tuple[dict[str, np.ndarray], dic
     run."""
     try:
         with safe_open(path, framework="numpy") as file:
-            about = json.loads((file.metadata() or {})["rove"])
+            about = dict(json.loads((file.metadata() or {})["rove"]))
             names = [name for name in file.keys() if name.startswith(start)]  # noqa: SIM118
             return {name: file.get_tensor(name) for name in names}, about
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
-        raise RunFolderError(f"{path} is not a checkpoint of rove: {error}") from None
+    except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
+        raise RunFolderError(
+            f"{path} is not a checkpoint of rove: {error}; remove it to train its lane again"
+        ) from None
 
 
 def flatten(tree: Any) -> dict[str, np.ndarray]:

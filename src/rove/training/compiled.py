@@ -215,7 +215,8 @@ def _step(
         (after.state, after.observation),
     )
     fresh_seen = _mark(environment, fresh_state, jnp.zeros_like(seen))
-    bad = [jnp.any(~jnp.isfinite(x)) for x in (after.observation, after.reward, loss)]
+    both = jnp.stack([lane.observation, after.observation])  # the first may come from a reset
+    bad = [jnp.any(~jnp.isfinite(x)) for x in (both, after.reward, loss)]
     return Lane(
         seed=lane.seed,
         agent=agent_state,

@@ -31,6 +31,12 @@ class Job:
     """Where its checkpoint is, if it has one."""
     name: str = ""
     """How to call it in messages."""
+    run: str = ""
+    """What tells its run from others, so that a checkpoint is not taken for another's."""
+
+    @property
+    def identity(self) -> str:
+        return f"{self.run} seed {self.seed}"
 
 
 class Episodes(NamedTuple):
@@ -77,7 +83,7 @@ def extended(before: Outcome, lane: compiled.Lane) -> Outcome:
             for old, new in zip(before.episodes, lane.log[1:], strict=True)
         )
     )
-    finished = int(lane.step) >= job.steps or int(lane.episode) >= job.episodes
+    finished = bool(int(lane.step) >= job.steps or int(lane.episode) >= job.episodes)
     return Outcome(job, episodes, _retired(lane) if finished else lane, finished)
 
 
@@ -95,13 +101,14 @@ def save(outcome: Outcome) -> None:
     arrays = checkpoint.flatten(_portable(outcome.lane))
     arrays |= {f"episodes.{k}": v for k, v in outcome.episodes._asdict().items()}
     arrays["replay"] = np.asarray(memory.rows)[: int(memory.added)]
-    checkpoint.save_arrays(outcome.job.path, arrays, {"finished": outcome.finished})
+    about = {"finished": outcome.finished, "lane": outcome.job.identity}
+    checkpoint.save_arrays(outcome.job.path, arrays, about)
 
 
 def load(job: Job) -> Outcome:
     """A lane from its file."""
     assert job.path is not None
-    arrays, about = checkpoint.load_arrays(job.path)
+    arrays, about = _read(job)
     seed = jax.ShapeDtypeStruct((), jnp.int32)
     shape: Any = jax.eval_shape(compiled.start, job.agent, job.environment, seed)
     finished = bool(about.get("finished"))
@@ -131,15 +138,29 @@ def exists(job: Job) -> bool:
 def glance(job: Job) -> tuple[Episodes, bool]:
     """A lane's episodes, and whether it is finished, without the rest of its file."""
     assert job.path is not None
-    arrays, about = checkpoint.load_arrays(job.path, "episodes.")
+    arrays, about = _read(job, "episodes.")
     return _episodes(arrays, job.path), bool(about.get("finished"))
 
 
 def _episodes(arrays: dict[str, np.ndarray], path: Path) -> Episodes:
     try:
-        return Episodes(*(arrays[f"episodes.{field}"] for field in Episodes._fields))
+        episodes = Episodes(*(arrays[f"episodes.{field}"] for field in Episodes._fields))
     except KeyError as error:
         raise RunFolderError(f"{path} is not a checkpoint of this run: no {error}") from None
+    if len({column.shape for column in episodes}) != 1 or episodes.returns.ndim != 1:
+        raise RunFolderError(f"{path} is not a checkpoint of this run: its columns do not match")
+    return episodes
+
+
+def _read(job: Job, start: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """A lane's file, if it is this lane's."""
+    assert job.path is not None
+    arrays, about = checkpoint.load_arrays(job.path, start)
+    if about.get("lane") != job.identity:
+        raise RunFolderError(
+            f"{job.path} is the checkpoint of another lane; remove it to train this one again"
+        )
+    return arrays, about
 
 
 def _portable(lane: Any) -> Any:
