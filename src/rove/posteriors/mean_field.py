@@ -86,13 +86,13 @@ def centred(network: Theta, rho: float | Array) -> Phi:
 def softplus(rho: Array) -> Array:
     """log(1 + exp ρ), for half the price of the library's: it is taken of every ρ_θ in every
     update. With e = exp(−|ρ|) and s = e/(2 + e), log(1 + e) = 2·(s + s³/3 + s⁵/5 + …), s ≤ ⅓.
-    At least 1e-15, which keeps its square, the logarithm and the slope of the root finite."""
+    The 2e-19 on top keeps its square, the logarithm and the slope of the root finite."""
     e = jnp.exp(-jnp.abs(rho))
     s = e / (2.0 + e)
     series = jnp.zeros_like(s)
     for power in (13, 11, 9, 7, 5, 3, 1):
         series = series * s**2 + 1.0 / power
-    return jnp.maximum(jnp.maximum(rho, 0.0) + 2.0 * s * series, 1e-15)
+    return jnp.maximum(rho, 0.0) + 2.0 * s * series + 2e-19
 
 
 @softplus.defjvp
