@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from rove import noise
 
@@ -72,22 +72,32 @@ def test_uniform_is_uniform():
         assert abs(z) < limit(4), (k, z)
 
 
-def test_normal_is_the_quantile_of_its_uniform_everywhere(monkeypatch):
-    """Over all 2²³ values a draw can take, the error is below 1e-5 of the value."""
-    every = jnp.arange(2**23, dtype=jnp.uint32) << 9
-    monkeypatch.setattr(noise, "bits", lambda *_: every)
-    key = noise.root(0)
-    u = np.asarray(noise._unit(key, every.shape)).astype(np.float64)
-    # The lattice is exact and symmetric: (2j + 1)·2⁻²³, j = 0 … 2²³ − 1.
+EVERY = jnp.arange(2**23, dtype=jnp.uint32) << 9  # words for all the values of `_unit`
+
+
+def test_the_parts_of_a_normal_are_right_everywhere():
+    """Over all 2²³ radii and angles: the lattice, the logarithm and the sine."""
+    u = np.asarray(noise._unit(EVERY)).astype(np.float64)
     assert np.array_equal(u, (2 * np.arange(2**23) + 1) * 2.0**-23)
+    log = np.asarray(jax.jit(lambda w: noise._log(0.5 * noise._unit(w)))(EVERY))
+    assert np.max(np.abs(log / np.log(u / 2) - 1)) < 2e-6
+    sine = np.asarray(jax.jit(lambda w: noise._sin_pi(noise._unit(w) - 1.0))(EVERY))
+    assert np.max(np.abs(sine - np.sin(np.pi * (u - 1)))) < 1e-6
+    assert np.array_equal(sine, -sine[::-1])
+    assert np.min(np.abs(sine)) > 0
+
+
+def test_normals_are_box_and_mullers(monkeypatch):
+    """Two of each radius and angle, at right angles; the longest radius is √(2·24·log 2)."""
+    radius, angle = EVERY, EVERY[::-1] * jnp.uint32(0x9E3779B1)
+    monkeypatch.setattr(noise, "bits", lambda *_: (radius, angle))
     # A new function, for a jitted one of the same identity would not see the patch.
-    x = np.asarray(jax.jit(lambda key: noise.normal(key, every.shape))(key)).astype(np.float64)
-    exact = ndtri(u / 2)
-    assert np.max(np.abs(x / exact - 1)) < 1e-5
-    assert np.array_equal(x, -x[::-1])
-    # Neighbours may swap by a rounding error where the quantile is flat, by no more.
-    assert np.min(np.diff(x)) > -1e-6
-    assert 5.2 < x.max() < 5.31
+    x, y = np.asarray(jax.jit(lambda: noise.normal(noise.root(0), (2, 2**23)))())
+    r = np.sqrt(-2 * np.log((2 * np.arange(2**23) + 1) * 2.0**-24))
+    turn = (2 * (np.asarray(angle) >> 9) + 1) * 2.0**-23 - 1
+    assert np.max(np.abs(x - r * np.sin(np.pi * turn))) < 1e-5
+    assert np.max(np.abs(y - r * np.cos(np.pi * turn))) < 1e-5
+    assert 5.76 < np.max(np.hypot(x, y)) < 5.77
 
 
 def test_every_bit_is_balanced_and_pairs_of_bits_are_independent():
