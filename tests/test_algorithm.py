@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import jaxtyping
 import numpy as np
 import optax
 import pytest
@@ -12,33 +13,41 @@ from scipy import stats
 
 from rove import algorithm, noise, replay
 from rove.algorithm import Agent
+from rove.errors import ConfigError
 from rove.networks import Linear
-from rove.posteriors import Dirac, Factorised, MeanField, factorised
-from rove.posteriors.mean_field import Law, Phi
+from rove.posteriors import Dirac, Ensemble, Factorised, MeanField, Phi, factorised
+from rove.posteriors.mean_field import Law, Learned
 from rove.replay import Transition
 from rove.returns import Gaussian
 
 FEATURES, ACTIONS, HIDDEN, N = 3, 4, (6, 5), 8
 SIZES = (FEATURES, *HIDDEN, ACTIONS)
 
-objective = jax.jit(Agent.objective)
-value_and_gradient = jax.jit(jax.value_and_grad(Agent.objective, argnums=1, has_aux=True))
+
+def loss_of(learner, learned, phi_target, batch, key):
+    """Lines 9–11 of Algorithm 2 for a minibatch, with a step's key: targets, then objective."""
+    k_theta, k_target_theta, k_target = (
+        noise.fold(key, use)
+        for use in (algorithm._THETA, algorithm._TARGET_THETA, algorithm._TARGET)
+    )
+    phi, ids = Phi(learned), jnp.arange(batch.reward.shape[0])
+    x = learner.target(learner.posterior.law(phi), phi_target, batch, k_target_theta, k_target)
+    return learner.objective(phi, batch, ids, jax.lax.stop_gradient(x), k_theta)
+
+
+objective = jax.jit(loss_of)
+value_and_gradient = jax.jit(jax.value_and_grad(loss_of, argnums=1, has_aux=True))
 init = jax.jit(Agent.init, static_argnums=(1, 2))
 observe = jax.jit(Agent.observe)
 learn = jax.jit(Agent.learn)
 act = jax.jit(Agent.act)
 greedy = jax.jit(Agent.greedy)
-begin_episode = jax.jit(Agent.begin_episode)
+redraw = jax.jit(Agent.redraw)
 target = jax.jit(Agent.target)
 normal = jax.jit(noise.normal, static_argnums=1)
 minibatch = jax.jit(replay.sample, static_argnums=2)
 sample = jax.jit(lambda posterior, phi, key: posterior.sample(posterior.law(phi), key))
-
-
-@jax.jit
-def rows_forward(posterior, law, xs, key):
-    """A draw of the network for each row."""
-    return jax.vmap(posterior.forward, (None, 0, 0))(law, xs, noise.rows(key, N))
+rows_forward = jax.jit(lambda posterior, law, xs, key: posterior.forward_all(law, xs, key)[0])
 
 
 def agent(posterior=None, sigma: float = 0.5, **settings) -> Agent:
@@ -58,10 +67,10 @@ def layers(rng, scale: float = 1.0, shift: float = 0.0) -> tuple[Linear, ...]:
     )
 
 
-def problem(seed: int) -> tuple[Phi, Law, Transition]:
+def problem(seed: int) -> tuple[Learned, Law, Transition]:
     """φ and q_φ⁻ that differ, and a minibatch in which some transitions end the task."""
     rng = np.random.default_rng(seed)
-    phi = Phi(layers(rng, 0.7), layers(rng, 0.3, -1.0))
+    phi = Learned(layers(rng, 0.7), layers(rng, 0.3, -1.0))
     phi_target = Law(layers(rng, 0.7), jax.tree.map(jnp.square, layers(rng, 0.2, 0.4)))
     batch = Transition(
         observation=jnp.asarray(rng.normal(size=(N, FEATURES)), jnp.float32),
@@ -95,7 +104,7 @@ def np_forward(mean, variance, x, epsilons):
 
 
 class Draws(NamedTuple):
-    """The numbers one call of the objective draws with a key, a row for each transition."""
+    """The numbers an update draws with a step's key, a row for each transition."""
 
     theta: np.ndarray
     target_theta: np.ndarray
@@ -104,16 +113,11 @@ class Draws(NamedTuple):
 
 @jax.jit
 def all_draws(key) -> Draws:
-    def of(use, shape):
-        keys = noise.rows(noise.fold(key, use), N)
-        return jax.vmap(lambda k: noise.normal(k, shape))(keys)
+    def of(use):
+        return noise.normal(noise.fold(key, use), (N, sum(SIZES[1:])))
 
-    units = (sum(SIZES[1:]),)
-    return Draws(
-        of(algorithm._THETA, units),
-        of(algorithm._TARGET_THETA, units),
-        of(algorithm._TARGET, ()),
-    )
+    keys = noise.folds(noise.fold(key, algorithm._TARGET), N)
+    return Draws(of(algorithm._THETA), of(algorithm._TARGET_THETA), jax.vmap(noise.normal)(keys))
 
 
 def np_targets(draws: Draws, phi_target, batch, gamma: float, sigma: float) -> list[float]:
@@ -194,7 +198,7 @@ def test_limits_of_sigma_0_are_noisynet_and_dqn():
         k_theta, k_target = (
             noise.fold(key, use) for use in (algorithm._THETA, algorithm._TARGET_THETA)
         )
-        q = rows_forward(posterior, posterior.law(p), batch.observation, k_theta)
+        q = rows_forward(posterior, posterior.law(Phi(p)), batch.observation, k_theta)
         q_next = rows_forward(posterior, p_target, batch.next_observation, k_target)
         q, q_next = np.asarray(q, np.float64), np.asarray(q_next, np.float64)
         loss = 0.0
@@ -214,16 +218,18 @@ def test_limits_of_sigma_0_are_noisynet_and_dqn():
         assert gaps[0] > 5 * gaps[1] > 25 * gaps[2] > 0
 
 
-def test_minimiser_is_the_mean_field_posterior_of_linear_regression():
+@pytest.mark.parametrize("prior", [None, 0.1])
+def test_minimiser_is_the_mean_field_posterior_of_linear_regression(prior):
     """A linear Q and fixed targets: (4) is KL to the posterior N(θ_LS, σ²(XᵀX)⁻¹), whose best
-    factorised Gaussian has its mean and its precisions, (XᵀX)_ii/σ².
+    factorised Gaussian has its mean and its precisions, (XᵀX)_ii/σ². A prior N(0, s²) adds 1/s²
+    to the diagonal of the precision XᵀX/σ², which shrinks the mean too.
 
     Adam with averaging of the last half. An average over 256 × 1000 draws leaves an error of a
     few σ_i/√256000 < 0.01 σ_i: 0.03 is beyond five of its standard errors.
     """
     rng = np.random.default_rng(3)
     rows, sigma = 60, 0.7
-    learner = agent(MeanField(-1.0), sigma, hidden=(), batch_size=rows, gamma=0.9)
+    learner = agent(MeanField(-1.0, prior), sigma, hidden=(), batch_size=rows, gamma=0.9)
     x = rng.normal(size=(rows, 2)) * [1.0, 2.0] + [0.5, 0.0]
     action = np.arange(rows) % 2
     reward = x @ [1.0, -0.5] + action * (2.0 + x[:, 0]) + 0.3 * rng.normal(size=rows)
@@ -234,7 +240,8 @@ def test_minimiser_is_the_mean_field_posterior_of_linear_regression():
         jnp.asarray(rng.normal(size=(rows, 2)), jnp.float32),
         jnp.ones(rows, bool),  # so that x_j = r_j, without noise
     )
-    phi = learner.posterior.init((Linear(jnp.zeros((2, 2)), jnp.zeros(2)),))
+    zero = (Linear(jnp.zeros((2, 2)), jnp.zeros(2)),)
+    phi = Phi(Learned(zero, jax.tree.map(lambda x: jnp.full_like(x, -1.0), zero)))
     steps, draws = 2000, 256
     optimiser = optax.adam(optax.cosine_decay_schedule(0.05, steps, alpha=0.02))
 
@@ -244,7 +251,9 @@ def test_minimiser_is_the_mean_field_posterior_of_linear_regression():
 
         def loss(phi, t):
             keys = jax.vmap(lambda i: noise.fold(noise.root(3), t, i))(jnp.arange(draws))
-            return jax.vmap(lambda key: learner.objective(phi, law, batch, key)[0])(keys).mean()
+            return jax.vmap(lambda key: loss_of(learner, phi.learned, law, batch, key)[0])(
+                keys
+            ).mean()
 
         def step(carry, t):
             phi, state = carry
@@ -258,9 +267,9 @@ def test_minimiser_is_the_mean_field_posterior_of_linear_regression():
     (mean,), (variance,) = f64(minimise(phi, batch))
     for a in range(2):
         design = np.column_stack([x, np.ones(rows)])[action == a]
-        gram = design.T @ design
-        best = np.linalg.solve(gram, design.T @ reward[action == a])
-        best_std = sigma / np.sqrt(np.diag(gram))
+        precision = design.T @ design / sigma**2 + (0 if prior is None else np.eye(3) / prior**2)
+        best = np.linalg.solve(precision, design.T @ reward[action == a] / sigma**2)
+        best_std = 1 / np.sqrt(np.diag(precision))
         got = np.append(mean.weight[:, a], mean.bias[a])
         got_std = np.sqrt(np.append(variance.weight[:, a], variance.bias[a]))
         assert np.max(np.abs(got - best) / best_std) < 0.03
@@ -274,25 +283,76 @@ def test_target_bootstraps_unless_terminated_by_hand():
     keeps its reward alone.
     """
     network = (Linear(jnp.array([[1.0, -1.0]]), jnp.array([-1.0, 0.5])),)
+    other = (Linear(jnp.array([[-9.0, 9.0]]), jnp.array([8.0, 8.0])),)  # φ, which has no part in it
     learner = agent(Dirac(), 0.0, hidden=(), gamma=0.5)
-    for terminated, x in ((False, 0.75), (True, 0.25)):
-        transition = Transition(
-            observation=jnp.array([7.0]),
-            action=jnp.array(1, jnp.int32),
-            reward=jnp.array(0.25),
-            next_observation=jnp.array([2.0]),
-            terminated=jnp.array(terminated),
-        )
-        x_drawn = target(learner, network, transition, noise.root(0), noise.root(1))
-        assert float(x_drawn) == x
+    batch = Transition(
+        observation=jnp.full((2, 1), 7.0),
+        action=jnp.ones(2, jnp.int32),
+        reward=jnp.full(2, 0.25),
+        next_observation=jnp.full((2, 1), 2.0),
+        terminated=jnp.array([False, True]),
+    )
+    drawn = target(learner, other, network, batch, noise.root(0), noise.root(1))
+    assert drawn.tolist() == [[0.75, 0.25]]
     # And with σ the target is drawn about it, except where the task has ended.
     noisy = agent(Dirac(), 0.5, hidden=(), gamma=0.5)
-    ended = target(noisy, network, transition, noise.root(0), noise.root(1))
-    goes_on = transition._replace(terminated=jnp.array(False))
-    xi = float(noise.normal(noise.root(3)))
-    drawn = target(noisy, network, goes_on, noise.root(0), noise.root(3))
+    xi = float(noise.normal(noise.fold(noise.root(3), 0)))
+    ((goes_on, ended),) = target(noisy, other, network, batch, noise.root(0), noise.root(3))
     assert float(ended) == 0.25
-    assert float(drawn) == pytest.approx(0.75 + 0.5 * 0.5 * xi, rel=1e-6)
+    assert float(goes_on) == pytest.approx(0.75 + 0.5 * 0.5 * xi, rel=1e-6)
+
+
+def test_double_takes_the_action_of_phi_and_the_value_of_phi_minus_by_hand():
+    """s′ = 2. Q(s′) = (2 − 2, −2 + 3) = (0, 1), greedy 1; Q⁻(s′) = (1, −1.5), greedy 0.
+
+    With r = 0.25, γ = 0.5: 0.25 + 0.5·1 = 0.75 without, 0.25 − 0.5·1.5 = −0.5 with double. In
+    s′ = −1, Q = (−3, 4) and Q⁻ = (−2, 1.5) agree on action 1: 0.25 + 0.5·1.5 = 1 either way.
+    """
+    online = (Linear(jnp.array([[1.0, -1.0]]), jnp.array([-2.0, 3.0])),)
+    network = (Linear(jnp.array([[1.0, -1.0]]), jnp.array([-1.0, 0.5])),)
+    batch = Transition(
+        observation=jnp.full((3, 1), 7.0),
+        action=jnp.zeros(3, jnp.int32),
+        reward=jnp.full(3, 0.25),
+        next_observation=jnp.array([[2.0], [-1.0], [2.0]]),
+        terminated=jnp.array([False, False, True]),
+    )
+    for double, x in ((False, [0.75, 1.0, 0.25]), (True, [-0.5, 1.0, 0.25])):
+        learner = agent(Dirac(), 0.0, hidden=(), gamma=0.5, double=double)
+        drawn = target(learner, online, network, batch, noise.root(0), noise.root(1))
+        assert drawn.tolist() == [x]
+
+
+def test_double_reaches_the_update():
+    """Algorithm 2's first update has φ⁻ = φ, and the same with double or without; later ones
+    differ, for there φ has moved and φ⁻ has not."""
+    losses = {}
+    for double in (False, True):
+        learner = agent(Dirac(), 0.0, lr=0.1, target_period=100, double=double)
+        state = init(learner, FEATURES, ACTIONS, noise.root(20))
+        losses[double] = []
+        for t in range(1, 13):
+            state = observe(learner, state, transition_at(t))
+            state, loss = learn(learner, state, noise.fold(noise.root(21), t))
+            losses[double].append(float(loss))
+    assert losses[False][0] == losses[True][0]
+    assert losses[False][-1] != losses[True][-1]
+
+
+@pytest.mark.parametrize("family", [MeanField, Factorised])
+def test_paired_gives_theta_minus_the_noise_of_theta(family):
+    """φ⁻ = φ, s′ = s, one action, γ = 1, r = 0, σ = 0: with the noise of θ, Q_θ(s) − Q_θ⁻(s) is
+    exactly 0. Without, it is the difference of two draws."""
+    for paired in (True, False):
+        learner = agent(family(-1.0, paired=paired), 0.0, gamma=1.0)
+        state = init(learner, FEATURES, 1, noise.root(22))
+        for t in range(5):
+            s = transition_at(t).observation
+            row = Transition(s, jnp.array(0), jnp.array(0.0), s, jnp.array(False))
+            state = observe(learner, state, row)._replace(counter=jnp.array(1))
+        _, loss = learn(learner, state, noise.root(23))
+        assert (float(loss) == 0.0) is paired
+        assert float(loss) >= 0.0
 
 
 def transition_at(t: int) -> Transition:
@@ -315,16 +375,16 @@ def test_target_network_is_copied_as_algorithm_2_says(period, starts):
     """
     learner = agent(target_period=period, learning_starts=starts, lr=0.01)
     state = init(learner, FEATURES, ACTIONS, noise.root(4))
-    law = jax.jit(learner.posterior.law)
+    law = jax.jit(lambda learned: learner.posterior.law(Phi(learned)))
     adam = optax.adam(0.01)
-    phi, optimiser = state.phi, adam.init(state.phi)
+    phi, optimiser = state.phi.learned, adam.init(state.phi.learned)
     phi_minus, copies = phi, 0
     for t in range(1, 15):  # t is Algorithm 2's counter, line 5
         key = noise.fold(noise.root(5), t)
         state = observe(learner, state, transition_at(t))
         assert int(state.counter) == t
         if t >= starts:
-            batch = minibatch(state.replay, noise.fold(key, algorithm._MINIBATCH), N)
+            batch, _ = minibatch(state.replay, noise.fold(key, algorithm._MINIBATCH), N)
             (_, loss), gradient = value_and_gradient(learner, phi, law(phi_minus), batch, key)
             update, optimiser = adam.update(gradient, optimiser)
             phi = optax.apply_updates(phi, update)
@@ -336,14 +396,14 @@ def test_target_network_is_copied_as_algorithm_2_says(period, starts):
                 assert np.array_equal(a, b)
             for a, b in zip(*map(jax.tree.leaves, (used.variance, expected.variance)), strict=True):
                 np.testing.assert_allclose(a, b, rtol=6e-7)
-            for a, b in zip(jax.tree.leaves(state.phi), jax.tree.leaves(phi), strict=True):
+            for a, b in zip(*map(jax.tree.leaves, (state.phi.learned, phi)), strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
-            phi = state.phi
+            phi = state.phi.learned
         if t % period == 0:
             phi_minus = phi
             copies += 1
     assert copies == 14 // period
-    assert not np.allclose(state.phi_target.mean[0].weight, state.phi.mu[0].weight)
+    assert not np.allclose(state.phi_target.mean[0].weight, state.phi.learned.mu[0].weight)
 
 
 def test_epsilon_falls_linearly_and_stays():
@@ -374,13 +434,14 @@ def test_actions_follow_epsilon(counter):
 def test_act_is_greedy_on_one_draw_and_greedy_on_the_mean():
     """`act` with ε = 0 follows a draw of its own, or the episode's θ; `greedy` follows μ."""
     learner, held = agent(), agent(resample="episode")
-    phi, _, batch = problem(8)
+    learned, _, batch = problem(8)
+    phi = Phi(learned)
     state = init(learner, FEATURES, ACTIONS, noise.root(8))._replace(phi=phi)
     held_state = init(held, FEATURES, ACTIONS, noise.root(8))._replace(phi=phi)
-    held_state = begin_episode(held, held_state, jnp.array(True), noise.root(9))
+    held_state = redraw(held, held_state, jnp.array(True), noise.root(9))
     theta = sample(learner.posterior, phi, noise.fold(noise.root(9), algorithm._RESAMPLE))
     # Where no episode begins, θ stays.
-    stays = begin_episode(held, held_state, jnp.array(False), noise.root(10))
+    stays = redraw(held, held_state, jnp.array(False), noise.root(10))
     for a, b in zip(jax.tree.leaves(stays.theta), jax.tree.leaves(held_state.theta), strict=True):
         assert np.array_equal(a, b)
     law = f64(learner.posterior.law(phi))
@@ -399,6 +460,78 @@ def test_act_is_greedy_on_one_draw_and_greedy_on_the_mean():
             assert int(act(learner, state, s, key)) == on_draw
             taken.append(on_draw == on_mean)
     assert 0 < sum(taken) < len(taken)  # so that the two are told apart
+
+
+def test_a_held_theta_is_drawn_anew_exactly_every_so_many_steps():
+    """After steps 3, 6, …, whatever the episodes do: then from q_φ as it is, with the step's key.
+    Until the first of them it is a draw made at the start."""
+    learner = agent(resample=3, lr=0.01)
+    state = init(learner, FEATURES, ACTIONS, noise.root(14))
+    for a, b in zip(*map(jax.tree.leaves, (state.theta, state.phi.learned.mu)), strict=True):
+        assert not np.any(np.asarray(a) == np.asarray(b))
+    for t in range(1, 14):
+        key, before = noise.fold(noise.root(15), t), state.theta
+        state = observe(learner, state, transition_at(t))
+        state, _ = learn(learner, state, key)
+        state = redraw(learner, state, jnp.array(t % 4 == 0), key)
+        drawn = sample(learner.posterior, state.phi, noise.fold(key, algorithm._RESAMPLE))
+        theta = drawn if t % 3 == 0 else before
+        for a, b in zip(*map(jax.tree.leaves, (state.theta, theta)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
+        for a, b in zip(*map(jax.tree.leaves, (state.theta, before)), strict=True):
+            assert np.array_equal(a, b) is (t % 3 != 0)
+        # And it is this θ that is acted on.
+        s = transition_at(t).observation
+        q = learner.means(learner.posterior.apply(learner.posterior.law(state.phi), theta, s))
+        assert int(act(learner, state, s, noise.root(t))) == int(jnp.argmax(q))
+
+
+def test_every_1_step_is_like_a_step_in_that_no_theta_is_used_twice():
+    learner = agent(resample=1)
+    state, seen = init(learner, FEATURES, ACTIONS, noise.root(16)), []
+    for t in range(1, 6):
+        seen.append(float(state.theta[0].weight[0, 0]))
+        state = observe(learner, state, transition_at(t))
+        state = redraw(learner, state, jnp.array(False), noise.fold(noise.root(17), t))
+    assert len(set(seen)) == 5
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("resample", 0),
+        ("resample", -3),
+        ("resample", "never"),
+        ("resample", 2.0),
+        ("resample", True),
+        ("double", 1),
+        ("double", "yes"),
+    ],
+)
+def test_bad_choices_are_refused_by_name(field, value, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(ConfigError) as caught:
+        agent(**{field: value})
+    assert caught.value.field == field
+    assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize("posterior", [MeanField(-1.0), Ensemble(size=3, prior=1.0)])
+def test_learn_leaves_what_is_held_alone(posterior):
+    """By default nothing is refitted: what is learned moves, what is held keeps its bits."""
+    learner = agent(posterior, lr=0.01)
+    state = init(learner, FEATURES, ACTIONS, noise.root(18))
+    held = (state.phi.held, jnp.array([1.5, -2.0])) if state.phi.held == () else state.phi.held
+    before = state._replace(phi=state.phi._replace(held=held))
+    state = before
+    for t in range(1, 6):
+        state = observe(learner, state, transition_at(t))
+        state, _ = learn(learner, state, noise.fold(noise.root(19), t))
+    assert jax.tree.leaves(held)
+    for a, b in zip(*map(jax.tree.leaves, (state.phi.held, held)), strict=True):
+        assert np.array_equal(a, b)
+    for a, b in zip(*map(jax.tree.leaves, (state.phi.learned, before.phi.learned)), strict=True):
+        assert not np.array_equal(a, b)
 
 
 def a_few_steps(seed: int):
@@ -438,7 +571,7 @@ def test_numbers_do_not_retrace_and_do_take_effect():
         learner = agent(posterior, sigma, **{"hidden": (), **settings})  # quick to compile
         state = init(learner, FEATURES, ACTIONS, noise.root(12))
         loss, epsilon, phi = program(learner, state, noise.root(13))
-        return float(loss), float(epsilon), float(phi.mu[-1].bias.sum())
+        return float(loss), float(epsilon), float(phi.learned.mu[-1].bias.sum())
 
     base = run()
     loss, epsilon, weight = range(3)

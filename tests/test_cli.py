@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from rove import cli
+from rove import cli, load
+from rove.environments import make
 
 SMALL = ["--agent.hidden", "16", "--agent.batch-size", "16", "--agent.learning-starts", "50"]
 
@@ -33,7 +34,7 @@ def test_help_and_list(capsys):
     assert "rove list" in capsys.readouterr().out
     cli.main(["list"])
     shown = capsys.readouterr().out
-    for name in ("dqn", "noisynet", "ge", "chain-N", "figure-2"):
+    for name in ("dqn", "noisynet", "ge", "chain-N", "deep-sea-N", "bandit-N", "figure-2"):
         assert name in shown
     cli.main(["--version"])
     assert capsys.readouterr().out.startswith("rove 0.")
@@ -57,7 +58,8 @@ def test_train_writes_a_run_and_goes_on_from_it(tmp_path):
     assert "15 of 15 episodes" in done.stdout
     assert "95% interval" in done.stdout
     written = {p.name for p in (tmp_path / "a").iterdir() if not p.name.startswith(".")}
-    assert written == {"config.json", "episodes.csv", "learning-curve.png", "lanes"}
+    pictures = {"learning-curve.png", "diagnostics.png"}
+    assert written == {"config.json", "episodes.csv", "lanes", *pictures}
     before = (tmp_path / "a" / "episodes.csv").read_bytes()
     again = rove(*words, *SMALL)
     assert again.returncode == 0
@@ -65,6 +67,13 @@ def test_train_writes_a_run_and_goes_on_from_it(tmp_path):
     other = rove(*words[:4], 3, *words[5:], *SMALL)
     assert other.returncode == 2
     assert "different run" in other.stderr
+
+
+@pytest.mark.parametrize("environment", ["deep-sea-5", "bandit-5"])
+def test_train_on_other_environments_and_load(environment, tmp_path):
+    done = rove("train", "dqn", environment, "--episodes", 20, "--out", tmp_path / "e", *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert load(tmp_path / "e").config.environment == make(environment)
 
 
 def test_underscores_and_hyphens_are_one(tmp_path):
@@ -86,9 +95,13 @@ def test_underscores_and_hyphens_are_one(tmp_path):
         (["train", "ge", "chain-10", "--agent.sigma=-1"], "sigma = -1.0"),
         (["train", "ge", "chain-10", "--agent.batch-size", "60000"], "batch_size = 60000 50000"),
         (["train", "ge", "chain-10", "--env.n", "50"], "env = 'chain-50'"),
+        (["train", "ge", "bandit-10", "--env.n", "50"], "env = 'bandit-50'"),
+        (["train", "ge", "bandit-10", "--env.noise-std=-1"], "noise_std = -1.0 at least 0"),
+        (["train", "ge", "deap-sea-10"], "chain-N deep-sea-N bandit-N Did you mean 'deep-sea-10'?"),
         (["train", "ge", "chain-10", "--agent.gama", "0.9"], "--agent.gama"),
         (["train", "dqn", "chain-10", "--agent.rho", "1"], "--agent.rho"),
         (["train", "ge", "chain-10", "--agent.resample", "never"], "resample never step episode"),
+        (["train", "ge", "chain-10", "--agent.resample", "0"], "resample = 0 at least 1"),
         (["train", "ge", "chain-10", "--episodes", "0"], "episodes = 0"),
         (["train", "ge", "chain-10", "--episodes", "5", "--steps", "5"], "steps = 5"),
         (["train", "ge", "chain-10", "--seeds", "0"], "seeds = 0"),

@@ -56,8 +56,8 @@ AGENTS = {
 def values(run: rove.Run) -> np.ndarray:
     """[states, actions]: Q of the posterior mean."""
     agent, phi = run.config.compose(), run.outcomes[0].lane.agent.phi
-    theta = agent.posterior.mean(agent.posterior.law(phi))
-    rows = [agent.means(rove.networks.forward(theta, x)) for x in jnp.eye(2)]
+    law = agent.posterior.law(phi)
+    rows = [agent.means(agent.posterior.mean(law, x)) for x in jnp.eye(2)]
     return np.asarray(jnp.stack(rows))
 
 

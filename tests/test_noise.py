@@ -20,6 +20,7 @@ normals = jax.jit(noise.normal, static_argnums=1)
 uniforms = jax.jit(noise.uniform, static_argnums=1)
 integers = jax.jit(noise.integers, static_argnums=1)
 words = jax.jit(noise.bits, static_argnums=1)
+folds = jax.jit(noise.folds, static_argnums=1)
 
 
 def limit(several: int = 1) -> float:
@@ -92,7 +93,8 @@ def test_normals_are_box_and_mullers(monkeypatch):
     radius, angle = EVERY, EVERY[::-1] * jnp.uint32(0x9E3779B1)
     monkeypatch.setattr(noise, "bits", lambda *_: (radius, angle))
     # A new function, for a jitted one of the same identity would not see the patch.
-    x, y = np.asarray(jax.jit(lambda: noise.normal(noise.root(0), (2, 2**23)))())
+    drawn = np.asarray(jax.jit(lambda: noise.normal(noise.root(0), (2**24,)))())
+    x, y = drawn[: 2**23], drawn[2**23 :]
     r = np.sqrt(-2 * np.log((2 * np.arange(2**23) + 1) * 2.0**-24))
     turn = (2 * (np.asarray(angle) >> 9) + 1) * 2.0**-23 - 1
     assert np.max(np.abs(x - r * np.sin(np.pi * turn))) < 1e-5
@@ -146,7 +148,7 @@ def neighbours() -> dict:
         "seeds": over(noise.root),
         "steps": over(lambda t: noise.fold(key, t)),
         "late steps": over(lambda t: noise.fold(key, 10_000_000 + t)),
-        "rows of a minibatch": noise.rows(noise.fold(key, 4), 2001),
+        "rows of a minibatch": folds(noise.fold(key, 4), 2001),
     }
     for name, keys in families.items():
         x = grid(keys)
@@ -217,13 +219,23 @@ def test_every_bit_of_a_fold_moves_every_bit_of_the_key():
     assert np.max(np.abs(z)) < limit(z.size)
 
 
+def test_folds_are_fold_one_by_one():
+    for key in (noise.root(10), noise.fold(noise.root(10), 3, 4)):
+        one_by_one = np.stack([np.asarray(noise.fold(key, i)) for i in range(70)])
+        for count in (1, 2, 70):
+            many = np.asarray(noise.folds(key, count))
+            assert many.dtype == np.uint32
+            assert np.array_equal(many, one_by_one[:count])
+            assert np.array_equal(folds(key, count), many)
+
+
 def as_64_bits(keys) -> np.ndarray:
     keys = np.asarray(keys).astype(np.uint64)
     return keys[:, 0] << np.uint64(32) | keys[:, 1]
 
 
 def test_no_two_keys_are_equal():
-    """400,000 keys of four families: 64-bit words at random would collide with chance 4e-9."""
+    """500,000 keys of five families: 64-bit words at random would collide with chance 7e-9."""
     n = 100_000
     key = noise.fold(noise.root(7), 0)
     families = [
@@ -231,9 +243,10 @@ def test_no_two_keys_are_equal():
         over(lambda t: noise.fold(key, t), n),
         over(lambda t: noise.fold(key, t // 317, t % 317), n),
         over(lambda t: noise.fold(key, t % 317, 1000 + t // 317), n),
+        folds(noise.fold(noise.root(7), 1), n),
     ]
     keys = np.concatenate([as_64_bits(family) for family in families])
-    assert len(np.unique(keys)) == 4 * n
+    assert len(np.unique(keys)) == 5 * n
 
 
 # Reproducibility
@@ -297,3 +310,18 @@ def test_a_shape_only_reshapes():
     assert np.array_equal(np.asarray(noise.bits(key, (3, 4))), flat.reshape(3, 4))
     assert np.asarray(noise.bits(key, ())) == flat[0]
     assert np.array_equal(np.asarray(noise.bits(key, (5,))), flat[:5])
+
+
+@pytest.mark.parametrize("shape", [1e-3, 0.1, 0.5, 1.0, 3.7, 200.0, 1e5])
+def test_log_gamma_has_the_law_of_its_shape(shape):
+    n = 50_000
+    drawn = np.asarray(jax.jit(noise.log_gamma)(noise.root(21), jnp.full(n, shape)), float)
+    assert stats.kstest(drawn, stats.loggamma(shape).cdf).pvalue > CHANCE
+
+
+def test_log_gamma_draws_each_shape_on_its_own():
+    shapes = jnp.tile(jnp.array([0.01, 2.0, 50.0]), (20_000, 1))
+    drawn = np.asarray(jax.jit(noise.log_gamma)(noise.root(22), shapes), float)
+    for column, shape in zip(drawn.T, (0.01, 2.0, 50.0), strict=True):
+        assert stats.kstest(column, stats.loggamma(shape).cdf).pvalue > CHANCE
+    assert np.abs(np.corrcoef(drawn.T) - np.eye(3)).max() < 0.04

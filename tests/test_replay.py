@@ -13,6 +13,7 @@ CAPACITY, FEATURES = 7, 3
 
 add = jax.jit(replay.add)
 sample = jax.jit(replay.sample, static_argnums=2)
+everything = jax.jit(replay.everything)
 
 
 def transition(i: int) -> Transition:
@@ -36,7 +37,8 @@ def filled(n: int, capacity: int = CAPACITY) -> replay.Replay:
 @pytest.mark.parametrize("n", [1, 4, 7, 8, 20])
 def test_what_comes_out_went_in_and_is_among_the_newest(n):
     """The ring holds the newest 7, all of them, every field as it was given; no empty row."""
-    batch = Transition(*map(np.asarray, sample(filled(n), noise.root(n), 500)))
+    batch, _ = sample(filled(n), noise.root(n), 500)
+    batch = Transition(*map(np.asarray, batch))
     # A row is missed by 500 draws with chance (6/7)^500 < 1e-33.
     seen = sorted({int(i) for i in batch.observation[:, 0]})
     assert seen == list(range(max(0, n - CAPACITY), n))
@@ -48,8 +50,32 @@ def test_what_comes_out_went_in_and_is_among_the_newest(n):
 
 
 def test_shapes_of_a_minibatch():
-    batch = sample(filled(3), noise.root(0), 5)
+    batch, ids = sample(filled(3), noise.root(0), 5)
     assert [x.shape for x in batch] == [(5, 3), (5,), (5,), (5, 3), (5,)]
+    assert (ids.shape, ids.dtype) == ((5,), np.int32)
+
+
+@pytest.mark.parametrize("n", [1, 4, 7, 8, 13, 14, 15, 40])
+def test_ids_name_the_transitions_before_and_after_the_ring_has_wrapped(n):
+    """The i-th that was ever added has number i, which its observation tells."""
+    batch, ids = sample(filled(n), noise.root(n), 500)
+    assert np.array_equal(ids, np.asarray(batch.observation)[:, 0])
+    assert set(np.asarray(ids).tolist()) == set(range(max(0, n - CAPACITY), n))
+
+
+@pytest.mark.parametrize("n", [0, 1, 4, 7, 8, 20])
+def test_everything_is_all_that_is_stored_each_once(n):
+    """Of an empty buffer nothing is held; the other slots tell the newest 7, field by field."""
+    transitions, held = everything(filled(n))
+    assert [x.shape[0] for x in transitions] == [CAPACITY] * 5
+    assert held.shape == (CAPACITY,)
+    transitions, held = Transition(*map(np.asarray, transitions)), np.asarray(held)
+    numbers = transitions.observation[held, 0].astype(int)
+    assert sorted(numbers.tolist()) == list(range(max(0, n - CAPACITY), n))
+    for slot, i in zip(np.flatnonzero(held), numbers, strict=True):
+        for field, got, put in zip(Transition._fields, transitions, transition(i), strict=True):
+            assert got.dtype == put.dtype, field
+            assert np.array_equal(got[slot], put), field
 
 
 def test_a_write_goes_over_the_oldest_and_leaves_the_rest():
@@ -75,7 +101,7 @@ def test_a_write_that_is_switched_off_leaves_every_row():
 def test_sampling_is_uniform_over_what_is_stored(n):
     """χ² over the stored rows with 200,000 draws; a two-sided chance of 1e-4."""
     capacity, draws = 64, 200_000
-    batch = sample(filled(n, capacity), noise.root(n), draws)
+    batch, _ = sample(filled(n, capacity), noise.root(n), draws)
     oldest, stored = max(0, n - capacity), min(n, capacity)
     counts = np.bincount(np.asarray(batch.observation[:, 0]).astype(int) - oldest, minlength=stored)
     assert len(counts) == stored
@@ -86,7 +112,7 @@ def test_successive_minibatches_are_independent():
     """χ² over the pairs (row at step t, row at step t + 1); a two-sided chance of 1e-4."""
     buffer, key = filled(8, 8), noise.root(1)
     batches = jax.jit(
-        jax.vmap(lambda t: replay.sample(buffer, noise.fold(key, t), 64).observation[:, 0])
+        jax.vmap(lambda t: replay.sample(buffer, noise.fold(key, t), 64)[0].observation[:, 0])
     )(jnp.arange(3000))
     rows = np.asarray(batches).astype(int)
     counts = np.bincount((8 * rows[:-1] + rows[1:]).ravel(), minlength=64)
@@ -96,3 +122,11 @@ def test_successive_minibatches_are_independent():
 @pytest.mark.parametrize(("capacity", "features"), [(1, 1), (7, 3), (1000, 84)])
 def test_memory_is_known_before_it_is_allocated(capacity, features):
     assert replay.nbytes(capacity, features) == replay.init(capacity, features).rows.nbytes
+
+
+@pytest.mark.parametrize(("n", "capacity"), [(1, 7), (7, 7), (8, 7), (1, 1), (5, 1)])
+def test_the_last_is_the_one_added_last(n, capacity):
+    found = replay.last(filled(n, capacity))
+    for mine, given in zip(found, transition(n - 1), strict=True):
+        np.testing.assert_array_equal(mine, given)
+        assert mine.dtype == given.dtype

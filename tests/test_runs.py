@@ -32,6 +32,7 @@ def test_the_csv_holds_every_episode(made):
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == [
         "agent", "environment", "seed", "episode", "step", "return", "length", "terminated",
+        "spread", "return_spread", "coverage",
     ]  # fmt: skip
     assert len(rows) == 24
     table = np.array([float(row["return"]) for row in rows], np.float32).reshape(2, 12)
@@ -65,7 +66,7 @@ def test_load_gives_back_arrays_and_policies(made):
 
 def test_a_policy_is_greedy_on_the_mean(made):
     _, run = made
-    mean = run.outcomes[0].lane.agent.phi.mu
+    mean = run.outcomes[0].lane.agent.phi.learned.mu
     for position in range(5):
         x = (np.arange(5) <= position).astype(np.float32)
         hidden = np.maximum(x @ np.asarray(mean[0].weight) + np.asarray(mean[0].bias), 0)
@@ -89,6 +90,19 @@ def test_a_composed_agent_trains_and_loads(tmp_path):
     assert back.config.agent == agent
     assert run.config.agent_name == "Gaussian × Factorised"
     np.testing.assert_array_equal(back.returns, run.returns)
+
+
+def test_every_choice_of_control_is_written_and_read_back(tmp_path):
+    """A prior, pairing, double targets and a θ held for so many steps, by name or composed."""
+    posterior = rove.MeanField(-3.0, 0.5, paired=True)
+    composed = rove.Agent(rove.Gaussian(0.1), posterior, resample=3, double=True, **FAST)
+    for agent, folder in ((composed, "composed"), (rove.GE(**FAST, resample=3), "named")):
+        run = train(tmp_path / folder, agent, seeds=1, episodes=2)
+        back = rove.load(tmp_path / folder)
+        assert back.config == run.config
+        assert back.config.agent == agent
+        assert back.config.agent.resample == 3
+        np.testing.assert_array_equal(back.evaluate(), run.evaluate())
 
 
 def test_a_different_run_is_refused_not_overwritten(made):

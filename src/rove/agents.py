@@ -1,29 +1,50 @@
-"""The named agents: each is one composition of a return family and a parameter family."""
+"""The named agents: each is one composition of a return family and a parameter family, but for
+the two tabular ones that they are measured by."""
 
 import dataclasses
 from typing import Any, ClassVar, Literal
 
 from rove.algorithm import Agent
 from rove.errors import ConfigError, check_choice, check_number, did_you_mean
-from rove.posteriors import Dirac, Factorised, MeanField
-from rove.returns import Gaussian
+from rove.learner import Learner
+from rove.posteriors import (
+    Conjugate,
+    Dirac,
+    Dropout,
+    Ensemble,
+    Factorised,
+    LastLayer,
+    LowRank,
+    MeanField,
+    ParameterNoise,
+)
+from rove.returns import Categorical, Gaussian, LearnedGaussian, Quantile
+from rove.tabular import PosteriorSampling, QValueSampling
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What every named agent can be told. `compose` makes the agent."""
+    """What a named agent can be told. `compose` makes the agent."""
 
     name: ClassVar[str]
     """What a person types."""
     label: ClassVar[str]
     """What a picture says."""
 
+    def compose(self) -> Learner:
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NetworkSettings(Settings):
+    """What every agent that is a return family and a parameter family can be told."""
+
     lr: float = 1e-3
     """α, the learning rate of Adam."""
     gamma: float = 0.99
     """γ, the discount."""
-    resample: Literal["step", "episode"] = "step"
-    """When a new θ is drawn for control: every step (the paper) or every episode."""
+    resample: Literal["step", "episode"] | int = "step"
+    """When a new θ is drawn for control: every step (the paper), every so many, or episode."""
     epsilon: float = 0.0
     """Probability of a random action, once its schedule has ended."""
     epsilon_start: float = 1.0
@@ -41,16 +62,13 @@ class Settings:
     hidden: tuple[int, ...] = (100, 100)
     """Widths of the hidden layers."""
 
-    def compose(self) -> Agent:
-        raise NotImplementedError
-
     def shared(self) -> dict[str, Any]:
         """The fields that go to `Agent` as they are."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(Settings)}
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(NetworkSettings)}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DQN(Settings):
+class DQN(NetworkSettings):
     """DQN: Gaussian return, σ → 0; all mass on one θ; ε-greedy (Section 5.2)."""
 
     name: ClassVar[str] = "dqn"
@@ -58,12 +76,53 @@ class DQN(Settings):
     epsilon: float = 0.1
     """Probability of a random action, once its schedule has ended."""
 
+    double: bool = False
+    """Double Q-learning: the action of a target is chosen by φ, and valued by φ⁻."""
+
     def compose(self) -> Agent:
-        return Agent(Gaussian(0.0), Dirac(), **self.shared())
+        return Agent(Gaussian(0.0), Dirac(), double=self.double, **self.shared())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class NoisyNet(Settings):
+class C51(NetworkSettings):
+    """C51: categorical return; all mass on one θ; ε-greedy (Section 5.3)."""
+
+    name: ClassVar[str] = "c51"
+    label: ClassVar[str] = "C51"
+    epsilon: float = 0.1
+    """Probability of a random action, once its schedule has ended."""
+    atoms: int = 51
+    """Points of the support."""
+    low: float = -1.0
+    """The least return on the support."""
+    high: float = 12.0
+    """The greatest return on the support."""
+
+    def compose(self) -> Agent:
+        returns = Categorical(atoms=self.atoms, low=self.low, high=self.high)
+        return Agent(returns, Dirac(), **self.shared())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class QRDQN(NetworkSettings):
+    """QR-DQN: quantiles of the return; all mass on one θ; ε-greedy."""
+
+    name: ClassVar[str] = "qr_dqn"
+    label: ClassVar[str] = "QR-DQN"
+    epsilon: float = 0.1
+    """Probability of a random action, once its schedule has ended."""
+    quantiles: int = 32
+    """How many."""
+    kappa: float = 1.0
+    """κ, where the Huber loss goes from square to linear."""
+
+    def compose(self) -> Agent:
+        returns = Quantile(quantiles=self.quantiles, kappa=self.kappa)
+        return Agent(returns, Dirac(), **self.shared())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NoisyNet(NetworkSettings):
     """NoisyNet: Gaussian return, σ → 0; Gaussian noise on every parameter (Section 5.2)."""
 
     name: ClassVar[str] = "noisynet"
@@ -80,7 +139,7 @@ class NoisyNet(Settings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GE(Settings):
+class GE(NetworkSettings):
     """GE, Gauss Exploration: Gaussian return, mean-field Gaussian posterior (Algorithm 2)."""
 
     name: ClassVar[str] = "ge"
@@ -95,7 +154,215 @@ class GE(Settings):
         return Agent(Gaussian(self.sigma), MeanField(self.rho), **self.shared())
 
 
-AGENTS: dict[str, type[Settings]] = {kind.name: kind for kind in (DQN, NoisyNet, GE)}
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VDQN(GE):
+    """Variational DQN: GE whose targets are means of the return, not draws (Section 5.2)."""
+
+    name: ClassVar[str] = "vdqn"
+    label: ClassVar[str] = "VDQN"
+
+    def compose(self) -> Agent:
+        check_number("sigma", self.sigma, above=0.0)
+        returns = Gaussian(self.sigma, draw="mean")
+        return Agent(returns, MeanField(self.rho), **self.shared())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BBQ(GE):
+    """BBQ: Variational DQN with a Gaussian prior on every parameter (Section 5.2)."""
+
+    name: ClassVar[str] = "bbq"
+    label: ClassVar[str] = "BBQ"
+    prior: float = 1.0
+    """Standard deviation of the prior."""
+
+    def compose(self) -> Agent:
+        check_number("sigma", self.sigma, above=0.0)
+        returns = Gaussian(self.sigma, draw="mean")
+        return Agent(returns, MeanField(self.rho, prior=self.prior), **self.shared())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BayesianDQN(NetworkSettings):
+    """Bayesian DQN: Gaussian return; Bayesian regression on the last layer (Section 5.2)."""
+
+    name: ClassVar[str] = "bayesian_dqn"
+    label: ClassVar[str] = "Bayesian DQN"
+    resample: Literal["step", "episode"] | int = "episode"
+    """When a new θ is drawn for control: every step, every so many, or episode."""
+    sigma: float = 0.1
+    """σ of a target around its value."""
+    prior: float = 1.0
+    """Standard deviation of a weight of the last layer before there are data."""
+    period: int = 1000
+    """Steps between regressions."""
+
+    def compose(self) -> Agent:
+        returns = Gaussian(self.sigma, draw="mean")
+        posterior = LastLayer(prior=self.prior, period=self.period)
+        return Agent(returns, posterior, **self.shared())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RLSVI(BayesianDQN):
+    """RLSVI: Bayesian regression on the observation itself, a draw an episode."""
+
+    name: ClassVar[str] = "rlsvi"
+    label: ClassVar[str] = "RLSVI"
+    hidden: tuple[int, ...] = ()
+    """Widths of the hidden layers: none, the value is linear."""
+    period: int = 100
+    """Steps between regressions."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BootstrappedDQN(NetworkSettings):
+    """Bootstrapped DQN: Gaussian return, σ → 0; an ensemble, with or without prior functions."""
+
+    name: ClassVar[str] = "bootstrapped_dqn"
+    label: ClassVar[str] = "Bootstrapped DQN"
+    resample: Literal["step", "episode"] | int = "episode"
+    """When a new member is drawn for control: every step, every so many, or episode."""
+    size: int = 10
+    """K, the number of members."""
+    prior: float | None = 3.0
+    """β, the scale of each member's prior function; None: without."""
+    mask: float = 0.5
+    """Probability that a member learns from a transition."""
+
+    def compose(self) -> Agent:
+        posterior = Ensemble(self.size, mask=self.mask, prior=self.prior)
+        return Agent(Gaussian(0.0), posterior, **self.shared())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ParameterNoiseDQN(NetworkSettings):
+    """Parameter noise: DQN that acts on perturbed weights, by a scale that adapts."""
+
+    name: ClassVar[str] = "parameter_noise"
+    label: ClassVar[str] = "Parameter noise"
+    resample: Literal["step", "episode"] | int = "episode"
+    """When a new θ is drawn for control: every step, every so many, or episode."""
+    std: float = 0.05
+    """Standard deviation of the noise at the start."""
+    distance: float = 0.5
+    """How far perturbed values are kept from the unperturbed."""
+
+    def compose(self) -> Agent:
+        posterior = ParameterNoise(self.std, self.distance)
+        return Agent(Gaussian(0.0), posterior, **self.shared())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DoubleUncertain(NetworkSettings):
+    """Double uncertain value networks: a Gaussian return of learned variance; dropout."""
+
+    name: ClassVar[str] = "double_uncertain"
+    label: ClassVar[str] = "Double uncertain"
+    rate: float = 0.1
+    """Probability that a hidden unit is left out."""
+
+    def compose(self) -> Agent:
+        return Agent(LearnedGaussian(), Dropout(self.rate), **self.shared())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Thompson(NetworkSettings):
+    """Thompson sampling, for bandits: Gaussian return; conjugate posterior (Section 5.1)."""
+
+    name: ClassVar[str] = "thompson"
+    label: ClassVar[str] = "Thompson sampling"
+    hidden: tuple[int, ...] = ()
+    """Widths of the hidden layers: there can be none."""
+    buffer_size: int = 10_000
+    """Transitions the posterior is computed from: the last so many."""
+    learning_starts: int = 1
+    """The step of the first update."""
+    batch_size: int = 1
+    """Nothing is left to a minibatch."""
+    sigma: float = 1.0
+    """σ of a reward around its arm's mean."""
+    prior: float = 1.0
+    """Standard deviation of an arm's mean before it is pulled."""
+    period: int = 1
+    """Steps between updates of the posterior."""
+
+    def compose(self) -> Agent:
+        posterior = Conjugate(prior=self.prior, period=self.period)
+        return Agent(Gaussian(self.sigma, draw="mean"), posterior, **self.shared())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class IGE(NetworkSettings):
+    """Index GE, beyond the paper: a low-rank posterior whose index drives prior functions too."""
+
+    name: ClassVar[str] = "ige"
+    label: ClassVar[str] = "Index GE"
+    resample: Literal["step", "episode"] | int = "episode"
+    """When a new index is drawn for control: every step, every so many, or episode."""
+    rank: int = 4
+    """M, the length of the index."""
+    prior: float | None = 10.0
+    """β, the scale of the prior functions; None: without."""
+    paired: bool = True
+    """Whether a transition's target takes the index of its Q."""
+    rho: float | None = -6.0
+    """ρ at the start, of the last layer's diagonal part; None: without."""
+    sigma: float = 1e-3
+    """σ of the return; the entropy of q_φ weighs σ²/N."""
+
+    def compose(self) -> Agent:
+        posterior = LowRank(self.rank, prior=self.prior, rho=self.rho, paired=self.paired)
+        return Agent(Gaussian(self.sigma), posterior, **self.shared())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PSRL(Settings):
+    """PSRL, a tabular gold standard: acts in an MDP drawn from its posterior every episode."""
+
+    name: ClassVar[str] = "psrl"
+    label: ClassVar[str] = "PSRL"
+    gamma: float = 0.99
+    """γ, the discount."""
+    concentration: float = 0.01
+    """Sum of the parameters of the Dirichlet prior over next states, which are all alike."""
+    reward_std: float = 0.3
+    """Standard deviation of a mean reward before it is seen."""
+    noise_std: float = 0.03
+    """Standard deviation of a reward about its mean, taken as known."""
+    sweeps: int = 100
+    """Sweeps of value iteration: how many steps ahead it looks."""
+
+    def compose(self) -> Learner:
+        return PosteriorSampling(**dataclasses.asdict(self))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BayesianQLearning(Settings):
+    """Bayesian Q-learning, a tabular gold standard: a normal-gamma law of each pair's return."""
+
+    name: ClassVar[str] = "bayesian_q_learning"
+    label: ClassVar[str] = "Bayesian Q-learning"
+    gamma: float = 0.99
+    """γ, the discount."""
+    mu: float = 0.0
+    """μ₀, the mean of a value before it is seen."""
+    lam: float = 0.1
+    """λ, how many returns that is worth."""
+    alpha: float = 2.0
+    """α, half as many returns as the prior of their precision is worth."""
+    beta: float = 0.1
+    """β: the variance of a return is about β/(α − 1) before any is seen."""
+
+    def compose(self) -> Learner:
+        return QValueSampling(**dataclasses.asdict(self))
+
+
+_ALL = (
+    DQN, C51, QRDQN, NoisyNet, GE, VDQN, BBQ, BayesianDQN, BootstrappedDQN, ParameterNoiseDQN,
+    DoubleUncertain, Thompson, RLSVI, IGE, PSRL, BayesianQLearning,
+)  # fmt: skip
+AGENTS: dict[str, type[Settings]] = {kind.name: kind for kind in _ALL}
 
 
 def label_of(name: str) -> str:

@@ -3,7 +3,7 @@
 Comments marked 1.k and 2.k carry out line k of Algorithm 1 and of Algorithm 2.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -12,45 +12,30 @@ import optax
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
-from rove import networks, noise, replay
-from rove.errors import ConfigError, check_choice, check_hidden, check_integer, check_number
-from rove.networks import Theta
+from rove import noise, replay
+from rove.errors import ConfigError, check_flag, check_hidden, check_integer, check_number
+from rove.learner import DRAWS, AgentState, Beliefs, Learner, Memory
 from rove.noise import Key
 from rove.posteriors.base import Law, Phi, Posterior
-from rove.replay import Replay, Transition
+from rove.replay import Transition
 from rove.returns.base import Return
 
 # What a step's key is folded with, so that no two draws of a step share one.
-_RESAMPLE, _EXPLORE, _MINIBATCH, _THETA, _TARGET_THETA, _TARGET = range(6)
+_RESAMPLE, _EXPLORE, _MINIBATCH, _THETA, _TARGET_THETA, _TARGET, _REFIT = range(7)
 
 _adam = optax.scale_by_adam()
 
 
-class AgentState(NamedTuple):
-    """Everything an agent knows. It holds no key: those come with each call."""
-
-    phi: Phi
-    phi_target: Law
-    """q_φ⁻, in the form its draws use."""
-    theta: Theta | None
-    """The θ being acted on, where it is held for an episode."""
-    optimiser: Any
-    """Adam's moments; None once a lane has finished."""
-    replay: Replay
-    counter: Int[Array, ""]
-
-
-class Agent(eqx.Module):
-    """A return family, a parameter family, and how to act and learn with them.
-
-    Numbers are pytree leaves: one compiled program serves every value of them. Shapes and
-    choices are static.
-    """
+class Agent(Learner):
+    """A return family, a parameter family, and how to act and learn with them."""
 
     returns: Return
     posterior: Posterior
-    resample: Literal["step", "episode"] = eqx.field(default="step", static=True)
-    """When a new θ ~ q_φ is drawn for control: at every step (the paper) or episode."""
+    resample: Literal["step", "episode"] | int = eqx.field(default="step", static=True)
+    """When a new θ ~ q_φ is drawn for control: at every step (the paper), every so many steps,
+    or every episode."""
+    double: bool = eqx.field(default=False, static=True)
+    """Whether a′ of the target is greedy on q_φ instead of q_φ⁻ (double Q-learning)."""
     epsilon: float | Array = 0.0
     """Probability of a uniformly random action, once the schedule has ended."""
     epsilon_start: float | Array = 1.0
@@ -69,7 +54,11 @@ class Agent(eqx.Module):
         for field, family in (("returns", Return), ("posterior", Posterior)):
             if not isinstance(getattr(self, field), family):
                 raise ConfigError(field, getattr(self, field), f"a rove.{family.__name__}")
-        check_choice("resample", self.resample, ("step", "episode"))
+        if self.resample not in ("step", "episode"):
+            if isinstance(self.resample, str):
+                raise ConfigError("resample", self.resample, "step, episode, or a number of steps")
+            check_integer("resample", self.resample, at_least=1)
+        check_flag("double", self.double)
         check_number("epsilon", self.epsilon, at_least=0.0, at_most=1.0)
         check_number("epsilon_start", self.epsilon_start, at_least=0.0, at_most=1.0)
         check_integer("epsilon_steps", self.epsilon_steps, at_least=0)
@@ -84,29 +73,41 @@ class Agent(eqx.Module):
             )
         check_integer("learning_starts", self.learning_starts, at_least=1)
         check_hidden("hidden", self.hidden)
+        self.posterior.check(self.returns.exact, self.returns.scale, self.hidden)
+
+    @property
+    def name(self) -> str:
+        return f"{type(self.returns).__name__} × {type(self.posterior).__name__}"
+
+    def memory(self, features: int, actions: int) -> Memory:
+        nbytes = replay.nbytes(self.buffer_size, features)
+        return Memory(nbytes, "replay", "buffer_size", self.buffer_size, "a smaller buffer")
 
     def init(self, features: int, actions: int, key: Key) -> AgentState:
         """2.2: φ and φ⁻ alike, an empty buffer, a counter at 0."""
         sizes = (features, *self.hidden, actions * self.returns.outputs)
-        phi = self.posterior.init(networks.init(key, sizes))
+        k_phi, k_theta = (noise.fold(key, i) for i in range(2))
+        phi = self.posterior.init(sizes, k_phi)
         law = self.posterior.law(phi)
         return AgentState(
             phi=phi,
             phi_target=law,
-            theta=self.posterior.mean(law) if self.resample == "episode" else None,
-            optimiser=_adam.init(phi),
+            theta=() if self.resample == "step" else self.posterior.sample(law, k_theta),
+            optimiser=_adam.init(phi.learned),
             replay=replay.init(self.buffer_size, features),
             counter=jnp.zeros((), jnp.int32),
         )
 
     # Control
 
-    def begin_episode(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
-        """1.4 for a θ held during an episode: sample θ ~ q_φ(θ) where one begins."""
+    def redraw(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
+        """1.4 for a θ that is held: sample θ ~ q_φ(θ) where an episode begins, or its time is
+        over."""
         if self.resample == "step":
             return state
+        due = begins if self.resample == "episode" else state.counter % self.resample == 0
         theta = lax.cond(
-            begins,
+            due,
             lambda: self.posterior.sample(
                 self.posterior.law(state.phi), noise.fold(key, _RESAMPLE)
             ),
@@ -118,12 +119,11 @@ class Agent(eqx.Module):
         self, state: AgentState, observation: Float[Array, " features"], key: Key
     ) -> Int[Array, ""]:
         """1.4–1.5: a = argmax_a E[Z_θ(s, a)] with θ ~ q_φ(θ), or, rarely, any action."""
-        if self.resample == "episode":
-            assert state.theta is not None
-            z = networks.forward(state.theta, observation)
-        else:
-            law = self.posterior.law(state.phi)
+        law = self.posterior.law(state.phi)
+        if self.resample == "step":
             z = self.posterior.forward(law, observation, noise.fold(key, _RESAMPLE))
+        else:
+            z = self.posterior.apply(law, state.theta, observation)
         q = self.means(z)
         k_random, k_action = (noise.fold(key, _EXPLORE, i) for i in range(2))
         anything = noise.integers(k_action, (), q.shape[0])
@@ -137,13 +137,36 @@ class Agent(eqx.Module):
         return self.epsilon + left * (self.epsilon_start - self.epsilon)
 
     def greedy(self, state: AgentState, observation: Float[Array, " features"]) -> Int[Array, ""]:
-        """For evaluation: greedy on the posterior mean of θ, without noise."""
-        theta = self.posterior.mean(self.posterior.law(state.phi))
-        return jnp.argmax(self.means(networks.forward(theta, observation)))
+        """For evaluation: greedy on the posterior mean, without noise."""
+        z = self.posterior.mean(self.posterior.law(state.phi), observation)
+        return jnp.argmax(self.means(z))
 
-    def means(self, z: Float[Array, " outputs"]) -> Float[Array, " actions"]:
+    def by_action(self, z: Float[Array, "*n outputs"]) -> Float[Array, "*n actions each"]:
+        """The network's output as one row for each action."""
+        return z.reshape(*z.shape[:-1], -1, self.returns.outputs)
+
+    def means(self, z: Float[Array, "*n outputs"]) -> Float[Array, "*n actions"]:
         """E[Z_θ(s, ·)] of every action, from the network's output."""
-        return jax.vmap(self.returns.mean)(z.reshape(-1, self.returns.outputs))
+        return jnp.vectorize(self.returns.mean, signature="(k)->()")(self.by_action(z))
+
+    def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
+        """For diagnostics: what q_φ and Z say of some states."""
+        law = self.posterior.law(state.phi)
+
+        def values(key: Key) -> Array:
+            theta = self.posterior.sample(law, key)
+            return self.means(jax.vmap(self.posterior.apply, (None, None, 0))(law, theta, xs))
+
+        outputs = jax.vmap(self.posterior.mean, (None, 0))(law, xs)
+        stds = jnp.vectorize(self.returns.std, signature="(k)->()")(self.by_action(outputs))
+        return Beliefs(jax.vmap(values)(noise.folds(key, DRAWS)), outputs, stds)
+
+    @property
+    def discrete(self) -> bool:
+        return self.returns.discrete
+
+    def pictures(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
+        return [self.returns.picture(z) for z in self.by_action(outputs)]
 
     # Training
 
@@ -158,44 +181,63 @@ class Agent(eqx.Module):
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """2.9–2.15: one update of φ, and of φ⁻ every `target_period` steps. Also the loss."""
         # 2.13–2.14 of the step before: q_φ is written out once, for acting, learning and φ⁻.
+        law = self.posterior.law(state.phi)
         copy = (state.counter - 1) % self.target_period == 0
-        phi_target = jax.tree.map(
-            lambda new, old: jnp.where(copy, new, old),
-            self.posterior.law(state.phi),
-            state.phi_target,
-        )
-        batch = replay.sample(state.replay, noise.fold(key, _MINIBATCH), self.batch_size)
-        gradient, loss = jax.grad(self.objective, has_aux=True)(state.phi, phi_target, batch, key)
+        phi_target = jax.tree.map(lambda new, old: jnp.where(copy, new, old), law, state.phi_target)
+        batch, ids = replay.sample(state.replay, noise.fold(key, _MINIBATCH), self.batch_size)
+        k_theta, k_target = noise.fold(key, _THETA), noise.fold(key, _TARGET)
+        k_target_theta = k_theta if self.posterior.paired else noise.fold(key, _TARGET_THETA)
+        x = self.target(law, phi_target, batch, k_target_theta, k_target)
+
+        def objective(learned: Any) -> tuple[Array, Array]:
+            return self.objective(state.phi._replace(learned=learned), batch, ids, x, k_theta)
+
+        gradient, loss = jax.grad(objective, has_aux=True)(state.phi.learned)
         direction, optimiser = _adam.update(gradient, state.optimiser)
-        phi = jax.tree.map(lambda p, d: p - self.lr * d, state.phi, direction)  # 2.12
+        learned = jax.tree.map(lambda p, d: p - self.lr * d, state.phi.learned, direction)  # 2.12
+        phi = state.phi._replace(learned=learned)
+        held = self.posterior.refit(
+            phi,
+            self.returns.scale,
+            state.counter,
+            state.replay,
+            lambda transitions, k: self.target(
+                law, phi_target, transitions, noise.fold(k, 0), noise.fold(k, 1)
+            )[0],
+            noise.fold(key, _REFIT),
+        )
+        phi = phi._replace(held=held)
         return state._replace(phi=phi, phi_target=phi_target, optimiser=optimiser), loss
 
     def objective(
-        self, phi: Phi, phi_target: Law, batch: Transition, key: Key
+        self, phi: Phi, batch: Transition, ids: Int[Array, " n"], x: Array, key: Key
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """c/N times E_θ[−Σ log Z_θ(x_j)] − H(q_φ): (4), (7) for a Gaussian. Also its first term.
 
-        c is the return's `scale`; c/N leaves the minimiser where it is. The expectation takes a
-        draw of θ for every term of the sum, which has less variance than one draw for all.
+        c is the return's `scale`; c/N leaves the minimiser where it is. The expectation takes
+        draws of θ for every term of the sum, which has less variance than one draw for all.
+        `x` holds a target for each draw and term.
         """
         law = self.posterior.law(phi)
+        z = self.by_action(self.posterior.forward_all(law, batch.observation, key))
+        z = jnp.take_along_axis(z, batch.action[None, :, None, None], axis=2)[:, :, 0]
+        weights = self.posterior.weights(law, ids, key)
+        loss = jnp.mean(weights * jax.vmap(jax.vmap(self.returns.loss))(z, x))
         n = batch.reward.shape[0]
-        k_theta, k_target_theta, k_target = (
-            noise.rows(noise.fold(key, use), n) for use in (_THETA, _TARGET_THETA, _TARGET)
-        )
-        x = jax.vmap(self.target, (None, 0, 0, 0))(phi_target, batch, k_target_theta, k_target)
-
-        def discrepancy(transition: Transition, x: Array, key: Key) -> Array:
-            z = self.posterior.forward(law, transition.observation, key)
-            return self.returns.loss(z.reshape(-1, self.returns.outputs)[transition.action], x)
-
-        loss = jnp.mean(jax.vmap(discrepancy)(batch, x, k_theta))
         return loss - self.returns.scale / n * self.posterior.entropy(law), loss
 
-    def target(self, phi_target: Law, transition: Transition, k_theta: Key, k_draw: Key) -> Array:
+    def target(
+        self, law: Law, phi_target: Law, batch: Transition, k_theta: Key, k_draw: Key
+    ) -> Array:
         """1.7–1.8, 2.9–2.10: x ~ r + γ·Z_θ⁻(s′, a′), a′ greedy, with a θ⁻ ~ q_φ⁻ of its own."""
-        z = self.posterior.forward(phi_target, transition.next_observation, k_theta)
-        best = jnp.argmax(self.means(z))
-        discount = self.gamma * (1.0 - transition.terminated)
-        z_best = z.reshape(-1, self.returns.outputs)[best]
-        return self.returns.target(z_best, transition.reward, discount, k_draw)
+        z = self.posterior.forward_all(phi_target, batch.next_observation, k_theta)
+        judge = z
+        if self.double:
+            judge = self.posterior.forward_all(law, batch.next_observation, k_theta)
+        best = jnp.argmax(self.means(judge), axis=-1)
+        z_best = jnp.take_along_axis(self.by_action(z), best[..., None, None], axis=2)[:, :, 0]
+        draws, n = best.shape
+        keys = noise.folds(k_draw, draws * n).reshape(draws, n, 2)
+        discount = self.gamma * (1.0 - batch.terminated)
+        over_rows = jax.vmap(self.returns.target)
+        return jax.vmap(over_rows, (0, None, None, 0))(z_best, batch.reward, discount, keys)

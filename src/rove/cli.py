@@ -14,6 +14,7 @@ from rich.table import Table
 
 from rove import display, environments, platform, runner
 from rove.agents import AGENTS
+from rove.algorithm import Agent
 from rove.errors import ConfigError, LaneError, RoveError, did_you_mean
 from rove.experiments import EXPERIMENTS
 from rove.training import lanes
@@ -88,13 +89,20 @@ def _say(text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def _list() -> None:
-    """Agents, environments and experiments, each with a line."""
+def _list(grid: bool = False) -> None:
+    """Agents, environments and experiments, each with a line.
+
+    Args:
+        grid: instead, every return family with every parameter family: the named agents of a
+            pair, ✓ where a pair works and has no name, – where it cannot work, and why.
+    """
+    if grid:
+        _grid()
+        return
     tables = {
         "agents": {name: kind.__doc__ for name, kind in AGENTS.items()},
         "environments": {
-            "chain-N": environments.Chain.__doc__,
-            "permuted-chain-N": "The same with left and right swapped in half of the states.",
+            f"{name}-N": family.doc for name, family in environments.ENVIRONMENTS.items()
         },
         "experiments": {name: kind.__doc__ for name, kind in EXPERIMENTS.items()},
     }
@@ -105,6 +113,27 @@ def _list() -> None:
         console.print(f"[underline]{title}[/]")
         console.print(table)
         console.print()
+
+
+def _grid() -> None:
+    from rove import grid
+
+    named: dict[tuple[str, str], list[str]] = {}
+    for name, settings in AGENTS.items():
+        if isinstance(agent := settings().compose(), Agent):  # the tabular ones have no place
+            named.setdefault(grid.place(agent), []).append(name)
+    pairs = grid.working()
+    table = Table("q_φ(θ) \\ Z_θ", *grid.RETURNS)
+    for row in grid.POSTERIORS:
+        cells = []
+        for column in grid.RETURNS:
+            works = isinstance(pairs[column, row], Agent)
+            cells.append(", ".join(named.get((column, row), ["✓" if works else "–"])))
+        table.add_row(row, *cells)
+    console.print(table)
+    _say(f"{sum(isinstance(x, Agent) for x in pairs.values())} pairs work.")
+    for reason in dict.fromkeys(str(x) for x in pairs.values() if not isinstance(x, Agent)):
+        _say(f"– {reason}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +178,7 @@ def _train(arguments: list[str]) -> None:
         "environment, or for the nearest that was.",
         config=(tyro.conf.OmitSubcommandPrefixes,),
     )
-    if told.env.observation_size != environment.observation_size:
+    if told.env.name.rpartition("-")[2] != environment.name.rpartition("-")[2]:
         raise ConfigError("env", told.env.name, f"a size is set by the name: {told.env.name}")
     if told.episodes is not None and told.steps is not None:
         raise ConfigError("steps", told.steps, "not with --episodes: give one of the two")
@@ -164,9 +193,14 @@ def _train(arguments: list[str]) -> None:
     if run.outcomes:
         display.closing_table(console, run)
         run.plot(out / "learning-curve.png")
+        run.plot_diagnostics(out / "diagnostics.png")
+        for alarm in run.alarms:
+            errors.print(f"[bold yellow]warning:[/] {alarm}", highlight=False)
     if run.errors:
         raise LaneError("\n".join(map(str, run.errors)))
-    _say(f"written to {out}: config.json, episodes.csv, learning-curve.png, lanes/")
+    _say(
+        f"written to {out}: config.json, episodes.csv, learning-curve.png, diagnostics.png, lanes/"
+    )
 
 
 def _reproduce(

@@ -35,12 +35,14 @@ def check_number(
     above: float | None = None,
     at_least: float | None = None,
     at_most: float | None = None,
+    below: float | None = None,
 ) -> None:
     """Refuse anything but a finite number within the given bounds."""
     bounds = [
         f"above {above:g}" if above is not None else "",
         f"at least {at_least:g}" if at_least is not None else "",
         f"at most {at_most:g}" if at_most is not None else "",
+        f"below {below:g}" if below is not None else "",
     ]
     allowed = " ".join(["a finite number", " and ".join(b for b in bounds if b)]).strip()
     try:
@@ -51,6 +53,7 @@ def check_number(
         not math.isfinite(number)
         or (above is not None and number <= above)
         or (at_least is not None and number < at_least)
+        or (below is not None and number >= below)
         or (at_most is not None and number > at_most)
     )
     if wrong:

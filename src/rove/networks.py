@@ -33,15 +33,25 @@ def init(key: Key, sizes: Sequence[int]) -> Theta:
     return tuple(layers)
 
 
-def affine(layer: Linear, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+def init_many(key: Key, sizes: Sequence[int], count: int) -> Theta:
+    """Fresh networks, stacked along a first axis."""
+    return jax.vmap(lambda k: init(k, sizes))(noise.folds(key, count))
+
+
+def affine(layer: Linear, x: Float[Array, "*n inputs"]) -> Float[Array, "*n outputs"]:
     return x @ layer.weight + layer.bias
 
 
 def forward(
-    layers: Sequence, x: Float[Array, " inputs"], linear: Callable[..., Array] = affine
-) -> Float[Array, " outputs"]:
+    layers: Sequence, x: Float[Array, "*n inputs"], linear: Callable[..., Array] = affine
+) -> Float[Array, "*n outputs"]:
     """f_θ(x) with ReLU between layers. `linear` says what a layer does: a posterior that draws
     the pre-activations instead of the weights passes its own."""
     for layer in layers[:-1]:
         x = jax.nn.relu(linear(layer, x))
     return linear(layers[-1], x)
+
+
+def forward_many(stack: Theta, xs: Float[Array, "n inputs"]) -> Float[Array, "count n outputs"]:
+    """Every network of a stack at every row."""
+    return jax.vmap(forward, (0, None))(stack, xs)

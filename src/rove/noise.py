@@ -12,6 +12,7 @@ generator is for simulation: it is not for cryptography.
 import math
 from typing import TypeAlias
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -52,13 +53,9 @@ def fold(key: Key, *data: int | Array) -> Key:
     return jnp.stack([k0, k1])
 
 
-def rows(key: Key, count: int) -> UInt32[Array, "count 2"]:
-    """Keys for the rows of a batch: consecutive blocks, of 2¹⁶ numbers each, of one key's stream.
-    Cheaper than folding inside a loop over rows. Draw from such a key; do not fold it."""
-    if count > 2**16:
-        raise ValueError(f"{count} rows: their blocks would overlap beyond {2**16}")
-    starts = lax.iota(jnp.uint32, count) * np.uint32((0x9E3779B9 << 16) % 2**32) + key[0]
-    return jnp.stack([starts, jnp.broadcast_to(key[1], (count,))], axis=1)
+def folds(key: Key, count: int) -> UInt32[Array, "count 2"]:
+    """A key for each row of a batch: the key folded with 0, 1, …"""
+    return jax.vmap(lambda i: fold(key, i))(lax.iota(jnp.uint32, count))
 
 
 def bits(key: Key, shape: tuple[int, ...]) -> UInt32[Array, "..."]:
@@ -80,11 +77,12 @@ def uniform(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
 def normal(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
     """Standard normal, by Box and Muller: a radius and an angle give two. |x| is at most 5.8,
     and never 0."""
-    count = math.prod(shape)
-    radius, angle = bits(key, (2, (count + 1) // 2))
+    *rows, count = shape or (1,)
+    radius, angle = bits(key, (2, *rows, (count + 1) // 2))
     r = jnp.sqrt(-2.0 * _log(0.5 * _unit(radius)))
     sine, cosine = (_sin_pi(_unit(turn) - 1.0) for turn in (angle, angle + _QUARTER_TURN))
-    return jnp.concatenate([r * sine, r * cosine])[:count].reshape(shape)
+    both = jnp.concatenate([r * sine, r * cosine], axis=-1)
+    return both[..., :count].reshape(shape)
 
 
 def _log(u: Float[Array, "*n"]) -> Float[Array, "*n"]:
@@ -110,3 +108,25 @@ def _polynomial(coefficients: tuple[float, ...], x: Float[Array, "*n"]) -> Float
 def integers(key: Key, shape: tuple[int, ...], bound: int | Array) -> Int[Array, "..."]:
     """Uniform on 0 … bound−1 (its bias, bound·2⁻³², is far below what a run can see)."""
     return (bits(key, shape) % jnp.asarray(bound).astype(jnp.uint32)).astype(jnp.int32)
+
+
+def log_gamma(key: Key, shape: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """log g of a g ~ Gamma(shape, 1) for each of the shapes (Marsaglia and Tsang 2000), which
+    does not underflow where a shape is small: Gamma(a) is Gamma(a + 1)·U^(1/a)."""
+    d = shape + np.float32(2 / 3)
+    k_boost, k_rounds = fold(key, 0), fold(key, 1)
+
+    def propose(carry: tuple) -> tuple:
+        i, log_v, accepted = carry
+        x, u = normal(fold(k_rounds, i, 0), shape.shape), uniform(fold(k_rounds, i, 1), shape.shape)
+        y = x / jnp.sqrt(9.0 * d)
+        fits = y > -1.0
+        y = jnp.where(fits, y, 0.0)
+        log_one = 3.0 * jnp.log1p(y)  # log v of v = (1 + y)³; v − 1 = 3y + 3y² + y³
+        fits &= jnp.log(u) < 0.5 * x**2 + d * (log_one - y * (3.0 + y * (3.0 + y)))
+        return i + 1, jnp.where(accepted, log_v, log_one), accepted | fits
+
+    none = jnp.zeros(shape.shape, bool)
+    start = (jnp.zeros((), jnp.int32), jnp.zeros_like(shape), none)
+    log_v = lax.while_loop(lambda carry: ~jnp.all(carry[2]), propose, start)[1]
+    return jnp.log(d) + log_v + jnp.log(uniform(k_boost, shape.shape)) / shape

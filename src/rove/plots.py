@@ -1,6 +1,6 @@
 """Pictures. Every curve is a mean over seeds with its interval."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,66 @@ def learning_curves(
     axes.set_xlabel("episode")
     axes.set_ylabel("return")
     axes.margins(x=0)
+
+
+def visits(axes: Any, frequency: np.ndarray) -> None:
+    """In what fraction of its episodes each cell was visited, of shape [seeds, cells], or
+    [seeds, rows, columns] for a board."""
+    mean = frequency.mean(axis=0)
+    if mean.ndim == 2:
+        shown = axes.imshow(mean, vmin=0.0, vmax=1.0, cmap="viridis")
+        axes.figure.colorbar(shown, ax=axes, shrink=0.8)
+        axes.grid(False)
+        return
+    cells = np.arange(1, len(mean) + 1)
+    axes.plot(cells, frequency.T, color="#555555", lw=0.5, alpha=0.5)
+    axes.plot(cells, mean, color="#555555", lw=1.6)
+    axes.set_xlabel("cell")
+    axes.set_ylim(0.0, 1.05)
+    axes.margins(x=0)
+
+
+def lines(
+    axes: Any, values: Mapping[str, np.ndarray], logarithmic: bool = False, window: int = WINDOW
+) -> None:
+    """Over episodes, of shape [seeds, episodes] for each name: the mean, and each seed's."""
+    for name, each in values.items():
+        smooth = moving_average(each, window)
+        episodes = np.arange(1, smooth.shape[1] + 1)
+        if logarithmic and not np.any(smooth > 0):
+            axes.plot([], [], label=f"{name}: 0")
+            continue
+        (line,) = axes.plot(episodes, smooth.mean(axis=0), lw=1.6, label=name)
+        axes.plot(episodes, smooth.T, color=line.get_color(), lw=0.5, alpha=0.5)
+        axes.set_yscale("log" if logarithmic else "linear")
+    axes.set_xlabel("episode")
+    axes.margins(x=0)
+
+
+def beliefs(axes: Any, values: np.ndarray, episodes: np.ndarray) -> None:
+    """q(Q(s, a)) over training, [snapshots, draws, actions]: the draws as dots, their mean as a
+    line, a colour for each action."""
+    for action in range(min(values.shape[2], 10)):
+        draws = values[:, :, action]
+        (line,) = axes.plot(episodes, draws.mean(axis=1), lw=1.4, label=f"action {action}")
+        at = np.repeat(episodes, draws.shape[1])
+        axes.plot(at, draws.ravel(), ".", ms=2.5, alpha=0.5, color=line.get_color())
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel("episode")
+
+
+def returns(axes: Any, pictures: Sequence[tuple[Any, Any]], discrete: bool) -> None:
+    """Z(s, a) of every action, from its points and heights."""
+    for action, picture in enumerate(pictures[:10]):
+        points, heights = map(np.asarray, picture)
+        if discrete:
+            axes.vlines(points, 0, heights, color=f"C{action}", lw=1.5, alpha=0.7)
+            axes.plot(points, heights, ".", ms=3, color=f"C{action}", label=f"action {action}")
+        else:
+            axes.plot(points, heights, color=f"C{action}", lw=1.4, label=f"action {action}")
+    axes.set_xlabel("return")
+    axes.set_ylim(bottom=0.0)
 
 
 def save(made: Figure, path: Path) -> None:

@@ -49,10 +49,32 @@ def add(replay: Replay, transition: Transition, where: bool | Array = True) -> R
     return Replay(rows, replay.added + 1)
 
 
-def sample(replay: Replay, key: Key, batch_size: int) -> Transition:
-    """A minibatch D, uniform with replacement over what is stored."""
+def sample(replay: Replay, key: Key, batch_size: int) -> tuple[Transition, Int[Array, " n"]]:
+    """A minibatch D, uniform with replacement over what is stored, and each transition's
+    number, which counts from 0 over all that were ever added."""
     stored = jnp.minimum(replay.added, replay.rows.shape[0])
-    rows = replay.rows[noise.integers(key, (batch_size,), stored)]
+    slots = noise.integers(key, (batch_size,), stored)
+    return _transitions(replay.rows[slots]), _numbers(replay, slots)
+
+
+def last(replay: Replay) -> Transition:
+    """The transition that was added last."""
+    row = replay.rows[(replay.added - 1) % replay.rows.shape[0]]
+    return Transition(*(column[0] for column in _transitions(row[None])))
+
+
+def everything(replay: Replay) -> tuple[Transition, Bool[Array, " capacity"]]:
+    """All slots, and which of them hold a transition."""
+    held = jnp.arange(replay.rows.shape[0]) < replay.added
+    return _transitions(replay.rows), held
+
+
+def _transitions(rows: Float[Array, "n width"]) -> Transition:
     features = (rows.shape[1] - 3) // 2
     s, s_next, rest = jnp.split(rows, (features, 2 * features), axis=1)
     return Transition(s, rest[:, 0].astype(jnp.int32), rest[:, 1], s_next, rest[:, 2] > 0.5)
+
+
+def _numbers(replay: Replay, slots: Int[Array, " n"]) -> Int[Array, " n"]:
+    last = replay.added - 1
+    return last - (last - slots) % replay.rows.shape[0]

@@ -15,9 +15,9 @@ import numpy as np
 
 from rove import environments, noise
 from rove.agents import Settings, settings_of, with_settings
-from rove.algorithm import Agent
 from rove.environments import Environment
 from rove.errors import ConfigError, LaneError, RoveError, check_integer
+from rove.learner import Learner
 from rove.runs import Config, RunFolder
 from rove.training import compiled, lanes, outcomes
 from rove.training.outcomes import UNLIMITED, Job, Outcome
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def train(
-    agent: str | Settings | Agent,
+    agent: str | Settings | Learner,
     environment: str | Environment,
     *,
     seeds: int | Iterable[int] = 1,
@@ -62,7 +62,7 @@ def train(
 
 
 def configure(
-    agent: str | Settings | Agent,
+    agent: str | Settings | Learner,
     environment: str | Environment,
     *,
     seeds: int | Iterable[int] = 1,
@@ -81,7 +81,7 @@ def configure(
     if isinstance(agent, Settings):
         agent = with_settings(agent, settings)
         agent.compose()
-    elif not isinstance(agent, Agent):
+    elif not isinstance(agent, Learner):
         raise ConfigError("agent", agent, "a name, settings such as rove.GE(), or a rove.Agent")
     elif settings:
         raise ConfigError(*next(iter(settings.items())), "set on the Agent itself")
@@ -198,6 +198,10 @@ class Run:
     errors: Sequence[LaneError] = ()
     """Lanes that had to stop."""
 
+    def __repr__(self) -> str:
+        episodes = self.returns.shape[1]
+        return f"<Run: {self.config.label}, seeds {list(self.seeds)}, {episodes} episodes>"
+
     @property
     def seeds(self) -> tuple[int, ...]:
         return tuple(outcome.job.seed for outcome in self.outcomes)
@@ -274,6 +278,81 @@ class Run:
             plots.save(made, Path(path))
         return made
 
+    @property
+    def spread(self) -> np.ndarray:
+        """[seeds, episodes]: standard deviation of Q_θ over θ ~ q_φ, mean over probed states."""
+        return self._stack("spread")
+
+    @property
+    def return_spread(self) -> np.ndarray:
+        """[seeds, episodes]: standard deviation of Z, mean over probed states."""
+        return self._stack("return_spread")
+
+    @property
+    def coverage(self) -> np.ndarray:
+        """[seeds, episodes]: cells visited so far."""
+        return self._stack("coverage")
+
+    @property
+    def alarms(self) -> list[str]:
+        """Lanes whose beliefs collapsed: the spread of Q over θ fell below a hundredth of its
+        highest, for 20 episodes, before any episode earned half of the optimum."""
+        optimum, told = self.config.environment.optimum, []
+        if optimum is None:
+            return told
+        for outcome in self.outcomes:
+            found = np.flatnonzero(outcome.episodes.returns >= 0.5 * optimum)
+            first = found[0] if len(found) else len(outcome.episodes.returns)
+            spread = outcome.episodes.spread[:first]
+            low = spread < 0.01 * np.maximum.accumulate(spread) if len(spread) else spread
+            runs = np.convolve(low, np.ones(20), "valid") if len(low) >= 20 else np.zeros(0)
+            if np.any(runs >= 20):
+                at = int(np.flatnonzero(runs >= 20)[0]) + 20
+                told.append(
+                    f"seed {outcome.job.seed}: q_φ collapsed by episode {at}, before half of the "
+                    "optimum was found"
+                )
+        return told
+
+    def plot_diagnostics(self, path: str | Path | None = None) -> Figure:
+        """Where the lanes went, how their beliefs spread, and, for the first lane, what it
+        believed of each probed state; written to `path` if one is given."""
+        from rove import plots  # here, because Matplotlib takes long to import
+
+        agent, outcome = self.config.compose(), self.outcomes[0]
+        environment = self.config.environment
+        names = list(environment.probes()) or ["start"]
+        values, outputs = map(np.asarray, outcome.lane.snapshots)
+        taken = int(np.log2(max(len(outcome.episodes.returns), 1))) + 1
+        taken = min(taken, compiled.SNAPSHOTS)
+        columns = max(len(names), 3)
+        made = plots.figure(3, columns, width=3.2 * columns, height=8.0)
+        grid = np.array(made.axes).reshape(3, columns)
+        for axes in [*grid[0, 3:], *grid[1:, len(names) :].flat]:
+            axes.set_axis_off()
+        if environment.bins:
+            plots.visits(grid[0, 0], self.visits.reshape(-1, *environment.cells))
+            plots.lines(grid[0, 1], {"cells": self.coverage})
+        grid[0, 0].set_title("state visits, fraction of episodes", loc="left")
+        grid[0, 1].set_title(f"cells visited so far, of {environment.bins}", loc="left")
+        plots.lines(
+            grid[0, 2], {"of Q over θ": self.spread, "of Z": self.return_spread}, logarithmic=True
+        )
+        grid[0, 2].set_title("spread", loc="left")
+        grid[0, 2].legend()
+        for column, name in enumerate(names):
+            plots.beliefs(grid[1, column], values[:taken, :, column], 2 ** np.arange(taken))
+            grid[1, column].set_title(f"q(Q(s, a)), s = {name}", loc="left")
+            pictures = agent.pictures(jnp.asarray(outputs[taken - 1, column]))
+            plots.returns(grid[2, column], pictures, agent.discrete)
+            title = f"Z(s, a) after episode {2 ** (taken - 1)}, s = {name}"
+            grid[2, column].set_title(title, loc="left")
+        grid[1, 0].legend()
+        made.suptitle(f"{self.config.label}: beliefs of seed {outcome.job.seed}", x=0.01, ha="left")
+        if path is not None:
+            plots.save(made, Path(path))
+        return made
+
     def save(self, out: str | Path | None = None) -> Path:
         """Write the run to a folder of its own; without one, to runs/AGENT-ENVIRONMENT."""
         if out is None:
@@ -292,7 +371,7 @@ class Run:
 
 
 def load(
-    path: str | Path, agent: Agent | None = None, environment: Environment | None = None
+    path: str | Path, agent: Learner | None = None, environment: Environment | None = None
 ) -> Run:
     """A run from its folder: finished, or as far as its checkpoints go. An agent or environment
     that is not rove's own has to be given."""
@@ -303,7 +382,7 @@ def load(
 
 
 @jax.jit
-def _greedy(agent: Agent, state: Any, observation: Any) -> Any:
+def _greedy(agent: Learner, state: Any, observation: Any) -> Any:
     return agent.greedy(state, observation)
 
 

@@ -18,16 +18,21 @@ import numpy as np
 
 import rove.posteriors
 import rove.returns
+import rove.tabular
 from rove import environments
 from rove.agents import AGENTS, Settings, with_settings
 from rove.algorithm import Agent
 from rove.environments import Environment
 from rove.errors import RunFolderError
+from rove.learner import Learner
 from rove.training.checkpoint import publish
 from rove.training.outcomes import UNLIMITED, Episodes, Job
 
 SCHEMA = 1
-COLUMNS = ("agent", "environment", "seed", "episode", "step", "return", "length", "terminated")
+COLUMNS = (
+    "agent", "environment", "seed", "episode", "step", "return", "length", "terminated",
+    "spread", "return_spread", "coverage",
+)  # fmt: skip
 _PACKAGES = ("rove", "jax", "jaxlib", "equinox", "optax", "numpy")
 
 
@@ -35,7 +40,7 @@ _PACKAGES = ("rove", "jax", "jaxlib", "equinox", "optax", "numpy")
 class Config:
     """Everything needed to run again."""
 
-    agent: Settings | Agent
+    agent: Settings | Learner
     environment: Environment
     seeds: tuple[int, ...]
     episodes: int | None = None
@@ -43,15 +48,13 @@ class Config:
 
     @property
     def agent_name(self) -> str:
-        if isinstance(self.agent, Settings):
-            return self.agent.name
-        return f"{type(self.agent.returns).__name__} × {type(self.agent.posterior).__name__}"
+        return self.agent.name
 
     @property
     def label(self) -> str:
         return f"{self.agent_name} on {self.environment.name}"
 
-    def compose(self) -> Agent:
+    def compose(self) -> Learner:
         return self.agent.compose() if isinstance(self.agent, Settings) else self.agent
 
     def jobs(self, folder: Path | None) -> list[Job]:
@@ -90,7 +93,7 @@ class Config:
         return json.loads(json.dumps(told, default=_plain))
 
 
-def _agent(told: dict[str, Any]) -> Settings | Agent:
+def _agent(told: dict[str, Any]) -> Settings | Learner:
     if "composition" in told:
         return _rebuild(told["composition"])
     return with_settings(AGENTS[told["name"]](), told["settings"])
@@ -115,7 +118,7 @@ def _plain(value: Any) -> Any:
 def _rebuild(told: dict[str, Any]) -> Any:
     """A composed agent from `_describe`. Only rove's own families can be named."""
     kinds: dict[str, Any] = {"Agent": Agent}
-    for module in (rove.returns, rove.posteriors):
+    for module in (rove.returns, rove.posteriors, rove.tabular):
         kinds |= {name: getattr(module, name) for name in module.__all__}
     name = told["type"]
     if name not in kinds:
@@ -195,7 +198,9 @@ class RunFolder:
             raise RunFolderError(f"{path} is not a run of this version of rove")
         return told
 
-    def config(self, agent: Agent | None = None, environment: Environment | None = None) -> Config:
+    def config(
+        self, agent: Learner | None = None, environment: Environment | None = None
+    ) -> Config:
         """The run's configuration; an agent or environment that is not rove's own, and so cannot
         be rebuilt from JSON, is given."""
         told = self._read()
@@ -244,7 +249,9 @@ def episodes_csv(lanes: Sequence[tuple[Config, int, Episodes]]) -> str:
             # the shortest decimals that read back as the same float32
             value = np.format_float_positional(lane.returns[i], trim="0")
             ended = int(lane.terminated[i])
-            writer.writerow((*who, i + 1, lane.step[i], value, lane.length[i], ended, *rest))
+            looks = (f"{lane.spread[i]:.4g}", f"{lane.return_spread[i]:.4g}", lane.coverage[i])
+            played = (i + 1, lane.step[i], value, lane.length[i], ended)
+            writer.writerow((*who, *played, *looks, *rest))
     return text.getvalue()
 
 

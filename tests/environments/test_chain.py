@@ -135,6 +135,14 @@ def test_the_map_is_pinned_and_its_seed_chooses_it():
     assert abs(swaps - 5000) < 3.89 * 50
 
 
+@pytest.mark.parametrize(("n", "places"), [(3, [2, 2, 2]), (10, [2, 6, 9]), (11, [2, 6, 10])])
+def test_probes_are_the_start_the_middle_and_the_last_before_the_goal(n, places):
+    """As the paper numbers states; a thermometer has as many ones."""
+    probes = Chain(n).probes()
+    assert list(probes) == ["start", "middle", "last"]
+    assert [int(x.sum()) for x in probes.values()] == places
+
+
 def test_sizes_and_name():
     environment = Chain(12)
     assert environment.name == "chain-12"

@@ -11,12 +11,16 @@ import pytest
 import rove
 from rove import plots
 from rove.experiments import figure_2
+from rove.experiments.claims import Claim
 from rove.experiments.figure_2 import AGENTS, EPISODES, VISITS, Figure2, claims
 
 
 def test_the_plan_is_the_papers():
     plan = Figure2().configs()
-    assert {key for key in plan if key[0] != VISITS} == {(e, a) for e in EPISODES for a in AGENTS}
+    panels = {(e, a) for e in EPISODES for a in AGENTS}
+    text = {("chain-100", "bootstrapped_dqn")}
+    assert {key for key in plan if key[0] != VISITS} == panels | text
+    assert {key for key in Figure2(quick=True).configs() if key[0] != VISITS} == panels
     assert all(config.seeds == (0, 1, 2, 3, 4) for config in plan.values())
     assert plan["chain-128", "ge"].episodes == 20
     for (environment, agent), config in plan.items():
@@ -82,7 +86,15 @@ def test_claims_hold_in_the_papers_world():
 )
 def test_claims_fail_in_others(changes, failing):
     verdicts = world(**changes)
-    assert [i for i, verdict in enumerate(verdicts) if verdict == "not reproduced"] == failing
+    assert [i for i, verdict in enumerate(verdicts) if verdict != "reproduced"] == failing
+
+
+def test_a_difference_that_seeds_cannot_tell_is_inconclusive():
+    text = ("a claim", "its evidence")
+    assert Claim.compare(*text, (-0.1, 0.5)).verdict == "inconclusive"
+    assert Claim.compare(*text, (0.1, 0.5)).verdict == "reproduced"
+    assert Claim.compare(*text, (0.1, 0.5), enough=False).verdict == "not reproduced"
+    assert Claim.compare(*text, (-0.5, -0.1)).verdict == "not reproduced"
 
 
 def test_curves_of_unequal_length_can_be_drawn(tmp_path):

@@ -7,29 +7,52 @@ import numpy as np
 from rove import networks, noise
 from rove.posteriors import Dirac
 
-init = jax.jit(networks.init, static_argnums=1)
+SIZES = (3, 5, 2)
 X = jnp.array([0.5, -1.0, 2.0])
+
+POSTERIOR = Dirac()
+init = jax.jit(POSTERIOR.init, static_argnums=0)
+forward_all = jax.jit(POSTERIOR.forward_all)
+
+
+def test_phi_is_a_fresh_network_and_nothing_is_held():
+    phi = init(SIZES, noise.root(0))
+    network = jax.jit(networks.init, static_argnums=1)(noise.root(0), SIZES)
+    for mine, fresh in zip(jax.tree.leaves(phi.learned), jax.tree.leaves(network), strict=True):
+        assert np.array_equal(mine, fresh)
+    assert phi.held == ()
 
 
 def test_every_draw_is_phi():
-    posterior, network = Dirac(), init(noise.root(0), (3, 5, 2))
-    phi = posterior.init(network)
-    law = posterior.law(phi)
+    phi = init(SIZES, noise.root(0))
+    law, network = POSTERIOR.law(phi), phi.learned
+    for of_law, centre in zip(jax.tree.leaves(law), jax.tree.leaves(network), strict=True):
+        assert np.array_equal(of_law, centre)
     expected = np.asarray(networks.forward(network, X))
+    other = jax.tree.map(lambda x: x + 1.0, law)
     for seed in range(3):
-        theta = posterior.sample(law, noise.root(seed))
-        for drawn, centre in zip(jax.tree.leaves(theta), jax.tree.leaves(network), strict=True):
-            assert np.array_equal(drawn, centre)
-        assert np.array_equal(posterior.forward(law, X, noise.root(seed)), expected)
-    for mean, centre in zip(
-        jax.tree.leaves(posterior.mean(law)), jax.tree.leaves(network), strict=True
-    ):
-        assert np.array_equal(mean, centre)
+        theta = POSTERIOR.sample(law, noise.root(seed))
+        assert np.array_equal(POSTERIOR.apply(law, theta, X), expected)
+        assert np.array_equal(POSTERIOR.forward(law, X, noise.root(seed)), expected)
+        # A θ that is held follows the network as it learns.
+        learnt = np.asarray(networks.forward(other, X))
+        assert np.array_equal(POSTERIOR.apply(other, theta, X), learnt)
+        assert not np.any(learnt == expected)
+    assert np.array_equal(POSTERIOR.mean(law, X), expected)
+
+
+def test_a_batch_is_the_network_row_by_row_whatever_the_key():
+    phi = init(SIZES, noise.root(0))
+    xs = jnp.asarray(np.random.default_rng(0).normal(size=(9, 3)), jnp.float32)
+    rows = np.stack([np.asarray(networks.forward(phi.learned, x)) for x in xs])
+    for seed in range(2):
+        outputs = forward_all(POSTERIOR.law(phi), xs, noise.root(seed))
+        assert outputs.shape == (1, 9, 2)
+        np.testing.assert_allclose(outputs[0], rows, rtol=1e-5, atol=1e-6)
 
 
 def test_entropy_is_0_and_has_no_gradient():
-    posterior = Dirac()
-    phi = posterior.init(init(noise.root(0), (3, 5, 2)))
-    value, gradient = jax.value_and_grad(lambda phi: posterior.entropy(posterior.law(phi)))(phi)
+    phi = init(SIZES, noise.root(0))
+    value, gradient = jax.value_and_grad(lambda phi: POSTERIOR.entropy(POSTERIOR.law(phi)))(phi)
     assert float(value) == 0.0
     assert all(not np.any(g) for g in jax.tree.leaves(gradient))

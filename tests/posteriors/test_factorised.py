@@ -17,6 +17,7 @@ POSTERIOR = Factorised(-1.0)
 SIZES = (3, 6, 5, 2)
 
 forward = jax.jit(POSTERIOR.forward)
+forward_all = jax.jit(POSTERIOR.forward_all)
 sample = jax.jit(POSTERIOR.sample)
 
 
@@ -46,9 +47,11 @@ def noise_of(law: Law, theta) -> list[tuple[np.ndarray, np.ndarray]]:
     ]
 
 
-def test_init_is_centred_on_the_network_with_one_rho(law):
-    network = law.mean
-    law = POSTERIOR.law(Factorised(-2.0).init(network))
+def test_init_is_centred_on_a_fresh_network_with_one_rho():
+    network = jax.jit(networks.init, static_argnums=1)(noise.root(0), SIZES)
+    phi = jax.jit(Factorised(-2.0).init, static_argnums=0)(SIZES, noise.root(0))
+    assert phi.held == ()
+    law = POSTERIOR.law(phi)
     for mean, centre in zip(jax.tree.leaves(law.mean), jax.tree.leaves(network), strict=True):
         assert np.array_equal(mean, centre)
     for std in jax.tree.leaves(law.std):
@@ -101,9 +104,34 @@ def test_forward_is_the_network_of_the_same_draw(law):
     long = jax.jit(jax.vmap(lambda x, key: networks.forward(POSTERIOR.sample(law, key), x)))(
         xs, keys
     )
+    applied = jax.jit(jax.vmap(lambda x, key: POSTERIOR.apply(law, POSTERIOR.sample(law, key), x)))(
+        xs, keys
+    )
     scale = np.max(np.abs(np.asarray(long)))
     np.testing.assert_allclose(short, long, atol=1e-5 * scale)
+    np.testing.assert_allclose(applied, long, atol=1e-6 * scale)
     assert len(np.unique(np.asarray(short)[:, 0])) == 64
+
+
+def test_a_batch_has_a_network_of_its_own_for_each_row(law):
+    """θ written out in NumPy from each row of the key's noise."""
+    n, widths = 64, [size for pair in pairwise(SIZES) for size in pair]
+    xs = np.random.default_rng(4).normal(size=(n, 3)).astype(np.float32)
+    short = np.asarray(forward_all(law, xs, noise.root(4)))
+    assert short.shape == (1, n, 2)
+    epsilons = np.asarray(noise.normal(noise.root(4), (n, sum(widths))), np.float64)
+    f = np.sign(epsilons) * np.sqrt(np.abs(epsilons))
+    mean, std = jax.tree.map(lambda x: np.asarray(x, np.float64), (law.mean, law.std))
+    long = []
+    for x, row in zip(xs.astype(np.float64), f, strict=True):
+        parts = np.split(row, np.cumsum(widths)[:-1])
+        layers = zip(mean, std, parts[::2], parts[1::2], strict=True)
+        for i, (mu, sigma, e_in, e_out) in enumerate(layers):
+            weight = mu.weight + sigma.weight * np.outer(e_in, e_out)
+            x = x @ weight + mu.bias + sigma.bias * e_out
+            x = np.maximum(x, 0) if i < len(mean) - 1 else x
+        long.append(x)
+    np.testing.assert_allclose(short[0], long, atol=1e-5 * np.max(np.abs(long)))
 
 
 def test_the_same_key_agrees_and_two_keys_differ(law):
@@ -114,8 +142,6 @@ def test_the_same_key_agrees_and_two_keys_differ(law):
 
 
 def test_mean_and_entropy(law):
-    for mean, centre in zip(
-        jax.tree.leaves(POSTERIOR.mean(law)), jax.tree.leaves(law.mean), strict=True
-    ):
-        assert np.array_equal(mean, centre)
+    x = jnp.array([0.8, -1.5, 0.3])
+    assert np.array_equal(POSTERIOR.mean(law, x), networks.forward(law.mean, x))
     assert float(POSTERIOR.entropy(law)) == 0.0

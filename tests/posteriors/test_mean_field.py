@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import jaxtyping
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 from rove import networks, noise
 from rove.errors import ConfigError
 from rove.networks import Linear
-from rove.posteriors import MeanField
-from rove.posteriors.mean_field import Law, Phi, softplus
+from rove.posteriors import MeanField, Phi
+from rove.posteriors.mean_field import Law, Learned, softplus
 
 DRAWS = 200_000
 POSTERIOR = MeanField(-1.0)
@@ -53,6 +53,13 @@ def forwards(law: Law, seed):
 
 
 @jax.jit
+def batched(law: Law, seed):
+    """The same by `forward_all`: a minibatch in which every row is X, from one key."""
+    outputs = POSTERIOR.forward_all(law, jnp.tile(X, (DRAWS, 1)), noise.root(seed))
+    return outputs[0]
+
+
+@jax.jit
 def explicit(law: Law, seed):
     """The same by writing out θ for each."""
     return jax.vmap(lambda key: networks.forward(POSTERIOR.sample(law, key), X))(keys(seed))
@@ -63,8 +70,9 @@ jitted_sample = jax.jit(POSTERIOR.sample)
 
 
 def test_law_is_softplus_of_rho():
-    network = some_law((3, 4, 2), 0).mean
-    phi = MeanField(-2.0).init(network)
+    network = jax.jit(networks.init, static_argnums=1)(noise.root(0), (3, 4, 2))
+    phi = jax.jit(MeanField(-2.0).init, static_argnums=0)((3, 4, 2), noise.root(0))
+    assert phi.held == ()
     law = POSTERIOR.law(phi)
     for mean, centre in zip(jax.tree.leaves(law.mean), jax.tree.leaves(network), strict=True):
         assert np.array_equal(mean, centre)
@@ -72,7 +80,7 @@ def test_law_is_softplus_of_rho():
         np.testing.assert_allclose(variance, np.log1p(np.exp(-2.0)) ** 2, rtol=1e-6)
     rho = np.array([-30.0, -10.0, -1.0, 0.0, 3.0, 10.0], np.float32)
     one = (Linear(jnp.zeros((1, 6)), jnp.asarray(rho)),)
-    variance = POSTERIOR.law(Phi(one, one)).variance[0].bias
+    variance = POSTERIOR.law(Phi(Learned(one, one))).variance[0].bias
     exact = np.logaddexp(0, rho.astype(np.float64)) ** 2
     np.testing.assert_allclose(variance, exact, rtol=1e-6, atol=1e-31)
 
@@ -86,12 +94,17 @@ def test_softplus_and_its_derivative():
     np.testing.assert_allclose(slope, 1 / (1 + np.exp(-exact)), rtol=5e-7)
 
 
-def test_mean_is_the_mean():
+def test_mean_is_the_network_of_the_means():
     law = some_law((3, 4, 2), 0)
-    for mean, centre in zip(
-        jax.tree.leaves(POSTERIOR.mean(law)), jax.tree.leaves(law.mean), strict=True
-    ):
-        assert np.array_equal(mean, centre)
+    assert np.array_equal(POSTERIOR.mean(law, X), networks.forward(law.mean, X))
+
+
+def test_a_draw_is_applied_as_the_network_it_is():
+    law = some_law((3, 4, 2), 0)
+    theta = jitted_sample(law, noise.root(0))
+    applied = POSTERIOR.apply(law, theta, X)
+    assert np.array_equal(applied, networks.forward(theta, X))
+    assert not np.any(np.asarray(applied) == np.asarray(POSTERIOR.mean(law, X)))
 
 
 def test_a_draw_has_independent_coordinates_of_the_right_mean_and_variance():
@@ -124,6 +137,38 @@ def test_entropy_is_scipys_up_to_the_known_constant():
     assert float(POSTERIOR.entropy(law)) == pytest.approx(exact, rel=1e-5)
 
 
+@pytest.mark.parametrize("prior", [0.3, 1.0, 5.0])
+def test_with_a_prior_the_entropy_is_minus_kl_up_to_the_known_constant(prior):
+    """−KL(N(μ, σ²) ‖ N(0, s²)) = ∫ q·log(p/q) = entropy + (½ − log s) for each of 26 parameters.
+
+    The divergence once as scipy's entropy and E log p, once by numerical integration of one
+    parameter's.
+    """
+    law = some_law((3, 4, 2), 2)
+    mean, variance = (
+        np.concatenate([np.asarray(x, np.float64).ravel() for x in jax.tree.leaves(part)])
+        for part in law
+    )
+    std, p = np.sqrt(variance), stats.norm(0, prior)
+    # E_q log p is log p at the mean, less σ²/2s² for the spread about it.
+    minus_kl = stats.norm.entropy(0, std) + p.logpdf(mean) - variance / (2 * prior**2)
+    q = stats.norm(mean[0], std[0])
+    ends = mean[0] - 12 * std[0], mean[0] + 12 * std[0]
+    one = integrate.quad(lambda x: q.pdf(x) * (p.logpdf(x) - q.logpdf(x)), *ends)[0]
+    assert minus_kl[0] == pytest.approx(one, rel=1e-6)
+    exact = np.sum(minus_kl) - 26 * (0.5 - np.log(prior))
+    assert float(MeanField(-1.0, prior).entropy(law)) == pytest.approx(exact, rel=1e-5)
+
+
+def test_a_wide_prior_tends_to_none_and_a_prior_is_where_its_gradient_is_0():
+    law = some_law((3, 4, 2), 2)
+    wide = float(MeanField(-1.0, 1e6).entropy(law))
+    assert wide == pytest.approx(float(POSTERIOR.entropy(law)), rel=1e-6)
+    at_prior = Law(*(jax.tree.map(lambda x, v=v: jnp.full_like(x, v), law.mean) for v in (0, 0.49)))
+    for g in jax.tree.leaves(jax.grad(MeanField(-1.0, 0.7).entropy)(at_prior)):
+        np.testing.assert_allclose(g, 0.0, atol=1e-6)
+
+
 def test_one_layer_forward_is_the_closed_form():
     """f(x) ~ N(x·μ_W + μ_b, x²·σ_W² + σ_b²), independent over the four outputs."""
     law = some_law((3, 4), 3)
@@ -131,7 +176,7 @@ def test_one_layer_forward_is_the_closed_form():
     x = np.asarray(X, np.float64)
     m = x @ np.asarray(mean.weight, np.float64) + np.asarray(mean.bias, np.float64)
     v = x**2 @ np.asarray(variance.weight, np.float64) + np.asarray(variance.bias, np.float64)
-    for outputs in (forwards(law, 3), explicit(law, 4)):
+    for outputs in (forwards(law, 3), batched(law, 3), explicit(law, 4)):
         z = (np.asarray(outputs, np.float64) - m) / np.sqrt(v)
         assert np.max(np.abs(z.mean(0))) * np.sqrt(DRAWS) < limit(4)
         product = z.T @ z / DRAWS
@@ -141,13 +186,14 @@ def test_one_layer_forward_is_the_closed_form():
             assert stats.ks_1samp(output[:50_000], stats.norm.cdf).pvalue > 1e-4 / 4
 
 
-def test_deep_forward_has_the_law_of_explicit_weights():
+@pytest.mark.parametrize("drawn", [forwards, batched])
+def test_deep_forward_has_the_law_of_explicit_weights(drawn):
     """Mean, covariance and shape: two samples of 200,000, standard errors from the samples."""
     law = some_law((3, 6, 5, 3), 5)
     # Outputs that all rise with the hidden units they share vary together.
     last = Linear(1.0 + jnp.abs(law.mean[-1].weight), law.mean[-1].bias)
     law = Law((*law.mean[:-1], last), law.variance)
-    a, b = (np.asarray(x, np.float64) for x in (forwards(law, 5), explicit(law, 6)))
+    a, b = (np.asarray(x, np.float64) for x in (drawn(law, 5), explicit(law, 6)))
     error = np.sqrt((a.var(0) + b.var(0)) / DRAWS)
     assert np.max(np.abs(a.mean(0) - b.mean(0)) / error) < limit(3)
     # Entries of the covariance: means of products of centred outputs.
@@ -162,12 +208,34 @@ def test_deep_forward_has_the_law_of_explicit_weights():
         assert stats.ks_2samp(a[:, k], b[:, k], method="asymp").pvalue > 1e-4 / 3
 
 
-def test_rows_with_keys_of_their_own_are_independent():
-    """A fresh θ for every row: the outputs of neighbouring rows are uncorrelated."""
-    outputs = np.asarray(forwards(some_law((3, 6, 5, 3), 7), 7), np.float64)
-    z = (outputs - outputs.mean(0)) / outputs.std(0)
-    cross = z[:-1].T @ z[1:] / np.sqrt(DRAWS - 1)
-    assert np.max(np.abs(cross)) < limit(9)
+@pytest.mark.parametrize(("drawn", "lags"), [(forwards, (1,)), (batched, (1, 2, DRAWS // 2))])
+def test_rows_are_independent(drawn, lags):
+    """A fresh θ for every row: the outputs of neighbouring rows are uncorrelated, and their
+    squares. So are those of rows half a batch apart, whose noise has its bits in common."""
+    outputs = np.asarray(drawn(some_law((3, 6, 5, 3), 7), 7), np.float64)
+    for values in (outputs, (outputs - outputs.mean(0)) ** 2):
+        z = (values - values.mean(0)) / values.std(0)
+        for lag in lags:
+            cross = z[:-lag].T @ z[lag:] / np.sqrt(DRAWS - lag)
+            assert np.max(np.abs(cross)) < limit(9 * 2 * len(lags))
+
+
+def test_a_batch_is_numpys_row_by_row():
+    """Each layer's pre-activations from their own means, spreads and a row of the noise."""
+    n, law = 20, some_law((3, 6, 5, 3), 9)
+    xs = np.random.default_rng(9).normal(size=(n, 3)).astype(np.float32)
+    outputs = np.asarray(jax.jit(POSTERIOR.forward_all)(law, xs, noise.root(9)))
+    assert outputs.shape == (1, n, 3)
+    epsilons = np.asarray(noise.normal(noise.root(9), (n, 14)), np.float64)
+    mean, variance = jax.tree.map(lambda x: np.asarray(x, np.float64), tuple(law))
+    expected = []
+    for x, row in zip(xs.astype(np.float64), epsilons, strict=True):
+        for i, epsilon in enumerate(np.split(row, [6, 11])):
+            spread = np.sqrt(x**2 @ variance[i].weight + variance[i].bias)
+            x = x @ mean[i].weight + mean[i].bias + spread * epsilon
+            x = np.maximum(x, 0) if i < 2 else x
+        expected.append(x)
+    np.testing.assert_allclose(outputs[0], expected, rtol=1e-5, atol=1e-5)
 
 
 def test_the_same_key_agrees_and_two_keys_differ():
@@ -186,3 +254,10 @@ def test_bad_rho_is_refused_by_name(rho, monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(ConfigError, match="rho"):
         MeanField(rho)
+
+
+@pytest.mark.parametrize("prior", [0.0, -1.0, float("nan"), float("inf")])
+def test_bad_prior_is_refused_by_name(prior, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(ConfigError, match="prior"):
+        MeanField(-1.0, prior)

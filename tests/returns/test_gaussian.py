@@ -97,3 +97,16 @@ def test_bad_values_are_refused_by_name(field, settings, monkeypatch):
     with pytest.raises(ConfigError, match=field) as caught:
         Gaussian(**settings)
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize("sigma", [0.0, 1e-8, 0.3])
+def test_picture_is_scipys_density_and_a_spike_for_sigma_0(sigma):
+    """A spike, of mass 1 all the same, is drawn with a width of 1e-5·max(1, |Q|): here 2e-5."""
+    returns, z = Gaussian(sigma), jnp.array([-2.0])
+    assert float(returns.std(z)) == pytest.approx(sigma)
+    points, heights = returns.picture(z)
+    width = max(sigma, 2e-5)
+    grid = np.linspace(-4, 4, 101)
+    np.testing.assert_allclose(points, -2.0 + width * grid, atol=2e-7)
+    np.testing.assert_allclose(heights, stats.norm.pdf(grid) / width, rtol=1e-4)
+    assert np.all(np.diff(points) > 0)

@@ -29,14 +29,14 @@ def same(a, b):
     )
 
 
-@pytest.mark.parametrize("resample", ["step", "episode"])
+@pytest.mark.parametrize("resample", ["step", "episode", 5])
 def test_a_lane_does_not_depend_on_its_neighbours(resample):
     alone = lanes.execute(ge(seeds=[1], resample=resample).jobs(None))[0]
     among = lanes.execute(ge(seeds=[0, 1, 2], resample=resample).jobs(None), workers=2)[1]
     assert same(alone, among)
 
 
-@pytest.mark.parametrize("resample", ["step", "episode"])
+@pytest.mark.parametrize("resample", ["step", "episode", 5])
 def test_a_lane_does_not_depend_on_chunks(resample):
     job = ge(resample=resample).jobs(None)[0]
     whole = lanes.execute([job])[0]
@@ -47,9 +47,27 @@ def test_a_lane_does_not_depend_on_chunks(resample):
     assert same(whole, flight)
 
 
+def test_theta_is_held_for_exactly_so_many_steps():
+    """An episode of chain-5 has 14 steps: θ changes after 5, 10, 15, … of the lane's, learning
+    or not."""
+    job = ge(resample=5).jobs(None)[0]
+    agent, environment = job.agent, job.environment
+    run = jax.jit(compiled.run)
+    lane = jax.jit(compiled.start)(agent, environment, jnp.int32(0))
+    changed = []
+    for t in range(1, 71):  # the first update is at step 50
+        before = lane.agent.theta
+        lane = run(agent, environment, lane, jnp.int32(t), jnp.int32(10_000))
+        same_theta = jax.tree.map(np.array_equal, before, lane.agent.theta)
+        assert len({*jax.tree.leaves(same_theta)}) == 1
+        if not any(jax.tree.leaves(same_theta)):
+            changed.append(t)
+    assert changed == list(range(5, 71, 5))
+
+
 def test_seeds_differ():
     results = lanes.execute(ge(seeds=3).jobs(None))
-    weights = [np.asarray(r.lane.agent.phi.mu[0].weight) for r in results]
+    weights = [np.asarray(r.lane.agent.phi.learned.mu[0].weight) for r in results]
     assert not np.allclose(weights[0], weights[1])
     assert not np.allclose(weights[1], weights[2])
 
@@ -127,7 +145,8 @@ def test_a_very_small_spread_has_finite_gradients():
     posterior = rove.MeanField(-30.0)
     agent = rove.Agent(rove.Gaussian(0.0), posterior, hidden=(8,), batch_size=4, buffer_size=64)
     state = agent.init(3, 2, noise.root(0))
-    low = state.phi._replace(rho=jax.tree.map(lambda r: jnp.full_like(r, -60.0), state.phi.rho))
+    rho = jax.tree.map(lambda r: jnp.full_like(r, -60.0), state.phi.learned.rho)
+    low = state.phi._replace(learned=state.phi.learned._replace(rho=rho))
     row = Transition(jnp.ones(3), jnp.array(1), jnp.array(1.0), jnp.ones(3), jnp.array(False))
     state = agent.observe(state._replace(phi=low), row)
     state, loss = jax.jit(agent.learn)(state, noise.root(1))

@@ -56,9 +56,18 @@ class Environment(eqx.Module):
     def bins(self) -> int:
         """How many cells state visits are counted in; 0: not counted."""
 
+    @property
+    def cells(self) -> tuple[int, ...]:
+        """How the cells lie: in a row, or, with two numbers, on a board."""
+        return (self.bins,)
+
     @abc.abstractmethod
     def bin(self, state: State) -> Int[Array, ""]:
         """The cell a state is in."""
+
+    def probes(self) -> dict[str, Float[Array, " features"]]:
+        """A few observations worth watching during training, by name."""
+        return {}
 
     @abc.abstractmethod
     def reset(self, key: Key) -> tuple[State, Float[Array, " features"]]:

@@ -82,10 +82,15 @@ class Chain(Environment):
             return np.zeros(self.n, bool)
         return np.random.default_rng(self.map_seed).random(self.n) < 0.5
 
-    def observe(self, position: Int[Array, ""]) -> Float[Array, " n"]:
+    def observe(self, position: int | Int[Array, ""]) -> Float[Array, " n"]:
         states = jnp.arange(self.n)
         shown = states <= position if self.features == "thermometer" else states == position
         return shown.astype(jnp.float32)
+
+    def probes(self) -> dict[str, Float[Array, " features"]]:
+        """The first state, one halfway and the last before the goal."""
+        positions = {"start": 1, "middle": self.n // 2, "last": self.n - 2}
+        return {name: self.observe(position) for name, position in positions.items()}
 
     def reset(self, key: Key) -> tuple[ChainState, Float[Array, " n"]]:
         state = ChainState(jnp.ones((), jnp.int32), jnp.zeros((), jnp.int32))

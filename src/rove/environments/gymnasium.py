@@ -8,8 +8,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rove import noise
-from rove.environments.base import Environment
-from rove.environments.chain import Chain
+from rove.environments import ENVIRONMENTS, Environment
 
 _reset = jax.jit(lambda environment, key: environment.reset(key))
 _step = jax.jit(lambda environment, state, action, key: environment.step(state, action, key))
@@ -56,12 +55,15 @@ class CompiledEnv(gymnasium.Env):
         )
 
 
-def make_chain(n: int = 10, **options: Any) -> CompiledEnv:
-    """`gymnasium.make("rove/Chain-v0", n=100)`."""
-    return CompiledEnv(Chain(n, **options))
+def make(family: str, n: int = 10, **options: Any) -> CompiledEnv:
+    """`gymnasium.make("rove/Chain-v0", n=100)`; which family, the registered name sets."""
+    return CompiledEnv(ENVIRONMENTS[family].kind(**{"n": n, **options}))
 
 
 def register() -> None:
-    """Make rove's environments known to Gymnasium (done by `import rove`)."""
-    if "rove/Chain-v0" not in gymnasium.registry:
-        gymnasium.register("rove/Chain-v0", entry_point="rove.environments.gymnasium:make_chain")
+    """Make rove's environments known to Gymnasium (done by `import rove`): one name a class."""
+    for family, (kind, named, _) in ENVIRONMENTS.items():
+        name = f"rove/{kind.__name__}-v0"
+        if not named and name not in gymnasium.registry:
+            entry_point = "rove.environments.gymnasium:make"
+            gymnasium.register(name, entry_point=entry_point, kwargs={"family": family})

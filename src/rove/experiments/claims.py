@@ -12,11 +12,22 @@ class Claim:
     """The paper's claim."""
     evidence: str
     """What was measured, with n and an interval."""
-    verdict: Literal["reproduced", "not reproduced", "not tested"]
+    verdict: Literal["reproduced", "not reproduced", "inconclusive", "not tested"]
 
     @staticmethod
     def judge(text: str, evidence: str, holds: bool) -> "Claim":
         return Claim(text, evidence, "reproduced" if holds else "not reproduced")
+
+    @staticmethod
+    def compare(
+        text: str, evidence: str, interval: tuple[float, float], enough: bool = True
+    ) -> "Claim":
+        """For "more than": the interval of a difference is above 0, below it, or holds it, and
+        then so many seeds cannot tell."""
+        low, high = interval
+        if low <= 0.0 <= high:
+            return Claim(text, evidence, "inconclusive")
+        return Claim.judge(text, evidence, low > 0.0 and enough)
 
 
 def as_json(claims: Sequence[Claim]) -> str:

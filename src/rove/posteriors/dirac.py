@@ -1,34 +1,33 @@
 """q_φ(θ) = δ(θ − φ): no uncertainty about the parameters (DQN, C51)."""
 
-import jax.numpy as jnp
+from collections.abc import Sequence
+
 from jax import Array
 from jaxtyping import Float
 
 from rove import networks
 from rove.networks import Theta
 from rove.noise import Key
-from rove.posteriors.base import Posterior
+from rove.posteriors.base import Phi, Posterior
 
 
 class Dirac(Posterior):
     """All mass on one network. Its entropy is a constant, taken as 0."""
 
-    def init(self, network: Theta) -> Theta:
-        return network
+    def init(self, sizes: Sequence[int], key: Key) -> Phi:
+        return Phi(networks.init(key, sizes))
 
-    def law(self, phi: Theta) -> Theta:
-        return phi
+    def law(self, phi: Phi) -> Theta:
+        return phi.learned
 
-    def sample(self, law: Theta, key: Key) -> Theta:
-        return law
+    def sample(self, law: Theta, key: Key) -> tuple[()]:
+        """Nothing is drawn: θ is the law itself, and learns on while it is acted on."""
+        return ()
 
-    def forward(
-        self, law: Theta, x: Float[Array, " features"], key: Key
+    def apply(
+        self, law: Theta, draw: tuple[()], x: Float[Array, " features"]
     ) -> Float[Array, " outputs"]:
         return networks.forward(law, x)
 
-    def mean(self, law: Theta) -> Theta:
-        return law
-
-    def entropy(self, law: Theta) -> Float[Array, ""]:
-        return jnp.zeros(())
+    def mean(self, law: Theta, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
+        return networks.forward(law, x)

@@ -1,5 +1,6 @@
 """NoisyNet's factorised noise: one draw an input and one an output, multiplied for each weight."""
 
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -11,8 +12,8 @@ from jaxtyping import Float
 from rove import networks, noise
 from rove.networks import Linear, Theta
 from rove.noise import Key
-from rove.posteriors.base import Posterior
-from rove.posteriors.mean_field import Phi, centred, check_rho, softplus
+from rove.posteriors.base import Phi, Posterior
+from rove.posteriors.mean_field import centred, check_rho, softplus
 
 
 class Law(NamedTuple):
@@ -34,40 +35,48 @@ class Factorised(Posterior):
     def __check_init__(self) -> None:
         check_rho(self.rho)
 
-    def init(self, network: Theta) -> Phi:
-        return centred(network, self.rho)
+    def init(self, sizes: Sequence[int], key: Key) -> Phi:
+        return centred(sizes, self.rho, key)
 
     def law(self, phi: Phi) -> Law:
-        return Law(phi.mu, jax.tree.map(softplus, phi.rho))
+        mu, rho = phi.learned
+        return Law(mu, jax.tree.map(softplus, rho))
 
     def sample(self, law: Law, key: Key) -> Theta:
         layers = []
-        for mean, std, e_in, e_out in _factors(law, key):
-            weight = mean.weight + std.weight * e_in[:, None] * e_out[None, :]
-            layers.append(Linear(weight, mean.bias + std.bias * e_out))
+        for mean, std, e_in, e_out in _factors(law, 1, key):
+            weight = mean.weight + std.weight * e_in[0][:, None] * e_out[0][None, :]
+            layers.append(Linear(weight, mean.bias + std.bias * e_out[0]))
         return tuple(layers)
 
+    def apply(
+        self, law: Law, draw: Theta, x: Float[Array, " features"]
+    ) -> Float[Array, " outputs"]:
+        return networks.forward(draw, x)
+
     def forward(self, law: Law, x: Float[Array, " features"], key: Key) -> Float[Array, " outputs"]:
-        """x·(σ_W ⊙ e_in e_outᵀ) = ((x ⊙ e_in)·σ_W) ⊙ e_out: a draw of all weights for one x,
+        return self.forward_all(law, x[None], key)[0, 0]
+
+    def forward_all(
+        self, law: Law, xs: Float[Array, "n features"], key: Key
+    ) -> Float[Array, "1 n outputs"]:
+        """x·(σ_W ⊙ e_in e_outᵀ) = ((x ⊙ e_in)·σ_W) ⊙ e_out: a draw of all weights for each x,
         without writing them out."""
 
         def linear(layer: tuple[Linear, Linear, Array, Array], x: Array) -> Array:
             mean, std, e_in, e_out = layer
             return networks.affine(mean, x) + networks.affine(std, x * e_in) * e_out
 
-        return networks.forward(_factors(law, key), x, linear)
+        return networks.forward(_factors(law, xs.shape[0], key), xs, linear)[None]
 
-    def mean(self, law: Law) -> Theta:
-        return law.mean
-
-    def entropy(self, law: Law) -> Float[Array, ""]:
-        return jnp.zeros(())
+    def mean(self, law: Law, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
+        return networks.forward(law.mean, x)
 
 
-def _factors(law: Law, key: Key) -> list[tuple[Linear, Linear, Array, Array]]:
-    """Each layer's means and standard deviations, with its f(ε_in) and f(ε_out)."""
+def _factors(law: Law, n: int, key: Key) -> list[tuple[Linear, Linear, Array, Array]]:
+    """Each layer's means and standard deviations, with n rows of its f(ε_in) and f(ε_out)."""
     sizes = [size for layer in law.mean for size in layer.weight.shape]
-    epsilon = noise.normal(key, (sum(sizes),))
+    epsilon = noise.normal(key, (n, sum(sizes)))
     f = epsilon / jnp.sqrt(jnp.abs(epsilon))  # sign(ε)·√|ε|; a draw is never 0
-    parts = jnp.split(f, list(accumulate(sizes[:-1])))
+    parts = jnp.split(f, list(accumulate(sizes[:-1])), axis=1)
     return list(zip(law.mean, law.std, parts[::2], parts[1::2], strict=True))

@@ -1,5 +1,6 @@
 """q_φ(θ) = Π N(θ; μ_θ, softplus(ρ_θ)²): every weight and bias has its own μ and ρ."""
 
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -12,10 +13,12 @@ from rove import networks, noise
 from rove.errors import check_number
 from rove.networks import Linear, Theta
 from rove.noise import Key
-from rove.posteriors.base import Posterior
+from rove.posteriors.base import Phi, Posterior
 
 
-class Phi(NamedTuple):
+class Learned(NamedTuple):
+    """Shaped like θ, both."""
+
     mu: Theta
     rho: Theta
 
@@ -31,15 +34,20 @@ class MeanField(Posterior):
     """Independent Gaussians. Every ρ_θ starts at `rho` and is learned."""
 
     rho: float | Array
+    prior: float | Array | None = None
+    """Standard deviation of a Gaussian prior of mean 0; none: an improper uniform prior."""
 
     def __check_init__(self) -> None:
         check_rho(self.rho)
+        if self.prior is not None:
+            check_number("prior", self.prior, above=0.0)
 
-    def init(self, network: Theta) -> Phi:
-        return centred(network, self.rho)
+    def init(self, sizes: Sequence[int], key: Key) -> Phi:
+        return centred(sizes, self.rho, key)
 
     def law(self, phi: Phi) -> Law:
-        return Law(phi.mu, jax.tree.map(lambda rho: softplus(rho) ** 2, phi.rho))
+        mu, rho = phi.learned
+        return Law(mu, jax.tree.map(lambda rho: softplus(rho) ** 2, rho))
 
     def sample(self, law: Law, key: Key) -> Theta:
         """θ = μ_θ + σ_θ·ε."""
@@ -50,11 +58,22 @@ class MeanField(Posterior):
             for i, (m, v) in enumerate(zip(means, variances, strict=True))
         )
 
+    def apply(
+        self, law: Law, draw: Theta, x: Float[Array, " features"]
+    ) -> Float[Array, " outputs"]:
+        return networks.forward(draw, x)
+
     def forward(self, law: Law, x: Float[Array, " features"], key: Key) -> Float[Array, " outputs"]:
+        return self.forward_all(law, x[None], key)[0, 0]
+
+    def forward_all(
+        self, law: Law, xs: Float[Array, "n features"], key: Key
+    ) -> Float[Array, "1 n outputs"]:
         """Given its input, a layer's pre-activations are independent Gaussians of mean
         x·μ_W + μ_b and variance x²·σ_W² + σ_b²: draw those (local reparameterisation)."""
         widths = [layer.bias.shape[0] for layer in law.mean]
-        epsilons = jnp.split(noise.normal(key, (sum(widths),)), list(accumulate(widths[:-1])))
+        epsilon = noise.normal(key, (xs.shape[0], sum(widths)))
+        epsilons = jnp.split(epsilon, list(accumulate(widths[:-1])), axis=1)
 
         def linear(layer: tuple[Linear, Linear, Array], x: Array) -> Array:
             mean, variance, epsilon = layer
@@ -62,24 +81,32 @@ class MeanField(Posterior):
             return networks.affine(mean, x) + spread * epsilon
 
         layers = list(zip(law.mean, law.variance, epsilons, strict=True))
-        return networks.forward(layers, x, linear)
+        return networks.forward(layers, xs, linear)[None]
 
-    def mean(self, law: Law) -> Theta:
-        return law.mean
+    def mean(self, law: Law, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
+        return networks.forward(law.mean, x)
 
     def entropy(self, law: Law) -> Float[Array, ""]:
-        """Σ log σ_θ, leaving out ½·log 2πe for each parameter."""
-        logs = (0.5 * jnp.sum(jnp.log(v)) for v in jax.tree.leaves(law.variance))
-        return sum(logs, jnp.zeros(()))
+        """Σ log σ_θ, leaving out ½·log 2πe for each parameter; with a prior N(0, s²),
+        −KL = Σ log σ_θ − (μ_θ² + σ_θ²)/2s², leaving out ½ − log s for each."""
+        total = jnp.zeros(())
+        for v in jax.tree.leaves(law.variance):
+            total += 0.5 * jnp.sum(jnp.log(v))
+        if self.prior is not None:
+            squares = [jnp.sum(m**2) for m in jax.tree.leaves(law.mean)]
+            squares += [jnp.sum(v) for v in jax.tree.leaves(law.variance)]
+            total -= sum(squares) / (2.0 * self.prior**2)
+        return total
 
 
 def check_rho(rho: float | Array) -> None:
     check_number("rho", rho, at_least=-30.0, at_most=10.0)
 
 
-def centred(network: Theta, rho: float | Array) -> Phi:
-    """φ with means at a network, and every ρ_θ the same."""
-    return Phi(network, jax.tree.map(lambda x: jnp.full_like(x, rho), network))
+def centred(sizes: Sequence[int], rho: float | Array, key: Key) -> Phi:
+    """φ with means at a fresh network, and every ρ_θ the same."""
+    network = networks.init(key, sizes)
+    return Phi(Learned(network, jax.tree.map(lambda x: jnp.full_like(x, rho), network)))
 
 
 @jax.custom_jvp

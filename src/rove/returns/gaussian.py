@@ -1,15 +1,17 @@
 """Z_θ(s, a) = N(Q_θ(s, a), σ²) with fixed σ: Section 4.3 of the paper."""
 
+import math
 from typing import Literal
 
 import equinox as eqx
+import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
 from rove import noise
 from rove.errors import check_choice, check_number
 from rove.noise import Key
-from rove.returns.base import Return
+from rove.returns.base import GRID, Return, visible
 
 
 class Gaussian(Return):
@@ -35,8 +37,22 @@ class Gaussian(Return):
     def scale(self) -> float | Array:
         return self.sigma**2
 
+    @property
+    def exact(self) -> bool:
+        return True
+
+    @property
+    def discrete(self) -> bool:
+        return False
+
     def mean(self, z: Float[Array, " 1"]) -> Float[Array, ""]:
         return z[0]
+
+    def std(self, z: Float[Array, " 1"]) -> Float[Array, ""]:
+        return jnp.asarray(self.sigma, z.dtype)
+
+    def picture(self, z: Float[Array, " 1"]) -> tuple[Float[Array, " 101"], Float[Array, " 101"]]:
+        return bell(self.mean(z), self.std(z))
 
     def target(
         self,
@@ -50,3 +66,16 @@ class Gaussian(Return):
 
     def loss(self, z: Float[Array, " 1"], target: Float[Array, ""]) -> Float[Array, ""]:
         return 0.5 * (z[0] - target) ** 2
+
+
+def log_density(error: Float[Array, "*n"], std: Float[Array, "*#n"]) -> Float[Array, "*n"]:
+    """log N(x; mean, std²) from the error x − mean."""
+    return -0.5 * (error / std) ** 2 - jnp.log(std) - 0.5 * math.log(2.0 * math.pi)
+
+
+def bell(
+    mean: Float[Array, ""], std: Float[Array, ""]
+) -> tuple[Float[Array, " 101"], Float[Array, " 101"]]:
+    """The density of N(mean, std²) on a grid; a std of 0 as a narrow spike (see `visible`)."""
+    width = visible(mean, std)
+    return mean + width * GRID, jnp.exp(log_density(width * GRID, width))

@@ -10,14 +10,16 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
 from rove import noise
-from rove.algorithm import Agent, AgentState
 from rove.environments.base import Environment, State
+from rove.learner import AgentState, Beliefs, Learner
+from rove.noise import Key
 from rove.replay import Replay, Transition
 
 # What a lane's key is folded with for its streams.
-_INIT, _FIRST_EPISODE, _AGENT, _ENVIRONMENT, _EVALUATION = range(5)
+_INIT, _AGENT, _ENVIRONMENT, _EVALUATION, _DIAGNOSTICS = range(5)
 
 LOG_CAPACITY = 256
+SNAPSHOTS, LOOKS = 16, 5
 LONGEST_EVALUATION = 100_000
 FAULTS = ("", "observation", "reward", "loss")
 
@@ -30,6 +32,21 @@ class Log(NamedTuple):
     length: Int[Array, " log"]
     step: Int[Array, " log"]
     terminated: Bool[Array, " log"]
+    spread: Float[Array, " log"]
+    """Standard deviation of Q_θ over θ ~ q_φ, mean over the probed states and actions."""
+    return_spread: Float[Array, " log"]
+    """Standard deviation of Z, the same mean."""
+    coverage: Int[Array, " log"]
+    """Cells visited so far."""
+
+
+class Snapshots(NamedTuple):
+    """Beliefs about the probed states after episodes 1, 2, 4, 8, …"""
+
+    values: Float[Array, "slots draws probes actions"]
+    """Q_θ for some θ ~ q_φ."""
+    outputs: Float[Array, "slots probes outputs"]
+    """The parameters of Z on the posterior mean."""
 
 
 class Lane(NamedTuple):
@@ -51,18 +68,23 @@ class Lane(NamedTuple):
     loss: Float[Array, ""]
     fault: Int[Array, ""]
     """Index into FAULTS of the first number that was not finite."""
+    spread: Float[Array, ""]
+    """The last that was measured, as in the log, and the next as well."""
+    return_spread: Float[Array, ""]
     log: Log
+    snapshots: Snapshots
 
 
-def start(agent: Agent, environment: Environment, seed: Int[Array, ""]) -> Lane:
+def start(agent: Learner, environment: Environment, seed: Int[Array, ""]) -> Lane:
     """A lane at step 0."""
     key = noise.root(seed)
     state, observation = environment.reset(noise.fold(key, _ENVIRONMENT, 0, 0))
     agent_state = agent.init(
         environment.observation_size, environment.num_actions, noise.fold(key, _INIT)
     )
-    agent_state = agent.begin_episode(agent_state, jnp.array(True), noise.fold(key, _FIRST_EPISODE))
     zero, none = jnp.zeros((), jnp.int32), jnp.zeros(LOG_CAPACITY, jnp.int32)
+    nought = jnp.zeros(LOG_CAPACITY)
+    beliefs = jax.eval_shape(lambda: _beliefs(agent, environment, agent_state, key))
     return Lane(
         seed=seed,
         agent=agent_state,
@@ -76,12 +98,15 @@ def start(agent: Agent, environment: Environment, seed: Int[Array, ""]) -> Lane:
         visits=jnp.zeros(environment.bins, jnp.int32),
         loss=jnp.zeros(()),
         fault=zero,
-        log=Log(zero, jnp.zeros(LOG_CAPACITY), none, none, none.astype(bool)),
+        spread=jnp.zeros(()),
+        return_spread=jnp.zeros(()),
+        log=Log(zero, nought, none, none, none.astype(bool), nought, nought, none),
+        snapshots=Snapshots(*(jnp.zeros((SNAPSHOTS, *leaf.shape)) for leaf in beliefs[:2])),
     )
 
 
 def run(
-    agent: Agent,
+    agent: Learner,
     environment: Environment,
     lane: Lane,
     last_step: Int[Array, ""],
@@ -96,7 +121,7 @@ def run(
 
 
 def run_together(
-    agents: Agent,
+    agents: Learner,
     environments: Environment,
     lanes: Lane,
     last_step: Int[Array, " lanes"],
@@ -107,7 +132,7 @@ def run_together(
     lanes = jax.vmap(_drained)(lanes)
 
     def going(phase: int, lanes: Lane) -> Bool[Array, " lanes"]:
-        def one(agent: Agent, lane: Lane, last_step: Array, last_episode: Array) -> Array:
+        def one(agent: Learner, lane: Lane, last_step: Array, last_episode: Array) -> Array:
             return _phases(agent, last_step, last_episode)[phase][0](lane)
 
         return jax.vmap(one)(agents, lanes, last_step, last_episode)
@@ -123,7 +148,7 @@ def run_together(
 
 
 def _phases(
-    agent: Agent, last_step: Array, last_episode: Array
+    agent: Learner, last_step: Array, last_episode: Array
 ) -> tuple[tuple[Callable[[Lane], Array], bool], ...]:
     """First act without learning, then with: while which condition, and whether to learn."""
 
@@ -146,7 +171,7 @@ def _drained(lane: Lane) -> Lane:
 
 
 def _step_where(
-    active: Bool[Array, ""], agent: Agent, environment: Environment, lane: Lane, learn: bool
+    active: Bool[Array, ""], agent: Learner, environment: Environment, lane: Lane, learn: bool
 ) -> Lane:
     """A step where `active`; elsewhere the lane as it was."""
     after = _step(agent, environment, lane, learn=learn, where=active)
@@ -163,7 +188,7 @@ def _bare(lane: Lane) -> Any:
 
 
 def evaluate(
-    agent: Agent, environment: Environment, state: AgentState, seed: Int[Array, ""]
+    agent: Learner, environment: Environment, state: AgentState, seed: Int[Array, ""]
 ) -> Float[Array, ""]:
     """The return of one episode of the greedy policy, which learns nothing (of its first
     LONGEST_EVALUATION steps, should it never end)."""
@@ -182,7 +207,7 @@ def evaluate(
 
 
 def _step(
-    agent: Agent,
+    agent: Learner,
     environment: Environment,
     lane: Lane,
     learn: bool,
@@ -204,11 +229,14 @@ def _step(
     done = after.terminated | after.truncated
     returns, length, step = lane.returns + after.reward, lane.length + 1, lane.step + 1
     seen = _mark(environment, after.state, lane.seen)
-    log = _append(lane.log, done, Log(jnp.ones(()), returns, length, step, after.terminated))
     visits = lane.visits + (seen & done)
+    spread, return_spread, snapshots = _look(agent, environment, lane, agent_state, done)
+    coverage = jnp.sum(visits > 0)
+    row = (returns, length, step, after.terminated, spread, return_spread, coverage)
+    log = _append(lane.log, done, row)
 
     fresh_state, fresh_observation = environment.reset(noise.fold(k_environment, 0))
-    agent_state = agent.begin_episode(agent_state, done, key)
+    agent_state = agent.redraw(agent_state, done, key)
     state, observation = jax.tree.map(
         lambda new, old: jnp.where(done, new, old),
         (fresh_state, fresh_observation),
@@ -230,18 +258,52 @@ def _step(
         visits=visits,
         loss=loss,
         fault=jnp.select(bad, [1, 2, 3], lane.fault),
+        spread=spread,
+        return_spread=return_spread,
         log=log,
+        snapshots=snapshots,
     )
+
+
+def _beliefs(agent: Learner, environment: Environment, state: AgentState, key: Key) -> Beliefs:
+    """About the probed states, or, where none are named, about a first state."""
+    probes = environment.probes() or {"start": environment.reset(noise.root(0))[1]}
+    return agent.beliefs(state, jnp.stack(list(probes.values())), key)
+
+
+def _look(
+    agent: Learner, environment: Environment, lane: Lane, state: AgentState, done: Array
+) -> tuple[Array, Array, Snapshots]:
+    """Where an episode ends: how far q_φ and Z spread, and, if it is the 1st, 2nd, 4th, …, a
+    snapshot. From episode 2ᵏ to 2ᵏ⁺¹ it looks 2⁵ times at the most, and what was seen last stands
+    in between."""
+
+    def look() -> tuple[Array, Array, Snapshots]:
+        key = noise.fold(noise.root(lane.seed), _DIAGNOSTICS, lane.episode)
+        values, outputs, stds = _beliefs(agent, environment, state, key)
+        due = (episode == 1 << octave) & (octave < SNAPSHOTS)
+        snapshots = jax.tree.map(
+            lambda old, new: jnp.where(due, old.at[octave].set(new), old),
+            lane.snapshots,
+            Snapshots(values, outputs),
+        )
+        return jnp.mean(jnp.std(values, axis=0)), jnp.mean(stds), snapshots
+
+    episode = lane.episode + 1
+    octave = 31 - lax.clz(episode)
+    often = 1 << jnp.maximum(octave - LOOKS, 0)
+    last = lane.spread, lane.return_spread, lane.snapshots
+    return lax.cond(done & (episode % often == 0), look, lambda: last)
 
 
 def _mark(environment: Environment, state: State, seen: Array) -> Array:
     return seen.at[environment.bin(state)].set(True) if environment.bins else seen
 
 
-def _append(log: Log, done: Array, row: Log) -> Log:
+def _append(log: Log, done: Array, row: tuple[Array, ...]) -> Log:
     """Write an episode's row where it ended; otherwise write it where nobody reads it yet."""
     written = [
         lax.dynamic_update_index_in_dim(column, value.astype(column.dtype), log.count, 0)
-        for column, value in zip(log[1:], row[1:], strict=True)
+        for column, value in zip(log[1:], row, strict=True)
     ]
     return Log(log.count + done, *written)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rove import platform, replay
+from rove import platform
 from rove.errors import ConfigError, LaneError, RoveError, check_integer
 from rove.training import compiled, outcomes
 from rove.training.outcomes import Job, Outcome
@@ -91,21 +91,24 @@ def cores() -> int:
 
 
 def checked_workers(jobs: Sequence[Job], workers: int | None, together: bool = False) -> int:
-    """How many lanes to run at once. Refuses replay buffers that would not fit in memory, before
-    anything is allocated."""
+    """How many lanes to run at once. Refuses agents that would not fit in memory, before anything
+    is allocated."""
     if workers is None:
         workers = cores()
     check_integer("workers", workers, at_least=1)
     at_once = len(jobs) if together else workers
-    sizes = [replay.nbytes(j.agent.buffer_size, j.environment.observation_size) for j in jobs]
-    needed, free = sum(sorted(sizes)[-at_once:]), _free_memory()
+    sizes = [
+        j.agent.memory(j.environment.observation_size, j.environment.num_actions) for j in jobs
+    ]
+    needed, free = sum(sorted(size.nbytes for size in sizes)[-at_once:]), _free_memory()
     copies = 2 if any(job.path for job in jobs) else 1  # a checkpoint is put together in memory
     if free is not None and copies * needed > 0.8 * free:
+        most = max(sizes, key=lambda size: size.nbytes)
         raise ConfigError(
-            "buffer_size",
-            max(job.agent.buffer_size for job in jobs),
-            f"replay of {min(at_once, len(jobs))} lanes at once would take {needed:,} bytes, and "
-            f"{free:,} bytes of memory are free; use a smaller buffer or fewer workers",
+            most.field,
+            most.value,
+            f"{most.what} of {min(at_once, len(jobs))} lanes at once would take {needed:,} bytes, "
+            f"and {free:,} bytes of memory are free; use {most.remedy} or fewer workers",
         )
     return workers
 

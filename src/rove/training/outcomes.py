@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rove.algorithm import Agent
 from rove.environments.base import Environment
 from rove.errors import LaneError, RunFolderError
+from rove.learner import Learner
 from rove.training import checkpoint, compiled
 
 UNLIMITED = 2**31 - 1
@@ -22,7 +22,7 @@ _start = jax.jit(compiled.start)
 class Job:
     """What a lane is to do."""
 
-    agent: Agent
+    agent: Learner
     environment: Environment
     seed: int
     episodes: int = UNLIMITED
@@ -46,6 +46,9 @@ class Episodes(NamedTuple):
     length: np.ndarray
     step: np.ndarray
     terminated: np.ndarray
+    spread: np.ndarray
+    return_spread: np.ndarray
+    coverage: np.ndarray
 
 
 class Outcome(NamedTuple):
@@ -63,7 +66,7 @@ class Outcome(NamedTuple):
 
 def fresh(job: Job) -> Outcome:
     """A lane at step 0."""
-    kinds = (np.float32, np.int32, np.int32, np.bool_)
+    kinds = (np.float32, np.int32, np.int32, np.bool_, np.float32, np.float32, np.int32)
     lane = _start(job.agent, job.environment, jnp.asarray(job.seed, jnp.int32))
     return Outcome(job, Episodes(*(np.zeros(0, kind) for kind in kinds)), lane)
 

@@ -1,0 +1,5 @@
+"""`python -m rove`."""
+
+from rove.cli import main
+
+main()

@@ -1,0 +1,114 @@
+"""Deep Sea (Osband et al. 2019), as bsuite's deterministic version has it."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float, Int
+
+from rove.environments.base import Environment, Step
+from rove.errors import check_flag, check_integer
+from rove.noise import Key
+
+MOVE_COST = 0.01
+"""What N moves to the right cost."""
+
+
+class DeepSeaState(NamedTuple):
+    row: Int[Array, ""]
+    column: Int[Array, ""]
+    """Once the episode has ended (row N), the column it ended in."""
+
+
+class DeepSea(Environment):
+    """Deep Sea: N steps down an N×N grid; only going right at every one of them is rewarded.
+
+    An episode starts in the top left cell. Each step goes down one row and left or right one
+    column, stopping at the sides. A move to the right costs 0.01/N; in the last column, which
+    is reached only in the last row, it earns 1: always right earns 0.99, all else at most 0.
+    After N steps the task has ended, and the observation is all zeros.
+    bsuite's experiment is N = 10, 12, …, 50 with map_seed 42.
+    """
+
+    n: int = eqx.field(static=True)
+    """N, the number of rows and of columns."""
+    map_seed: int = eqx.field(default=0, static=True)
+    """Which map of actions: bsuite's mapping_seed."""
+    randomised: bool = eqx.field(default=True, static=True)
+    """Which action goes right is drawn for each cell; otherwise it is action 1 in all."""
+
+    def __check_init__(self) -> None:
+        check_integer("n", self.n, at_least=2, at_most=1000)
+        check_integer("map_seed", self.map_seed, at_least=0)
+        check_flag("randomised", self.randomised)
+
+    @property
+    def name(self) -> str:
+        return f"deep-sea-{self.n}"
+
+    @property
+    def observation_size(self) -> int:
+        return self.n**2
+
+    @property
+    def observation_bounds(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    @property
+    def num_actions(self) -> int:
+        return 2
+
+    @property
+    def optimum(self) -> float:
+        return 1.0 - MOVE_COST
+
+    @property
+    def bins(self) -> int:
+        return self.n**2
+
+    @property
+    def cells(self) -> tuple[int, int]:
+        return (self.n, self.n)
+
+    def bin(self, state: DeepSeaState) -> Int[Array, ""]:
+        """Row·N + column; after the end still the last cell, so that none is counted for it."""
+        return jnp.minimum(state.row, self.n - 1) * self.n + state.column
+
+    @property
+    def rightward(self) -> Int[np.ndarray, "n n"]:
+        """The action that goes right, by row and column."""
+        if not self.randomised:
+            return np.ones((self.n, self.n), int)
+        draws = np.random.RandomState(self.map_seed)  # bsuite's generator, for its maps
+        return draws.binomial(1, 0.5, (self.n, self.n))
+
+    def observe(
+        self, row: int | Int[Array, ""], column: int | Int[Array, ""]
+    ) -> Float[Array, " features"]:
+        return (jnp.arange(self.n**2) == row * self.n + column).astype(jnp.float32)
+
+    def probes(self) -> dict[str, Float[Array, " features"]]:
+        """Cells of the diagonal, along which an optimal episode goes."""
+        cells = {"start": 0, "middle": self.n // 2, "last": self.n - 1}
+        return {name: self.observe(i, i) for name, i in cells.items()}
+
+    def reset(self, key: Key) -> tuple[DeepSeaState, Float[Array, " features"]]:
+        state = DeepSeaState(jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
+        return state, self.observe(*state)
+
+    def step(self, state: DeepSeaState, action: Int[Array, ""], key: Key) -> Step:
+        row, column, last = state.row, state.column, self.n - 1
+        right = action == jnp.asarray(self.rightward)[row, column]
+        cost = MOVE_COST / self.n
+        earned = jnp.where(column == last, 1.0 - cost, -cost)
+        moved = jnp.clip(column + jnp.where(right, 1, -1), 0, last)
+        after = DeepSeaState(row + 1, jnp.where(row == last, column, moved))
+        return Step(
+            state=after,
+            observation=self.observe(*after),
+            reward=jnp.where(right, earned, 0.0),
+            terminated=after.row >= self.n,
+            truncated=jnp.zeros((), bool),
+        )

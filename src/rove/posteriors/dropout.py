@@ -1,0 +1,64 @@
+"""q_φ(θ): one network whose hidden units drop out at random (Gal and Ghahramani)."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from rove import networks, noise
+from rove.errors import check_number
+from rove.networks import Theta
+from rove.noise import Key
+from rove.posteriors.base import Phi, Posterior
+
+
+class Dropout(Posterior):
+    """θ is the network without some of its hidden units, the rest made larger to match. It has no
+    density: its entropy is taken as 0."""
+
+    rate: float | Array = 0.1
+    """Probability that a hidden unit is left out."""
+
+    def __check_init__(self) -> None:
+        check_number("rate", self.rate, at_least=0.0, below=1.0)
+
+    def init(self, sizes: Sequence[int], key: Key) -> Phi:
+        return Phi(networks.init(key, sizes))
+
+    def law(self, phi: Phi) -> Theta:
+        return phi.learned
+
+    def sample(self, law: Theta, key: Key) -> Float[Array, " units"]:
+        """Which hidden units stay, as what to multiply them by. The network learns on."""
+        return self._masks(law, 1, key)[0]
+
+    def apply(
+        self, law: Theta, draw: Float[Array, " units"], x: Float[Array, " features"]
+    ) -> Float[Array, " outputs"]:
+        return _thinned(law, draw[None], x[None])[0]
+
+    def forward_all(
+        self, law: Theta, xs: Float[Array, "n features"], key: Key
+    ) -> Float[Array, "1 n outputs"]:
+        return _thinned(law, self._masks(law, xs.shape[0], key), xs)[None]
+
+    def mean(self, law: Theta, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
+        return networks.forward(law, x)
+
+    def _masks(self, law: Theta, n: int, key: Key) -> Float[Array, "n units"]:
+        units = sum(layer.bias.shape[0] for layer in law[:-1])
+        stays = noise.uniform(key, (n, units)) >= self.rate
+        return stays / (1.0 - self.rate)
+
+
+def _thinned(
+    law: Theta, masks: Float[Array, "n units"], xs: Float[Array, "n features"]
+) -> Float[Array, "n outputs"]:
+    widths = [layer.bias.shape[0] for layer in law[:-1]]
+    each = jnp.split(masks, list(accumulate(widths[:-1])), axis=1)
+    for layer, mask in zip(law[:-1], each, strict=False):
+        xs = jax.nn.relu(networks.affine(layer, xs)) * mask
+    return networks.affine(law[-1], xs)

@@ -1,0 +1,157 @@
+"""q_φ(θ): Bayesian linear regression on the last hidden layer (Bayesian DQN), exact."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jaxtyping import Bool, Float, Int
+
+from rove import networks, noise, replay
+from rove.errors import ConfigError, check_integer, check_number
+from rove.networks import Theta
+from rove.noise import Key
+from rove.posteriors.base import Phi, Posterior
+from rove.replay import Replay, Transition
+
+
+class Head(NamedTuple):
+    """A Gaussian over each action's weights, the last of which is its bias."""
+
+    mean: Float[Array, "actions weights"]
+    root: Float[Array, "actions weights weights"]
+    """R with covariance R·Rᵀ."""
+
+
+class Law(NamedTuple):
+    body: Theta
+    head: Head
+
+
+class LastLayer(Posterior):
+    """The gradient moves the hidden layers; every `period` steps the last layer gets its exact
+    posterior given all that the replay buffer holds, with a prior N(0, `prior`²) on each weight
+    and the return's σ² as the variance of a target. Without hidden layers it is the regression on
+    the observation itself."""
+
+    prior: float | Array = 1.0
+    """Standard deviation of a weight before there are data."""
+    period: int | Array = 1000
+    """Steps between refits."""
+
+    def __check_init__(self) -> None:
+        check_number("prior", self.prior, above=0.0)
+        check_integer("period", self.period, at_least=1)
+
+    def check(self, exact: bool, scale: float | Array, hidden: tuple[int, ...]) -> None:
+        check_conjugate(self, exact, scale)
+
+    def init(self, sizes: Sequence[int], key: Key) -> Phi:
+        weights, actions = sizes[-2] + 1, sizes[-1]
+        body = networks.init(key, sizes)[:-1]
+        root = jnp.broadcast_to(self.prior * jnp.eye(weights), (actions, weights, weights))
+        return Phi(body, Head(jnp.zeros((actions, weights)), root))
+
+    def law(self, phi: Phi) -> Law:
+        return Law(phi.learned, phi.held)
+
+    def sample(self, law: Law, key: Key) -> Float[Array, "actions weights"]:
+        """Weights of every action; the hidden layers learn on while they are acted on."""
+        epsilon = noise.normal(key, law.head.mean.shape)
+        return law.head.mean + jnp.einsum("avw,aw->av", law.head.root, epsilon)
+
+    def apply(
+        self, law: Law, draw: Float[Array, "actions weights"], x: Float[Array, " features"]
+    ) -> Float[Array, " actions"]:
+        return draw @ hidden(law.body, x)
+
+    def forward_all(
+        self, law: Law, xs: Float[Array, "n features"], key: Key
+    ) -> Float[Array, "1 n actions"]:
+        """Given h, the outputs are independent Gaussians of mean h·m and variance |Rᵀh|²."""
+        h = hidden(law.body, xs)
+        spread = jnp.linalg.norm(jnp.einsum("nw,awv->nav", h, law.head.root), axis=2)
+        epsilon = noise.normal(key, spread.shape)
+        return (h @ law.head.mean.T + spread * epsilon)[None]
+
+    def mean(self, law: Law, x: Float[Array, " features"]) -> Float[Array, " actions"]:
+        return law.head.mean @ hidden(law.body, x)
+
+    def refit(
+        self,
+        phi: Phi,
+        scale: float | Array,
+        counter: Int[Array, ""],
+        replay: Replay,
+        target: Callable[[Transition, Key], Array],
+        key: Key,
+    ) -> Head:
+        return lax.cond(
+            counter % self.period == 0,
+            lambda: self._regression(phi, scale, replay, target, key),
+            lambda: phi.held,
+        )
+
+    def _regression(
+        self,
+        phi: Phi,
+        scale: float | Array,
+        memory: Replay,
+        target: Callable[[Transition, Key], Array],
+        key: Key,
+    ) -> Head:
+        transitions, held = replay.everything(memory)
+        h = hidden(phi.learned, transitions.observation)
+        actions = jnp.arange(phi.held.mean.shape[0])
+        mine = (transitions.action[None, :] == actions[:, None]) & held[None, :]
+        x = target(transitions, key)
+        mean, root = jax.vmap(regression, (None, None, 0, None, None))(
+            h, x, mine, self.prior**2, scale
+        )
+        return Head(mean, root)
+
+
+def regression(
+    h: Float[Array, "n weights"],
+    x: Float[Array, " n"],
+    mine: Bool[Array, " n"],
+    prior: float | Array,
+    variance: float | Array,
+) -> tuple[Float[Array, " weights"], Float[Array, "weights weights"]]:
+    """Mean and root of the posterior of w in x ~ N(h·w, variance), w ~ N(0, prior·I), from the
+    rows that are `mine`: precision P = hᵀh/variance + I/prior, root R with R·Rᵀ = P⁻¹, mean
+    P⁻¹·hᵀx/variance.
+
+    A pass over the data gives R but for float32's rounding, which can be larger than I/prior and
+    leave P without a root. A second pass, on the columns of h·R, which are nearly orthonormal,
+    puts that right."""
+    a = jnp.where(mine[:, None], h, 0.0) / jnp.sqrt(variance)
+    b = jnp.where(mine, x, 0.0) / jnp.sqrt(variance)
+    first = _inverse_root(a.T @ a + jnp.eye(h.shape[1]) / prior)
+    q = a @ first
+    second = _inverse_root(q.T @ q + first.T @ first / prior)
+    root = first @ second
+    return root @ (second.T @ (q.T @ b)), root
+
+
+def _inverse_root(gram: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """L⁻ᵀ of gram = L·Lᵀ, with as much on the diagonal as rounding may have taken from it."""
+    eye = jnp.eye(gram.shape[0])
+    lower = jnp.linalg.cholesky(gram + 1e-6 * jnp.max(jnp.diagonal(gram)) * eye)
+    return jax.scipy.linalg.solve_triangular(lower, eye, lower=True).T
+
+
+def hidden(body: Theta, x: Float[Array, "*n features"]) -> Float[Array, "*n weights"]:
+    """The last hidden layer, and a 1 for the bias."""
+    for layer in body:
+        x = jax.nn.relu(networks.affine(layer, x))
+    return jnp.concatenate([x, jnp.ones((*x.shape[:-1], 1))], axis=-1)
+
+
+def check_conjugate(posterior: Posterior, exact: bool, scale: float | Array) -> None:
+    """Only a Gaussian return of known variance has a closed form."""
+    name = type(posterior).__name__
+    if not exact:
+        raise ConfigError("posterior", name, f"with rove.Gaussian(σ): Gaussian × {name} works")
+    check_number("sigma", scale, above=0.0)

@@ -1,0 +1,132 @@
+"""q_φ(θ): a Gaussian of low rank, plus a diagonal, over the last layer; with prior functions."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from rove import networks, noise
+from rove.errors import check_integer, check_number
+from rove.networks import Linear, Theta
+from rove.noise import Key
+from rove.posteriors.base import Phi, Posterior
+from rove.posteriors.mean_field import check_rho, softplus
+
+
+class Learned(NamedTuple):
+    body: Theta
+    """All layers but the last."""
+    head: Linear
+    """The mean of the last layer."""
+    factors: Linear
+    """M directions in which it varies, stacked."""
+    rho: Any
+    """ρ of its diagonal part, shaped like it, or nothing."""
+
+
+class Law(NamedTuple):
+    body: Theta
+    head: Linear
+    factors: Linear
+    variance: Any
+    priors: Any
+    """M random networks that never learn, or nothing."""
+
+
+class Draw(NamedTuple):
+    index: Float[Array, " rank"]
+    """z."""
+    diagonal: Any
+    """What the diagonal part adds to the last layer, or nothing."""
+
+
+class LowRank(Posterior):
+    """The last layer is W₀ + Σ_m z_m·W_m, with one index z ~ N(0, I/M) for all outputs, and, with
+    `rho`, independent noise of softplus(ρ) on each weight. With `prior`, the index also drives
+    fixed random networks: f_θ(x) = W₀ᵀh(x) + Σ_m z_m·(W_mᵀh(x) + β·g_m(x)). What W_m learns
+    cancels g_m where there are data, and leaves it where there are none."""
+
+    rank: int = eqx.field(default=4, static=True)
+    """M, the length of the index z."""
+    prior: float | Array | None = None
+    """β, the scale of the prior functions g_m; none: without them."""
+    rho: float | Array | None = None
+    """ρ at the start, for the diagonal part; none: without it, and so without an entropy."""
+    paired: bool = eqx.field(default=True, static=True, kw_only=True)
+    """Whether a transition's target takes the index z of its Q (the default), or its own."""
+
+    def __check_init__(self) -> None:
+        check_integer("rank", self.rank, at_least=1, at_most=10_000)
+        if self.prior is not None:
+            check_number("prior", self.prior, at_least=0.0)
+        if self.rho is not None:
+            check_rho(self.rho)
+
+    def init(self, sizes: Sequence[int], key: Key) -> Phi:
+        k_network, k_factors, k_priors = (noise.fold(key, i) for i in range(3))
+        *body, head = networks.init(k_network, sizes)
+        (factors,) = networks.init_many(k_factors, sizes[-2:], self.rank)
+        rho = () if self.rho is None else jax.tree.map(lambda x: jnp.full_like(x, self.rho), head)
+        priors = () if self.prior is None else networks.init_many(k_priors, sizes, self.rank)
+        return Phi(Learned(tuple(body), head, factors, rho), priors)
+
+    def law(self, phi: Phi) -> Law:
+        body, head, factors, rho = phi.learned
+        variance = jax.tree.map(lambda rho: softplus(rho) ** 2, rho)
+        return Law(body, head, factors, variance, phi.held)
+
+    def sample(self, law: Law, key: Key) -> Draw:
+        k_index, *k_diagonal = (noise.fold(key, i) for i in range(3))
+        diagonal: Any = ()
+        if self.rho is not None:
+            pairs = zip(k_diagonal, law.variance, strict=True)
+            diagonal = Linear(*(jnp.sqrt(v) * noise.normal(k, v.shape) for k, v in pairs))
+        return Draw(self._index(k_index, 1)[0], diagonal)
+
+    def apply(self, law: Law, draw: Draw, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
+        h, y = self._indexed(law, x[None], draw.index[None])
+        return (y if self.rho is None else y + networks.affine(draw.diagonal, h))[0]
+
+    def forward_all(
+        self, law: Law, xs: Float[Array, "n features"], key: Key
+    ) -> Float[Array, "1 n outputs"]:
+        k_index, k_diagonal = (noise.fold(key, i) for i in range(2))
+        h, ys = self._indexed(law, xs, self._index(k_index, xs.shape[0]))
+        if self.rho is not None:
+            spread = jnp.sqrt(networks.affine(law.variance, h**2))
+            ys += spread * noise.normal(k_diagonal, ys.shape)
+        return ys[None]
+
+    def mean(self, law: Law, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
+        return networks.forward((*law.body, law.head), x)
+
+    def entropy(self, law: Law) -> Float[Array, ""]:
+        """½·log det(D + F·Fᵀ) = ½·(Σ log d + log det(I + Fᵀ·D⁻¹·F)), with F the factors over √M:
+        a determinant of M rows. Without a diagonal there is no density: 0."""
+        if self.rho is None:
+            return jnp.zeros(())
+        std = jnp.sqrt(jnp.concatenate([v.ravel() for v in law.variance]))
+        f = jnp.concatenate([w.reshape(self.rank, -1) for w in law.factors], axis=1)
+        scaled = f / std  # d itself has a slope of 1/d², beyond float32 where ρ is low
+        gram = scaled @ scaled.T / self.rank
+        _, log_determinant = jnp.linalg.slogdet(jnp.eye(self.rank) + gram)
+        return jnp.sum(jnp.log(std)) + 0.5 * log_determinant
+
+    def _index(self, key: Key, n: int) -> Float[Array, "n rank"]:
+        return noise.normal(key, (n, self.rank)) / self.rank**0.5
+
+    def _indexed(
+        self, law: Law, xs: Float[Array, "n features"], z: Float[Array, "n rank"]
+    ) -> tuple[Float[Array, "n hidden"], Float[Array, "n outputs"]]:
+        """The last hidden layer, and the outputs with an index for each row."""
+        h = xs
+        for layer in law.body:
+            h = jax.nn.relu(networks.affine(layer, h))
+        parts = jnp.einsum("nh,mho->nmo", h, law.factors.weight) + law.factors.bias
+        if self.prior is not None:
+            parts += self.prior * networks.forward_many(law.priors, xs).swapaxes(0, 1)
+        return h, networks.affine(law.head, h) + jnp.einsum("nm,nmo->no", z, parts)

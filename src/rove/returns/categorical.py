@@ -1,0 +1,79 @@
+"""Z_θ(s, a) on fixed atoms, as in C51 (Bellemare, Dabney and Munos 2017)."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from rove.errors import check_integer, check_number
+from rove.noise import Key
+from rove.returns.base import Return
+
+
+class Categorical(Return):
+    """Probabilities softmax(z) on atoms evenly spaced from `low` to `high`.
+
+    The target is the law of r + γZ_θ⁻ itself, projected on the atoms; the loss is the
+    cross-entropy with it. The entropy of q_φ is weighted by `weight`.
+    """
+
+    atoms: int = eqx.field(default=51, static=True)
+    low: float | Array = -10.0
+    """The lowest atom; what lies below is moved to it."""
+    high: float | Array = 10.0
+    """The highest atom; what lies above is moved to it."""
+    weight: float | Array = 1e-4
+    """c of `Return.scale`."""
+
+    def __check_init__(self) -> None:
+        check_integer("atoms", self.atoms, at_least=2, at_most=2**16)
+        check_number("low", self.low)
+        check_number("high", self.high, above=float(self.low))
+        check_number("weight", self.weight, at_least=0.0)
+
+    @property
+    def outputs(self) -> int:
+        return self.atoms
+
+    @property
+    def scale(self) -> float | Array:
+        return self.weight
+
+    @property
+    def discrete(self) -> bool:
+        return True
+
+    @property
+    def support(self) -> Float[Array, " atoms"]:
+        """Where the atoms are."""
+        return jnp.linspace(self.low, self.high, self.atoms)
+
+    def mean(self, z: Float[Array, " atoms"]) -> Float[Array, ""]:
+        return jnp.sum(jax.nn.softmax(z) * self.support)
+
+    def std(self, z: Float[Array, " atoms"]) -> Float[Array, ""]:
+        return jnp.sqrt(jnp.sum(jax.nn.softmax(z) * (self.support - self.mean(z)) ** 2))
+
+    def picture(
+        self, z: Float[Array, " atoms"]
+    ) -> tuple[Float[Array, " atoms"], Float[Array, " atoms"]]:
+        return self.support, jax.nn.softmax(z)
+
+    def target(
+        self,
+        z: Float[Array, " atoms"],
+        reward: Float[Array, ""],
+        discount: Float[Array, ""],
+        key: Key,
+    ) -> Float[Array, " atoms"]:
+        """The probabilities of r + γZ_θ⁻ projected: an atom that falls between two of the
+        support is shared by them, the nearer one getting more, so that its mean stays."""
+        gap = (self.high - self.low) / (self.atoms - 1)
+        place = (reward + discount * self.support - self.low) / gap
+        place = jnp.clip(place, 0.0, self.atoms - 1.0)
+        distance = jnp.abs(place[None, :] - jnp.arange(self.atoms)[:, None])
+        return jnp.maximum(1.0 - distance, 0.0) @ jax.nn.softmax(z)
+
+    def loss(self, z: Float[Array, " atoms"], target: Float[Array, " atoms"]) -> Float[Array, ""]:
+        return -jnp.sum(target * jax.nn.log_softmax(z))

@@ -1,0 +1,67 @@
+"""Z_θ(s, a) = N(m_θ(s, a), s_θ(s, a)²): mean and standard deviation both from the network."""
+
+from typing import Literal
+
+import equinox as eqx
+import jax
+from jax import Array
+from jaxtyping import Float
+
+from rove import noise
+from rove.errors import check_choice, check_number
+from rove.noise import Key
+from rove.returns.base import Return
+from rove.returns.gaussian import bell, log_density
+
+
+class LearnedGaussian(Return):
+    """A Gaussian with z = (m, ϱ): mean m, standard deviation softplus(ϱ) + `floor`.
+
+    The loss is −log density, without a factor; the entropy of q_φ is weighted by `weight`.
+    """
+
+    floor: float | Array = 1e-2
+    """The least standard deviation. The slope of the loss grows as its inverse."""
+    weight: float | Array = 1e-4
+    """c of `Return.scale`."""
+    draw: Literal["sample", "mean"] = eqx.field(default="sample", static=True)
+    """What stands for r + γZ: a sample of it, or its mean."""
+
+    def __check_init__(self) -> None:
+        check_number("floor", self.floor, at_least=1e-6)
+        check_number("weight", self.weight, at_least=0.0)
+        check_choice("draw", self.draw, ("sample", "mean"))
+
+    @property
+    def outputs(self) -> int:
+        return 2
+
+    @property
+    def scale(self) -> float | Array:
+        return self.weight
+
+    @property
+    def discrete(self) -> bool:
+        return False
+
+    def mean(self, z: Float[Array, " 2"]) -> Float[Array, ""]:
+        return z[0]
+
+    def std(self, z: Float[Array, " 2"]) -> Float[Array, ""]:
+        return jax.nn.softplus(z[1]) + self.floor
+
+    def picture(self, z: Float[Array, " 2"]) -> tuple[Float[Array, " 101"], Float[Array, " 101"]]:
+        return bell(self.mean(z), self.std(z))
+
+    def target(
+        self,
+        z: Float[Array, " 2"],
+        reward: Float[Array, ""],
+        discount: Float[Array, ""],
+        key: Key,
+    ) -> Float[Array, ""]:
+        xi = noise.normal(key) if self.draw == "sample" else 0.0
+        return reward + discount * (self.mean(z) + self.std(z) * xi)
+
+    def loss(self, z: Float[Array, " 2"], target: Float[Array, ""]) -> Float[Array, ""]:
+        return -log_density(target - self.mean(z), self.std(z))

@@ -1,0 +1,93 @@
+"""Z_θ(s, a) = Σ_k w_k·N(m_k, s_k²): a mixture of Gaussians, all of it from the network."""
+
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.scipy.special import logsumexp, ndtr
+from jaxtyping import Float
+
+from rove import noise
+from rove.errors import check_choice, check_integer, check_number
+from rove.noise import Key
+from rove.returns.base import GRID, Return, visible
+from rove.returns.gaussian import log_density
+
+
+class Mixture(Return):
+    """K Gaussians. z holds K logits, then K means, then K numbers ϱ: the weights are
+    softmax(logits), the standard deviations softplus(ϱ) + `floor`.
+
+    The loss is −log density, without a factor; the entropy of q_φ is weighted by `weight`.
+    """
+
+    components: int = eqx.field(default=3, static=True)
+    """K."""
+    floor: float | Array = 1e-2
+    """The least standard deviation of a component."""
+    weight: float | Array = 1e-4
+    """c of `Return.scale`."""
+    draw: Literal["sample", "mean"] = eqx.field(default="sample", static=True)
+    """What stands for r + γZ: a sample of it, or its mean."""
+
+    def __check_init__(self) -> None:
+        check_integer("components", self.components, at_least=1, at_most=2**16)
+        check_number("floor", self.floor, at_least=1e-6)
+        check_number("weight", self.weight, at_least=0.0)
+        check_choice("draw", self.draw, ("sample", "mean"))
+
+    @property
+    def outputs(self) -> int:
+        return 3 * self.components
+
+    @property
+    def scale(self) -> float | Array:
+        return self.weight
+
+    @property
+    def discrete(self) -> bool:
+        return False
+
+    def parts(
+        self, z: Float[Array, " outputs"]
+    ) -> tuple[Float[Array, " k"], Float[Array, " k"], Float[Array, " k"]]:
+        """Logarithms of the weights, means, standard deviations."""
+        logits, means, raw = z.reshape(3, self.components)
+        return jax.nn.log_softmax(logits), means, jax.nn.softplus(raw) + self.floor
+
+    def mean(self, z: Float[Array, " outputs"]) -> Float[Array, ""]:
+        log_weights, means, _ = self.parts(z)
+        return jnp.sum(jnp.exp(log_weights) * means)
+
+    def std(self, z: Float[Array, " outputs"]) -> Float[Array, ""]:
+        log_weights, means, stds = self.parts(z)
+        squares = stds**2 + (means - self.mean(z)) ** 2
+        return jnp.sqrt(jnp.sum(jnp.exp(log_weights) * squares))
+
+    def picture(
+        self, z: Float[Array, " outputs"]
+    ) -> tuple[Float[Array, " 101"], Float[Array, " 101"]]:
+        mean = self.mean(z)
+        points = mean + visible(mean, self.std(z)) * GRID
+        return points, jnp.exp(jax.vmap(lambda x: -self.loss(z, x))(points))
+
+    def target(
+        self,
+        z: Float[Array, " outputs"],
+        reward: Float[Array, ""],
+        discount: Float[Array, ""],
+        key: Key,
+    ) -> Float[Array, ""]:
+        if self.draw == "mean":
+            return reward + discount * self.mean(z)
+        log_weights, means, stds = self.parts(z)
+        which, xi = noise.normal(key, (2,))
+        # Φ(which) is uniform; the component is where the running sum of the weights passes it.
+        k = jnp.sum(ndtr(which) > jnp.cumsum(jnp.exp(log_weights))[:-1])
+        return reward + discount * (means[k] + stds[k] * xi)
+
+    def loss(self, z: Float[Array, " outputs"], target: Float[Array, ""]) -> Float[Array, ""]:
+        log_weights, means, stds = self.parts(z)
+        return -logsumexp(log_weights + log_density(target - means, stds))

@@ -1,0 +1,139 @@
+"""Bayesian Q-learning (Dearden, Friedman and Russell 1998)."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jaxtyping import Bool, Float, Int
+
+from rove import noise, replay
+from rove.errors import check_number
+from rove.learner import DRAWS, AgentState, Beliefs, Memory
+from rove.noise import Key
+from rove.returns.gaussian import bell
+from rove.tabular.base import Tabular, knowing, number
+
+# What a key is folded with for the two parts of a draw.
+_TAU, _MU = range(2)
+
+
+class NormalGamma(NamedTuple):
+    """τ ~ Gamma(α, β) and μ | τ ~ N(μ₀, 1/λτ): the law of the mean μ and the precision τ of a
+    return. One number of each for every pair."""
+
+    mu: Float[Array, "*n"]
+    """μ₀."""
+    lam: Float[Array, "*n"]
+    """λ."""
+    alpha: Float[Array, "*n"]
+    beta: Float[Array, "*n"]
+
+    def moments(self) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
+        """E[R] and Var[R] of a return R ~ N(μ, 1/τ)."""
+        return self.mu, (1.0 + 1.0 / self.lam) * self.beta / (self.alpha - 1.0)
+
+    def updated(self, mean: Float[Array, "*n"], variance: Float[Array, "*n"]) -> "NormalGamma":
+        """The posterior after one return of which these moments are known."""
+        return NormalGamma(
+            mu=(self.lam * self.mu + mean) / (self.lam + 1.0),
+            lam=self.lam + 1.0,
+            alpha=self.alpha + 0.5,
+            beta=self.beta
+            + 0.5 * variance
+            + 0.5 * self.lam / (self.lam + 1.0) * jnp.square(mean - self.mu),
+        )
+
+    def sample(self, key: Key) -> Float[Array, "*n"]:
+        """One μ of each law."""
+        tau = jnp.exp(noise.log_gamma(noise.fold(key, _TAU), self.alpha)) / self.beta
+        return self.mu + noise.normal(noise.fold(key, _MU), self.mu.shape) * lax.rsqrt(
+            self.lam * tau
+        )
+
+
+class QValueSampling(Tabular):
+    """Bayesian Q-learning (Dearden, Friedman and Russell 1998): a normal-gamma law of the return
+    of each pair, moment updating, and actions by Q-value sampling.
+
+    The return of (s, a) is r + γR, where R is that of s′ and its best action on average; the
+    pair's law is updated with the first two moments of it.
+    """
+
+    mu: float | Array = 0.0
+    """μ₀, the mean of a pair's value before it is seen."""
+    lam: float | Array = 0.1
+    """λ, how many returns that is worth."""
+    alpha: float | Array = 2.0
+    """α, half as many returns as the precision is worth."""
+    beta: float | Array = 0.1
+    """β: the variance of a return is about β/(α − 1)."""
+    gamma: float | Array = 0.99
+
+    def __check_init__(self) -> None:
+        check_number("mu", self.mu)
+        check_number("lam", self.lam, above=0.0)
+        check_number("alpha", self.alpha, above=1.0)
+        check_number("beta", self.beta, above=0.0)
+        check_number("gamma", self.gamma, at_least=0.0, at_most=1.0)
+
+    @property
+    def name(self) -> str:
+        return "bayesian_q_learning"
+
+    def memory(self, features: int, actions: int) -> Memory:
+        nbytes = 4 * 4 * features * actions
+        return Memory(nbytes, "tables", "states", features, "a smaller environment")
+
+    def init(self, features: int, actions: int, key: Key) -> AgentState:
+        prior = (self.mu, self.lam, self.alpha, self.beta)
+        tables = NormalGamma(*(jnp.full((features, actions), jnp.float32(x)) for x in prior))
+        return knowing(tables, features)
+
+    def redraw(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
+        """Nothing is held for longer than a step."""
+        return state
+
+    def act(
+        self, state: AgentState, observation: Float[Array, " features"], key: Key
+    ) -> Int[Array, ""]:
+        """Q-value sampling: what is best for a μ of each action."""
+        return jnp.argmax(_row(state.phi.held, observation).sample(key))
+
+    def greedy(self, state: AgentState, observation: Float[Array, " features"]) -> Int[Array, ""]:
+        """What is best on average."""
+        return jnp.argmax(_row(state.phi.held, observation).mu)
+
+    def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
+        """Moment updating of the pair that was seen. Also its squared error before."""
+        seen, tables = replay.last(state.replay), state.phi.held
+        s, a = number(seen.observation), seen.action
+        after = _row(tables, seen.next_observation)
+        mean, variance = (x[jnp.argmax(after.mu)] for x in after.moments())
+        discount = self.gamma * (1.0 - seen.terminated)
+        mean, variance = seen.reward + discount * mean, jnp.square(discount) * variance
+        pair = NormalGamma(*(table[s, a] for table in tables))
+        rows = zip(tables, pair.updated(mean, variance), strict=True)
+        tables = NormalGamma(*(table.at[s, a].set(new) for table, new in rows))
+        loss = jnp.square(mean - pair.mu)
+        return state._replace(phi=state.phi._replace(held=tables)), loss
+
+    def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
+        """Draws of μ; means and standard deviations of the return."""
+        rows = jax.vmap(_row, (None, 0))(state.phi.held, xs)
+        mean, variance = rows.moments()
+        return Beliefs(
+            values=jax.vmap(rows.sample)(noise.folds(key, DRAWS)),
+            outputs=jnp.concatenate([mean, jnp.sqrt(variance)], axis=1),
+            stds=jnp.sqrt(variance),
+        )
+
+    def pictures(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
+        """Gaussians of the return's mean and standard deviation."""
+        return [bell(mean, std) for mean, std in outputs.reshape(2, -1).T]
+
+
+def _row(tables: NormalGamma, observation: Float[Array, " states"]) -> NormalGamma:
+    """The laws of a state's actions."""
+    s = number(observation)
+    return NormalGamma(*(table[s] for table in tables))

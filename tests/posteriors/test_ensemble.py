@@ -1,0 +1,253 @@
+"""The ensemble: members, prior functions, bootstrap masks, and whose target is whose.
+
+Which member a row of `forward_all` belongs to is found from its values, not from the code's roll.
+Statistical limits: a chance of 1e-4 for all values of a test together; seeds are fixed.
+"""
+
+import jax
+import jax.numpy as jnp
+import jaxtyping
+import numpy as np
+import pytest
+from scipy import stats
+
+from rove import noise
+from rove.algorithm import Agent
+from rove.errors import ConfigError
+from rove.posteriors import Ensemble
+from rove.replay import Transition
+from rove.returns import Gaussian
+
+K, FEATURES, ACTIONS, N = 5, 3, 2, 8
+SIZES = (FEATURES, 6, ACTIONS)
+POSTERIOR = Ensemble(K, mask=0.5, prior=2.0)
+init = jax.jit(Ensemble.init, static_argnums=1)
+PHI = init(POSTERIOR, SIZES, noise.root(0))
+LAW = POSTERIOR.law(PHI)
+AGENT = Agent(
+    Gaussian(0.0), POSTERIOR, hidden=(6,), batch_size=N, buffer_size=32, gamma=0.9, lr=0.01
+)
+KEYS = [noise.root(s) for s in range(20)]
+
+forward_all = jax.jit(POSTERIOR.forward_all)
+weights = jax.jit(POSTERIOR.weights)
+gradient = jax.jit(jax.grad(lambda *args: AGENT.objective(*args)[0], allow_int=True))
+learn, observe = jax.jit(AGENT.learn), jax.jit(AGENT.observe)
+target = jax.jit(Agent.target)
+at_rows = jax.jit(
+    lambda posterior, law, k, xs: jax.vmap(posterior.apply, (None, None, 0))(law, k, xs)
+)
+any_weights = jax.jit(Ensemble.weights)
+
+
+def limit(several: int) -> float:
+    return stats.norm.isf(0.5e-4 / several)
+
+
+def np_network(stack, k: int, x) -> np.ndarray:
+    """Network k of a stack, in float64."""
+    layers = [[np.asarray(part[k], np.float64) for part in layer] for layer in stack]
+    x = np.asarray(x, np.float64)
+    for weight, bias in layers[:-1]:
+        x = np.maximum(x @ weight + bias, 0.0)
+    return x @ layers[-1][0] + layers[-1][1]
+
+
+def np_member(phi, k: int, x, beta: float = 2.0) -> np.ndarray:
+    return np_network(phi.learned, k, x) + beta * np_network(phi.held.priors, k, x)
+
+
+def batch(seed: int, n: int = N) -> Transition:
+    rng = np.random.default_rng(seed)
+    s, s_next = jnp.asarray(rng.normal(size=(2, n, FEATURES)), jnp.float32)
+    action = jnp.asarray(rng.integers(ACTIONS, size=n), jnp.int32)
+    reward = jnp.asarray(rng.normal(size=n), jnp.float32)
+    return Transition(s, action, reward, s_next, jnp.arange(n) % 3 == 0)
+
+
+def members_of(key) -> list[int]:
+    """The member behind each row of `forward_all`."""
+    xs = batch(0).observation
+    values = np.array([np_member(PHI, k, xs) for k in range(K)])
+    rows = np.asarray(forward_all(LAW, xs, key), np.float64)
+    distance = np.abs(rows[:, None] - values[None]).max(axis=(2, 3))
+    assert np.all(distance.min(1) < 1e-5)
+    return distance.argmin(1).tolist()
+
+
+def masks_of(ids, key=KEYS[0]) -> np.ndarray:
+    """Masks by member."""
+    by_row = np.asarray(weights(LAW, jnp.asarray(ids, jnp.int32), key))
+    masks = np.empty_like(by_row)
+    masks[members_of(key)] = by_row
+    return masks
+
+
+# Members
+
+
+def test_a_member_is_its_network_and_beta_times_its_prior():
+    xs = batch(1).observation
+    for k in range(K):
+        exact = np_member(PHI, k, xs)
+        got = at_rows(POSTERIOR, LAW, k, xs)
+        np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-5)
+    plain = Ensemble(K)
+    phi = init(plain, SIZES, noise.root(0))
+    assert phi.held.priors == ()
+    exact = [np_network(phi.learned, k, xs[0]) for k in range(K)]
+    got = [at_rows(plain, plain.law(phi), k, xs[:1])[0] for k in range(K)]
+    np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-5)
+
+
+def test_members_and_priors_all_differ_at_the_start():
+    for stack in (PHI.learned, PHI.held.priors):
+        first = np.asarray(stack[0].weight).reshape(K, -1)
+        assert len(np.unique(first)) == first.size
+    assert not np.any(np.asarray(PHI.learned[0].weight) == np.asarray(PHI.held.priors[0].weight))
+
+
+def test_mean_is_the_mean_of_all_members():
+    x = batch(2).observation[0]
+    exact = np.mean([np_member(PHI, k, x) for k in range(K)], axis=0)
+    np.testing.assert_allclose(POSTERIOR.mean(LAW, x), exact, rtol=1e-4, atol=1e-5)
+
+
+def test_forward_all_is_every_member_once_in_an_order_the_key_draws():
+    orders = [members_of(key) for key in KEYS]
+    assert all(sorted(order) == list(range(K)) for order in orders)
+    # Five equally likely: 20 keys miss one of them with chance below 5·0.8²⁰ = 0.06.
+    assert {order[0] for order in orders} == set(range(K))
+
+
+def test_control_draws_members_evenly():
+    keys = jax.vmap(lambda i: noise.fold(noise.root(1), i))(jnp.arange(50_000))
+    counts = np.bincount(jax.jit(jax.vmap(lambda k: POSTERIOR.sample(LAW, k)))(keys), minlength=K)
+    assert len(counts) == K
+    assert stats.chisquare(counts).pvalue > 1e-4
+
+
+def test_entropy_is_0():
+    assert float(POSTERIOR.entropy(LAW)) == 0.0
+
+
+# Masks
+
+
+def test_a_transition_has_the_same_mask_each_time_it_is_met():
+    """In another minibatch, at another place, with another key, after learning."""
+    ids = np.arange(40)
+    masks = masks_of(ids)
+    for key in KEYS[1:6]:
+        assert np.array_equal(masks_of(ids, key), masks)
+        assert np.array_equal(masks_of(ids[::-1], key), masks[:, ::-1])
+    assert np.array_equal(masks_of([7, 3, 7, 7]), masks[:, [7, 3, 7, 7]])
+    moved = LAW._replace(members=jax.tree.map(lambda x: x + 1.0, LAW.members))
+    again = weights(moved, jnp.asarray(ids, jnp.int32), KEYS[0])
+    assert np.array_equal(again, weights(LAW, jnp.asarray(ids, jnp.int32), KEYS[0]))
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.8])
+def test_masks_have_their_rate_and_are_independent(rate):
+    """Between members, and between a transition and the next."""
+    n = 50_000
+    masks = np.asarray(any_weights(Ensemble(K, mask=rate), LAW, jnp.arange(n), KEYS[0]), np.float64)
+    assert masks.shape == (K, n)
+    assert set(np.unique(masks)) == {0.0, 1.0}
+    z = (masks - rate) / np.sqrt(rate * (1 - rate))
+    assert np.max(np.abs(z.mean(1))) * np.sqrt(n) < limit(K)
+    between = (z @ z.T / n)[np.triu_indices(K, 1)]
+    assert np.max(np.abs(between)) * np.sqrt(n) < limit(len(between))
+    after = z[:, :-1] @ z[:, 1:].T / n
+    assert np.max(np.abs(after)) * np.sqrt(n) < limit(K * K)
+
+
+def test_two_seeds_have_masks_of_their_own():
+    other = POSTERIOR.law(init(POSTERIOR, SIZES, noise.root(1)))
+    ids = jnp.arange(200)
+    assert np.any(
+        np.asarray(weights(LAW, ids, KEYS[0])) != np.asarray(weights(other, ids, KEYS[0]))
+    )
+
+
+def test_mask_1_holds_every_transition():
+    assert np.all(np.asarray(any_weights(Ensemble(K), LAW, jnp.arange(1000), KEYS[0])) == 1.0)
+
+
+def test_a_member_learns_nothing_from_a_transition_its_sample_does_not_hold():
+    """One transition at a time: the gradient is exactly 0 for just the members whose mask is 0,
+    whatever the key; by hand in float64 for the others: (f_k − x)·∇f_k over K, of the last bias."""
+    one = batch(3, 1)
+    ids = np.arange(12)
+    masks = masks_of(ids)
+    assert 0 < masks.sum() < masks.size
+    action = int(one.action[0])
+    for i in ids:
+        for key in KEYS[:4]:
+            order = members_of(key)
+            x = jnp.arange(K, dtype=jnp.float32)[:, None]  # a target of its own for each row
+            grad = gradient(PHI, one, jnp.array([i], jnp.int32), x, key).learned
+            for row, k in enumerate(order):
+                own = [np.asarray(leaf[k]) for leaf in jax.tree.leaves(grad)]
+                assert any(np.any(leaf != 0.0) for leaf in own) == bool(masks[k, i])
+                error = np_member(PHI, k, one.observation[0])[action] - row
+                assert grad[-1].bias[k, action] == pytest.approx(masks[k, i] * error / K, abs=1e-5)
+
+
+# Targets
+
+
+def np_targets(k: int, of: Transition) -> np.ndarray:
+    best = np_member(PHI, k, of.next_observation).max(axis=1)
+    return np.asarray(of.reward, np.float64) + 0.9 * np.where(of.terminated, 0.0, best)
+
+
+def test_a_members_target_is_its_own():
+    """Row by row, target and value are of one member, whichever the key puts there."""
+    of = batch(4)
+    for key in KEYS[:6]:
+        x = target(AGENT, LAW, LAW, of, key, KEYS[0])
+        assert x.shape == (K, N)
+        exact = [np_targets(k, of) for k in members_of(key)]
+        np.testing.assert_allclose(x, exact, rtol=1e-4, atol=1e-4)
+
+
+def filled_state():
+    state = jax.jit(Agent.init, static_argnums=(1, 2))(AGENT, FEATURES, ACTIONS, noise.root(5))
+    of = batch(6, 24)
+    for i in range(24):
+        state = observe(state, jax.tree.map(lambda leaf, i=i: leaf[i], of))
+    return state
+
+
+def test_priors_and_the_bootstrap_never_change_while_members_learn():
+    state = filled_state()
+    before = state.phi
+    for step in range(20):
+        state, loss = learn(state, noise.fold(noise.root(6), step))
+        assert np.isfinite(loss)
+    for a, b in zip(jax.tree.leaves(before.held), jax.tree.leaves(state.phi.held), strict=True):
+        assert np.array_equal(a, b)
+    for a, b in zip(
+        jax.tree.leaves(before.learned), jax.tree.leaves(state.phi.learned), strict=True
+    ):
+        assert np.all(np.any(np.asarray(a) != np.asarray(b), axis=tuple(range(1, a.ndim))))
+
+
+@pytest.mark.parametrize(
+    ("field", "settings"),
+    [
+        ("size", {"size": 0}),
+        ("size", {"size": 2.5}),
+        ("mask", {"mask": 0.0}),
+        ("mask", {"mask": 1.1}),
+        ("mask", {"mask": float("nan")}),
+        ("prior", {"prior": -1.0}),
+        ("prior", {"prior": float("inf")}),
+    ],
+)
+def test_bad_values_are_refused_by_name(field, settings, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(ConfigError, match=field) as caught:
+        Ensemble(**settings)
+    assert caught.value.field == field

@@ -1,0 +1,244 @@
+"""The low-rank posterior: its index, its formula, its covariance and entropy in closed form.
+
+Statistical limits: a chance of 1e-4 for all values of a test together; seeds are fixed.
+"""
+
+import jax
+import jax.numpy as jnp
+import jaxtyping
+import numpy as np
+import pytest
+from scipy import stats
+
+from rove import noise
+from rove.algorithm import Agent
+from rove.errors import ConfigError
+from rove.networks import Linear
+from rove.posteriors import LowRank
+from rove.posteriors.low_rank import Draw, Law
+from rove.replay import Transition
+from rove.returns import Gaussian
+
+DRAWS, M, BETA = 50_000, 3, 2.5
+SIZES = (3, 6, 2)
+X = jnp.array([0.8, -1.5, 0.3])
+FULL, PLAIN = LowRank(M, prior=BETA, rho=-1.0), LowRank(M)
+
+
+init = jax.jit(LowRank.init, static_argnums=1)
+law_of = jax.jit(LowRank.law)
+apply = jax.jit(LowRank.apply)
+entropy = jax.jit(LowRank.entropy)
+
+
+def limit(several: int) -> float:
+    return stats.norm.isf(0.5e-4 / several)
+
+
+def some_law(posterior: LowRank, seed: int, sizes=SIZES) -> Law:
+    """Biases too, and variances that differ from weight to weight."""
+    rng = np.random.default_rng(seed)
+    phi = init(posterior, sizes, noise.root(seed))
+    move = lambda x: jnp.asarray(x + 0.4 * rng.normal(size=x.shape), jnp.float32)  # noqa: E731
+    moved = jax.tree.map(move, jax.tree.map(np.asarray, phi.learned))
+    return law_of(posterior, phi._replace(learned=moved))
+
+
+def f64(tree):
+    return jax.tree.map(lambda x: np.asarray(x, np.float64), tree)
+
+
+def np_relu_layers(layers, x) -> np.ndarray:
+    for weight, bias in layers:
+        x = np.maximum(x @ weight + bias, 0.0)
+    return x
+
+
+def np_directions(law: Law, x, beta: float | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """h(x), W₀ᵀh(x), and the M rows W_mᵀh(x) + β·g_m(x) that the index multiplies."""
+    law, x = f64(law), np.asarray(x, np.float64)
+    h = np_relu_layers(law.body, x)
+    rows = []
+    for m in range(len(law.factors.bias)):
+        row = h @ law.factors.weight[m] + law.factors.bias[m]
+        if beta is not None:
+            *body, last = [Linear(layer.weight[m], layer.bias[m]) for layer in law.priors]
+            row = row + beta * (np_relu_layers(body, x) @ last.weight + last.bias)
+        rows.append(row)
+    return h, h @ law.head.weight + law.head.bias, np.array(rows)
+
+
+@jax.jit
+def draws(posterior, law, seed):
+    keys = jax.vmap(lambda i: noise.fold(noise.root(seed), i))(jnp.arange(DRAWS))
+    return jax.vmap(lambda key: posterior.sample(law, key))(keys)
+
+
+rows_of = jax.jit(lambda posterior, law, xs, key: posterior.forward_all(law, xs, key)[0])
+
+
+# The index
+
+
+@pytest.mark.parametrize("rank", [1, 3, 8])
+def test_the_index_has_covariance_identity_over_m(rank):
+    posterior = LowRank(rank)
+    z = np.asarray(draws(posterior, some_law(posterior, 0), 1).index, np.float64)
+    assert z.shape == (DRAWS, rank)
+    z *= np.sqrt(rank)
+    assert np.max(np.abs(z.mean(0))) * np.sqrt(DRAWS) < limit(rank)
+    product = z.T @ z / DRAWS
+    assert np.max(np.abs(np.diag(product) - 1)) * np.sqrt(DRAWS / 2) < limit(rank)
+    off = product[np.triu_indices(rank, 1)]
+    assert np.max(np.abs(off), initial=0.0) * np.sqrt(DRAWS) < limit(max(1, len(off)))
+
+
+def test_the_diagonal_part_has_its_variance_and_is_independent_of_the_index():
+    law = some_law(FULL, 2)
+    index, diagonal = f64(draws(FULL, law, 2))
+    parts = [d / np.sqrt(v) for d, v in zip(diagonal, f64(law.variance), strict=True)]
+    z = np.concatenate([x.reshape(DRAWS, -1) for x in (index * np.sqrt(M), *parts)], axis=1)
+    d = z.shape[1]
+    assert d == M + 6 * 2 + 2
+    product = z.T @ z / DRAWS
+    assert np.max(np.abs(z.mean(0))) * np.sqrt(DRAWS) < limit(d)
+    assert np.max(np.abs(np.diag(product) - 1)) * np.sqrt(DRAWS / 2) < limit(d)
+    off = product[np.triu_indices(d, 1)]
+    assert np.max(np.abs(off)) * np.sqrt(DRAWS) < limit(len(off))
+
+
+# The formula
+
+
+@pytest.mark.parametrize("beta", [None, 0.0, BETA])
+def test_the_output_at_an_index_is_the_formula(beta):
+    """W₀ᵀh + Σ_m z_m·(W_mᵀh + β·g_m), written out."""
+    posterior = LowRank(M, prior=beta)
+    law = some_law(posterior, 3)
+    z = np.random.default_rng(3).normal(size=M)
+    _, centre, rows = np_directions(law, X, beta)
+    got = apply(posterior, law, Draw(jnp.asarray(z, jnp.float32), ()), X)
+    np.testing.assert_allclose(got, centre + z @ rows, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(posterior.mean(law, X), centre, rtol=1e-4, atol=1e-5)
+
+
+def test_the_diagonal_part_adds_to_the_last_layer():
+    law, rng = some_law(FULL, 4), np.random.default_rng(4)
+    z, dw, db = (rng.normal(size=shape) for shape in (M, (6, 2), 2))
+    h, centre, rows = np_directions(law, X, BETA)
+    draw = Draw(*jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), (z, Linear(dw, db))))
+    exact = centre + z @ rows + h @ dw + db
+    np.testing.assert_allclose(apply(FULL, law, draw, X), exact, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("posterior", [PLAIN, FULL, LowRank(M, rho=-1.0)])
+def test_forward_all_has_the_closed_form_covariance(posterior):
+    """Of a row c_m for each direction: Σ_m c_m·c_mᵀ/M, and diag(h²·v_W + v_b)."""
+    law = some_law(posterior, 5)
+    h, centre, rows = np_directions(law, X, posterior.prior)
+    covariance = rows.T @ rows / M
+    if posterior.rho is not None:
+        v = f64(law.variance)
+        covariance += np.diag(h**2 @ v.weight + v.bias)
+    ys = np.asarray(rows_of(posterior, law, jnp.tile(X, (DRAWS, 1)), noise.root(6)), np.float64)
+    whitened = (ys - centre) @ np.linalg.inv(np.linalg.cholesky(covariance)).T
+    product = whitened.T @ whitened / DRAWS
+    assert np.max(np.abs(whitened.mean(0))) * np.sqrt(DRAWS) < limit(2)
+    assert np.max(np.abs(np.diag(product) - 1)) * np.sqrt(DRAWS / 2) < limit(2)
+    assert abs(product[0, 1]) * np.sqrt(DRAWS) < limit(1)
+
+
+def index_behind(law, xs, ys) -> np.ndarray:
+    """z of every row, solved for from its outputs: three outputs, an index of 2."""
+    found = []
+    for x, y in zip(np.asarray(xs), np.asarray(ys, np.float64), strict=True):
+        _, centre, rows = np_directions(law, x, BETA)
+        z, residual, *_ = np.linalg.lstsq(rows.T, y - centre, rcond=None)
+        assert residual < 1e-8
+        found.append(z)
+    return np.array(found)
+
+
+def test_the_same_key_shares_the_index_between_values_and_targets():
+    """Row by row, at other states and under other weights: what `paired` rests on. Rows differ."""
+    posterior = LowRank(2, prior=BETA)
+    assert posterior.paired
+    sizes, rng = (3, 6, 3), np.random.default_rng(7)
+    laws = [some_law(posterior, seed, sizes) for seed in (7, 8)]
+    xs, xs_next = jnp.asarray(rng.normal(size=(2, 10, 3)), jnp.float32)
+    key = noise.root(9)
+    z = index_behind(laws[0], xs, rows_of(posterior, laws[0], xs, key))
+    z_next = index_behind(laws[1], xs_next, rows_of(posterior, laws[1], xs_next, key))
+    np.testing.assert_allclose(z, z_next, atol=1e-4)
+    assert len(np.unique(z.round(4))) == 20
+    other = rows_of(posterior, laws[1], xs_next, noise.root(10))
+    assert np.min(np.abs(z - index_behind(laws[1], xs_next, other))) > 1e-4
+
+
+# The entropy
+
+
+@pytest.mark.parametrize(("rank", "rho"), [(1, -1.0), (3, -1.0), (8, 0.5), (20, -2.0)])
+def test_entropy_is_scipys_up_to_the_known_constant(rank, rho):
+    """The last layer's 14 weights ~ N(W₀, D + F·Fᵀ/M), written out; ½·log 2πe for each apart.
+    The order of the weights does not matter, as long as D and F have the same."""
+    posterior = LowRank(rank, rho=rho)
+    law = some_law(posterior, 11)
+    v, factors = f64(law.variance), f64(law.factors)
+    diagonal = np.concatenate([v.weight.ravel(), v.bias])
+    f = np.array(
+        [np.concatenate([factors.weight[m].ravel(), factors.bias[m]]) for m in range(rank)]
+    )
+    covariance = np.diag(diagonal) + f.T @ f / rank
+    exact = stats.multivariate_normal(np.zeros(14), covariance).entropy()
+    constant = 14 * 0.5 * np.log(2 * np.pi * np.e)
+    assert float(entropy(posterior, law)) == pytest.approx(exact - constant, rel=1e-4, abs=1e-4)
+
+
+def test_without_a_diagonal_there_is_no_entropy():
+    assert float(PLAIN.entropy(some_law(PLAIN, 12))) == 0.0
+
+
+def test_the_variance_is_softplus_of_rho_squared():
+    phi = LowRank(M, rho=-2.0).init(SIZES, noise.root(0))
+    for v in LowRank(M, rho=-2.0).law(phi).variance:
+        np.testing.assert_allclose(v, np.log1p(np.exp(-2.0)) ** 2, rtol=1e-6)
+
+
+# In training
+
+
+def test_prior_functions_never_change_while_the_rest_learns():
+    agent = Agent(Gaussian(0.1), FULL, hidden=(6,), batch_size=4, buffer_size=16, lr=0.01)
+    state = jax.jit(Agent.init, static_argnums=(1, 2))(agent, 3, 2, noise.root(0))
+    learn, observe = jax.jit(agent.learn), jax.jit(agent.observe)
+    rng = np.random.default_rng(0)
+    for i in range(8):
+        s, s_next = jnp.asarray(rng.normal(size=(2, 3)), jnp.float32)
+        state = observe(state, Transition(s, jnp.int32(i % 2), s[0], s_next, jnp.asarray(False)))
+    before = state.phi
+    for step in range(5):
+        state, loss = learn(state, noise.fold(noise.root(1), step))
+        assert np.isfinite(loss)
+    for a, b in zip(*(jax.tree.leaves(p.held) for p in (before, state.phi)), strict=True):
+        assert np.array_equal(a, b)
+    for a, b in zip(*(jax.tree.leaves(p.learned) for p in (before, state.phi)), strict=True):
+        assert not np.array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("field", "settings"),
+    [
+        ("rank", {"rank": 0}),
+        ("rank", {"rank": 1.5}),
+        ("prior", {"prior": -0.1}),
+        ("prior", {"prior": float("nan")}),
+        ("rho", {"rho": -31.0}),
+        ("rho", {"rho": float("inf")}),
+    ],
+)
+def test_bad_values_are_refused_by_name(field, settings, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(ConfigError, match=field) as caught:
+        LowRank(**settings)
+    assert caught.value.field == field

@@ -1,0 +1,375 @@
+"""What every family of parameter distributions must do, whatever it is.
+
+Statistical limits: a chance of 1e-4 for all values of a test together; seeds are fixed. Networks
+are small, and moved off their start, so that nothing is 0 by accident.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from rove import networks, noise
+from rove.algorithm import Agent
+from rove.errors import ConfigError
+from rove.posteriors import (
+    Conjugate,
+    Dirac,
+    Dropout,
+    Ensemble,
+    Factorised,
+    LastLayer,
+    LowRank,
+    MeanField,
+    ParameterNoise,
+    Phi,
+    Posterior,
+)
+from rove.posteriors.conjugate import Table
+from rove.posteriors.last_layer import Head
+from rove.replay import Replay
+from rove.returns import Gaussian
+
+DRAWS, FEATURES, OUTPUTS, K = 50_000, 3, 2, 4
+X = np.array([[0.8, -1.5, 0.3], [-0.4, 0.6, 1.2]], np.float32)
+
+
+class Family(NamedTuple):
+    make: Callable[..., Posterior]
+    hidden: tuple[int, ...] = (6, 5)
+
+
+FAMILIES = {
+    "conjugate": Family(functools.partial(Conjugate, 1.3), ()),
+    "dirac": Family(Dirac),
+    "dropout": Family(functools.partial(Dropout, 0.3)),
+    "ensemble": Family(functools.partial(Ensemble, K, mask=0.5, prior=2.0)),
+    "ensemble, plain": Family(functools.partial(Ensemble, K)),
+    "factorised": Family(functools.partial(Factorised, -1.0)),
+    "last layer": Family(functools.partial(LastLayer, 1.3, 1)),
+    "low rank": Family(functools.partial(LowRank, 3, prior=2.0, rho=-1.0)),
+    "low rank, plain": Family(functools.partial(LowRank, 3)),
+    "mean field": Family(functools.partial(MeanField, -1.0)),
+    "mean field, prior": Family(functools.partial(MeanField, -1.0, prior=0.5)),
+    "parameter noise": Family(functools.partial(ParameterNoise, 0.3, period=1)),
+}
+PER_ROW = [
+    "conjugate", "dropout", "factorised", "last layer", "low rank", "low rank, plain", "mean field"
+]  # fmt: skip
+"""Families that draw θ for each row of a minibatch. Dirac draws nothing; ParameterNoise nothing
+in learning; Ensemble takes its expectation whole, with every member at every row."""
+
+all_families = pytest.mark.parametrize("name", FAMILIES)
+
+init = jax.jit(lambda posterior, sizes, key: posterior.init(sizes, key), static_argnums=1)
+law_of = jax.jit(lambda posterior, phi: posterior.law(phi))
+forward_all = jax.jit(lambda posterior, law, xs, key: posterior.forward_all(law, xs, key))
+entropy = jax.jit(
+    jax.value_and_grad(
+        lambda learned, posterior, held: posterior.entropy(posterior.law(Phi(learned, held)))
+    )
+)
+mean_of = jax.jit(lambda posterior, law, x: posterior.mean(law, x))
+init_agent = jax.jit(Agent.init, static_argnums=(1, 2))
+learn = jax.jit(Agent.learn)
+
+
+@jax.jit
+def explicit(posterior, law, xs, keys):
+    """One θ a key, used on every row."""
+
+    def at(key):
+        draw = posterior.sample(law, key)
+        return jax.vmap(lambda x: posterior.apply(law, draw, x))(xs)
+
+    return jax.vmap(at)(keys)
+
+
+@jax.jit
+def singles(posterior, law, xs, key):
+    """What one state, or a minibatch's numbers, give."""
+    weights = posterior.weights(law, jnp.arange(xs.shape[0]), key)
+    return posterior.forward(law, xs[0], key), posterior.mean(law, xs[0]), weights
+
+
+def limit(several: int) -> float:
+    return stats.norm.isf(0.5e-4 / several)
+
+
+def keys(seed: int, n: int):
+    return noise.folds(noise.root(seed), n)
+
+
+def some_phi(posterior: Posterior, hidden: tuple[int, ...], outputs: int = OUTPUTS) -> Phi:
+    """Everything moved off its start; a general Gaussian where the law is one."""
+    rng = np.random.default_rng(0)
+    phi = init(posterior, (FEATURES, *hidden, outputs), noise.root(0))
+
+    def normal(shape, scale: float = 0.4):
+        return np.float32(scale * rng.normal(size=shape))
+
+    learned = jax.tree.map(lambda x: np.asarray(x) + normal(x.shape), phi.learned)
+    held = phi.held
+    if isinstance(held, Table):
+        held = Table(normal(held.mean.shape), normal(held.mean.shape) ** 2 + 0.1)
+    if isinstance(held, Head):
+        held = Head(normal(held.mean.shape), normal(held.root.shape))
+    return jax.tree.map(jnp.asarray, Phi(learned, held))
+
+
+@functools.cache
+def setting(name: str) -> tuple[Posterior, Phi]:
+    posterior = FAMILIES[name].make()
+    return posterior, some_phi(posterior, FAMILIES[name].hidden)
+
+
+@functools.cache
+def drawn(name: str) -> np.ndarray:
+    """[DRAWS, 2, outputs]: one call of `forward_all`, two states in turn."""
+    posterior, phi = setting(name)
+    xs = jnp.tile(X, (DRAWS, 1))
+    rows = forward_all(posterior, law_of(posterior, phi), xs, noise.root(1))
+    return np.asarray(rows, np.float64).reshape(DRAWS, 2, OUTPUTS)
+
+
+# (1) The law of a row
+
+
+@pytest.mark.parametrize("name", PER_ROW)
+def test_rows_of_forward_all_have_the_law_of_draws_applied(name):
+    """Means and covariances of the outputs, at two states; standard errors from the samples."""
+    posterior, phi = setting(name)
+    a = drawn(name)
+    b = explicit(posterior, law_of(posterior, phi), jnp.asarray(X), keys(0, DRAWS))
+    b = np.asarray(b, np.float64)
+    i, j = np.triu_indices(OUTPUTS)
+    for state in range(2):
+        x, y = a[:, state], b[:, state]
+        assert np.min(x.std(0)) > 0.05
+        error = np.sqrt((x.var(0) + y.var(0)) / DRAWS)
+        assert np.max(np.abs(x.mean(0) - y.mean(0)) / error) < limit(4)
+        products = [(z - z.mean(0))[:, i] * (z - z.mean(0))[:, j] for z in (x, y)]
+        error = np.sqrt((products[0].var(0) + products[1].var(0)) / DRAWS)
+        difference = products[0].mean(0) - products[1].mean(0)
+        assert np.max(np.abs(difference) / error) < limit(6)
+
+
+@pytest.mark.parametrize("name", ["ensemble", "ensemble, plain"])
+def test_an_ensemble_is_enumerated(name):
+    """Every member once; control draws members, and no other function."""
+    posterior, phi = setting(name)
+    law = law_of(posterior, phi)
+    rows = np.asarray(forward_all(posterior, law, jnp.tile(X, (2, 1)), noise.root(1)))[:, :2]
+    draws = np.asarray(explicit(posterior, law, jnp.asarray(X), keys(0, DRAWS)))[:400]
+    members = np.unique(draws.round(4), axis=0)
+    assert len(members) == K
+    np.testing.assert_allclose(np.unique(rows.round(4), axis=0), members, atol=2e-4)
+    means = [mean_of(posterior, law, x) for x in X]
+    np.testing.assert_allclose(rows.mean(0), means, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["dirac", "parameter noise"])
+def test_the_exceptions_learn_without_noise(name):
+    posterior, phi = setting(name)
+    xs = jnp.tile(X, (2, 1))
+    network = networks.forward(phi.learned, xs)
+    for seed in range(3):
+        rows = forward_all(posterior, law_of(posterior, phi), xs, noise.root(seed))
+        np.testing.assert_allclose(rows[0], network, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["conjugate", "last layer", "low rank", "low rank, plain"])
+def test_mean_is_the_mean_where_values_are_linear_in_what_is_drawn(name):
+    posterior, phi = setting(name)
+    rows = drawn(name)
+    error = rows.std(0) / np.sqrt(DRAWS)
+    exact = np.array([mean_of(posterior, law_of(posterior, phi), x) for x in X])
+    assert np.max(np.abs(rows.mean(0) - exact) / error) < limit(4)
+
+
+# (2) to (5) Keys, rows and shapes
+
+
+@all_families
+def test_a_key_decides_all_that_is_drawn(name):
+    """So that `paired` works: the same law, states and key give the same values; another key
+    gives others, in `forward_all` and in control, if the family draws anything there."""
+    posterior, phi = setting(name)
+    law, xs = law_of(posterior, phi), jnp.tile(X, (2, 1))
+    rows = [np.asarray(forward_all(posterior, law, xs, noise.root(s))) for s in (0, 0, 1, 2, 3, 4)]
+    control = [
+        np.asarray(explicit(posterior, law, jnp.asarray(X), keys(0, DRAWS))) for _ in range(2)
+    ]
+    assert np.array_equal(rows[0], rows[1])
+    assert np.array_equal(control[0], control[1])
+    others = [not np.array_equal(rows[0], other) for other in rows[2:]]
+    if name in ("dirac", "parameter noise"):
+        assert not any(others)
+    elif name.startswith("ensemble"):
+        assert any(others)  # some keys draw the same of four members
+    else:
+        assert all(others)
+    distinct = len(np.unique(control[0][:50], axis=0))
+    assert distinct == 1 if name == "dirac" else distinct > 1
+
+
+@pytest.mark.parametrize("name", PER_ROW)
+def test_rows_have_draws_of_their_own(name):
+    """One state repeated: rows next to each other and half a batch apart are uncorrelated."""
+    z = drawn(name)
+    z = (z - z.mean(0)) / z.std(0)
+    for apart in (1, 2, DRAWS // 2):
+        for first, second in ((0, 0), (0, 1), (1, 1)):
+            x, y = z[:-apart, first], z[apart:, second]
+            assert np.max(np.abs(x.T @ y)) / np.sqrt(len(x)) < limit(3 * 3 * OUTPUTS**2)
+    within = np.abs(z[:, 0].T @ z[:, 1]) / np.sqrt(DRAWS)  # the two states of one repetition
+    assert np.max(within) < limit(OUTPUTS**2)
+
+
+@all_families
+def test_shapes(name):
+    posterior, phi = setting(name)
+    law, xs = law_of(posterior, phi), jnp.asarray(X[[0, 1, 0, 1]])
+    rows = forward_all(posterior, law, xs, noise.root(3))
+    assert rows.shape == (K if name.startswith("ensemble") else 1, 4, OUTPUTS)
+    assert np.all(np.isfinite(rows))
+    one, mean, weights = singles(posterior, law, xs, noise.root(4))
+    assert one.shape == mean.shape == (OUTPUTS,)
+    assert jnp.broadcast_shapes(weights.shape, rows.shape[:2]) == rows.shape[:2]
+
+
+# (6) Without hidden layers
+
+
+@all_families
+def test_no_hidden_layer_is_a_linear_value(name):
+    """f_θ(x) is affine in x for every θ: f(x + y) + f(0) = f(x) + f(y)."""
+    posterior = FAMILIES[name].make()
+    law = law_of(posterior, some_phi(posterior, ()))
+    xs = jnp.asarray(np.stack([X[0] + X[1], np.zeros(FEATURES, np.float32), *X]))
+    both, none, x, y = np.asarray(explicit(posterior, law, xs, keys(5, 6))).swapaxes(0, 1)
+    if name == "low rank":  # its prior functions have no hidden layer either
+        assert len(law.priors) == 1
+    np.testing.assert_allclose(both + none, x + y, rtol=1e-4, atol=1e-5)
+    rows = forward_all(posterior, law, xs, noise.root(6))
+    assert rows.shape[1:] == (4, OUTPUTS)
+    assert np.all(np.isfinite(rows))
+
+
+@all_families
+def test_hidden_layers_work_or_are_refused(name):
+    posterior = FAMILIES[name].make()
+    if name == "conjugate":
+        with pytest.raises(ConfigError, match="Conjugate") as caught:
+            Agent(Gaussian(0.1), posterior, hidden=(4,))
+        assert caught.value.field == "hidden"
+    else:
+        Agent(Gaussian(0.1), posterior, hidden=(4,))
+    Agent(Gaussian(0.1), posterior, hidden=())
+
+
+# (7) The entropy
+
+
+@all_families
+def test_the_entropy_has_a_finite_gradient(name):
+    posterior, phi = setting(name)
+    value, gradient = entropy(phi.learned, posterior, phi.held)
+    assert value.shape == ()
+    assert np.isfinite(value)
+    assert all(np.all(np.isfinite(g)) for g in jax.tree.leaves(gradient))
+    has_density = name.startswith("mean field") or name == "low rank"
+    assert (float(value) != 0.0) == has_density
+    assert any(np.any(g != 0) for g in jax.tree.leaves(gradient)) == has_density
+
+
+@pytest.mark.parametrize("rho", [-30.0, 10.0])
+@pytest.mark.parametrize("make", [MeanField, functools.partial(LowRank, 3, None)])
+def test_the_entropy_is_finite_at_the_ends_of_rho(make, rho):
+    posterior = make(rho)
+    phi = init(posterior, (FEATURES, 6, OUTPUTS), noise.root(0))
+    value, gradient = entropy(phi.learned, posterior, phi.held)
+    assert np.isfinite(value)
+    assert all(np.all(np.isfinite(g)) for g in jax.tree.leaves(gradient))
+
+
+# (8) In an agent
+
+
+def walk(n: int = 12) -> Replay:
+    """Transitions to where they started, without reward: Q(s) = Q(s) is all there is to learn."""
+    states = np.random.default_rng(7).normal(size=(n, FEATURES)).astype(np.float32)
+    rows = np.concatenate([states, states, np.zeros((n, 3), np.float32)], axis=1)
+    return Replay(jnp.asarray(rows), jnp.int32(n))
+
+
+@pytest.mark.parametrize("name", ["conjugate", "ensemble", "low rank"])
+@pytest.mark.parametrize("paired", [True, False])
+def test_paired_targets_take_the_draws_of_their_values(name, paired):
+    """One action, γ = 1, no noise in a target, φ⁻ = φ, s′ = s: with the same θ⁻ = θ the target
+    is the value, and the loss exactly 0. With a θ⁻ of its own it is not."""
+    posterior = FAMILIES[name].make(paired=paired)
+    hidden = FAMILIES[name].hidden[:1]
+    agent = Agent(
+        Gaussian(0.5, draw="mean"), posterior, gamma=1.0,
+        hidden=hidden, batch_size=6, buffer_size=12,
+    )  # fmt: skip
+    state = init_agent(agent, FEATURES, 1, noise.root(0))
+    phi = some_phi(posterior, hidden, outputs=1)
+    law = law_of(posterior, phi)
+    state = state._replace(phi=phi, phi_target=law, replay=walk(), counter=jnp.int32(1))
+    losses = []
+    for seed in range(4):
+        _, loss = learn(agent, state, noise.root(seed))
+        losses.append(float(loss))
+    if paired:
+        assert max(losses) == 0.0
+    else:  # an ensemble's may be its own by luck
+        assert (max if name == "ensemble" else min)(losses) > 0.01
+
+
+@jax.jit
+def refit(posterior, phi, counter, memory):
+    reward = lambda transitions, key: transitions.reward  # noqa: E731
+    return posterior.refit(phi, 0.25, counter, memory, reward, noise.root(0))
+
+
+@all_families
+def test_refit_holds_what_has_no_closed_form(name):
+    """Only these three have something to refit, to the same form; the others' held part stays
+    bit for bit."""
+    posterior, phi = setting(name)
+    held = refit(posterior, phi, jnp.int32(1), walk())
+    assert jax.tree.structure(held) == jax.tree.structure(phi.held)
+    same = []
+    for before, after in zip(*map(jax.tree.leaves, (phi.held, held)), strict=True):
+        assert (before.shape, before.dtype) == (after.shape, after.dtype)
+        assert np.all(np.isfinite(after))
+        same.append(np.array_equal(before, after))
+    assert all(same) == (name not in ("conjugate", "last layer", "parameter noise"))
+
+
+@pytest.mark.parametrize("name", ["last layer", "parameter noise"])
+def test_refit_leaves_what_is_learned_alone(name):
+    """The same update with a refit and without: what the gradient moves ends the same."""
+    made = FAMILIES[name].make
+    learned = []
+    for period in (1, 1000):
+        posterior = type(made())(1.3, period=period)
+        agent = Agent(Gaussian(0.5), posterior, hidden=(6,), batch_size=6, buffer_size=12)
+        state = init_agent(agent, FEATURES, OUTPUTS, noise.root(0))
+        state = state._replace(replay=walk(), counter=jnp.int32(1))
+        after, _ = learn(agent, state, noise.root(1))
+        same = [
+            np.array_equal(a, b)
+            for a, b in zip(*map(jax.tree.leaves, (state.phi.held, after.phi.held)), strict=True)
+        ]
+        assert all(same) == (period == 1000)
+        learned.append(jax.tree.leaves(after.phi.learned))
+    for a, b in zip(*learned, strict=True):
+        assert np.array_equal(a, b)

@@ -1,0 +1,48 @@
+"""The documentation says what the code does: expressions, examples, the grid, names of tests."""
+
+import re
+from pathlib import Path
+
+import equinox as eqx
+import pytest
+
+import rove
+from rove import cli
+
+ROOT = Path(__file__).parent.parent
+PAGES = ROOT / "docs" / "agents"
+TEXTS = sorted((ROOT / "docs").glob("**/*.md"))
+
+
+def blocks(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("name", rove.AGENTS)
+def test_an_agents_page_has_its_expression(name):
+    """The first example, evaluated, is what `compose` makes of the defaults."""
+    said = eval(blocks(PAGES / f"{name}.md")[0], dict(vars(rove)))
+    assert eqx.tree_equal(said, rove.AGENTS[name]().compose())
+    assert f"[`{name}`]({name}.md)" in (PAGES / "README.md").read_text("utf-8")
+
+
+def test_the_page_of_the_grid_is_what_the_command_prints(capsys, monkeypatch):
+    monkeypatch.setattr(cli.console, "_width", 140)
+    cli.main(["list", "--grid"])
+    for line in capsys.readouterr().out.splitlines():
+        assert line.rstrip() in (PAGES / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
+def test_every_test_that_is_named_exists(page):
+    """tests/a.py::test_b, and ::test_c after it in the same line."""
+    for line in page.read_text("utf-8").splitlines():
+        file = ""
+        for path, test in re.findall(r"`(tests/[\w/]+\.py)?(?:::(\w+))?`", line):
+            file = (ROOT / path).read_text("utf-8") if path else file
+            assert not test or f"def {test}(" in file, test
+
+
+def test_the_examples_of_families_run():
+    """In the order of the page, as one program."""
+    exec("\n".join(blocks(ROOT / "docs" / "add-a-family.md")), {"__name__": "example"})

@@ -1,0 +1,81 @@
+"""What every lane records of its beliefs, and the alarm that reads it."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import rove
+from rove import noise
+from rove.agents import AGENTS
+from rove.algorithm import Agent
+from rove.learner import DRAWS
+from rove.training.compiled import SNAPSHOTS
+
+SMALL = {"hidden": (8,), "learning_starts": 20, "batch_size": 8, "buffer_size": 200}
+
+
+@pytest.fixture(scope="module")
+def run():
+    return rove.train(rove.GE(**SMALL, sigma=0.25), "chain-5", seeds=2, episodes=9)
+
+
+def test_every_episode_has_its_spreads_and_coverage(run):
+    for values in (run.spread, run.return_spread, run.coverage):
+        assert values.shape == (2, 9)
+    assert np.all(run.spread > 0)
+    np.testing.assert_allclose(run.return_spread, 0.25, rtol=1e-6)
+    assert np.all(np.diff(run.coverage) >= 0)
+    for outcome in run.outcomes:
+        assert outcome.episodes.coverage[-1] == np.sum(outcome.visits > 0)
+
+
+def test_snapshots_are_of_episodes_one_two_four_and_eight(run):
+    values, outputs = run.outcomes[0].lane.snapshots
+    assert values.shape == (SNAPSHOTS, DRAWS, 3, 2)
+    assert outputs.shape == (SNAPSHOTS, 3, 2)
+    taken = [i for i in range(SNAPSHOTS) if np.any(values[i])]
+    assert taken == [0, 1, 2, 3]
+    # Episode 8's, after 8 · 14 steps, is what `spread` of that episode was taken from.
+    spread = np.mean(np.std(np.asarray(values[3]), axis=0))
+    assert run.spread[0, 7] == pytest.approx(spread, rel=1e-5)
+
+
+def test_beliefs_are_the_posteriors():
+    """Against a linear layer written out: Q ~ N(x·μ, x²·σ²), and Z's σ."""
+    agent = Agent(rove.Gaussian(0.5), rove.MeanField(0.0), hidden=(), buffer_size=64)
+    state, x = agent.init(3, 2, noise.root(0)), jnp.array([[1.0, -2.0, 0.5]])
+    draws = [agent.beliefs(state, x, noise.root(seed)) for seed in range(1, 41)]
+    values = np.concatenate([np.asarray(d.values)[:, 0] for d in draws])
+    assert values.shape == (40 * DRAWS, 2)
+    mean = np.asarray(x[0] @ state.phi.learned.mu[0].weight + state.phi.learned.mu[0].bias)
+    std = np.log(2.0) * np.sqrt(1 + 4 + 0.25 + 1)
+    np.testing.assert_allclose(values.mean(0), mean, atol=4 * std / np.sqrt(len(values)))
+    np.testing.assert_allclose(values.std(0), std, rtol=0.12)
+    np.testing.assert_allclose(draws[0].stds, 0.5)
+    np.testing.assert_allclose(draws[0].outputs[0], mean, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["dqn", "bootstrapped_dqn", "bayesian_q_learning", "psrl"])
+def test_any_agent_draws_its_diagnostics(name, tmp_path):
+    shown = {f: v for f, v in SMALL.items() if hasattr(AGENTS[name](), f)}
+    run = rove.train(name, "chain-4", seeds=1, episodes=4, **shown)
+    run.plot_diagnostics(tmp_path / "d.svg")
+    assert "s = middle" in (tmp_path / "d.svg").read_text()
+    assert (run.spread.max() > 0) == (name != "dqn")
+
+
+def test_the_alarm_rings_when_the_spread_dies_before_the_return_is_found(run):
+    outcome = run.outcomes[0]
+
+    def alarms(spread, returns):
+        columns = {"spread": spread, "returns": returns}
+        episodes = outcome.episodes._replace(**columns)
+        return rove.Run(run.config, [outcome._replace(episodes=episodes)]).alarms
+
+    dying = np.r_[np.ones(30), np.full(40, 0.009)]
+    assert "seed 0: q_φ collapsed by episode 50" in alarms(dying, np.zeros(70))[0]
+    assert not alarms(dying, np.r_[np.zeros(25), 11.0, np.zeros(44)])  # found before
+    assert not alarms(np.r_[np.ones(30), np.full(40, 0.011)], np.zeros(70))
+    assert not alarms(np.zeros(70), np.zeros(70))  # a Dirac never had a spread
+    blinking = np.where(np.arange(70) % 19 == 0, 1.0, 0.001)
+    assert not alarms(blinking, np.zeros(70))
