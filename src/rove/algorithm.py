@@ -214,7 +214,8 @@ class Agent(Learner):
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """c/N times E_θ[−Σ log Z_θ(x_j)] − H(q_φ): (4), (7) for a Gaussian. Also its first term.
 
-        c is the return's `scale`; c/N leaves the minimiser where it is. The expectation takes
+        c is the return's `scale`. Where the loss is −c·log Z_θ, as the Gaussian's, c/N leaves the
+        minimiser where it is; where it is −log Z_θ, c tempers q_φ. The expectation takes
         draws of θ for every term of the sum, which has less variance than one draw for all.
         `x` holds a target for each draw and term.
         """

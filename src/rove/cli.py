@@ -123,7 +123,9 @@ def _grid() -> None:
         if isinstance(agent := settings().compose(), Agent):  # the tabular ones have no place
             named.setdefault(grid.place(agent), []).append(name)
     pairs = grid.working()
-    table = Table("q_φ(θ) \\ Z_θ", *grid.RETURNS)
+    table = Table("q_φ(θ) \\ Z_θ")
+    for column in grid.RETURNS:
+        table.add_column(column, overflow="fold")
     for row in grid.POSTERIORS:
         cells = []
         for column in grid.RETURNS:

@@ -162,7 +162,7 @@ def test_nearly_collinear_features_have_a_root():
 
 
 def linear_objective(mean, root, h, x, sigma: float, prior: float | None) -> float:
-    """(6) of the paper with its expectation taken: w ~ N(m, R·Rᵀ) gives E(h·w − x)² =
+    """(7) of the paper with its expectation taken: w ~ N(m, R·Rᵀ) gives E(h·w − x)² =
     (h·m − x)² + |Rᵀh|², and an entropy of log|det R| up to a constant. With a prior N(0, s²),
     E[−log p(w)] = (|m|² + |R|²)/2s² besides."""
     error = np.sum((h @ mean - x) ** 2) + np.sum((h @ root) ** 2)
@@ -174,7 +174,7 @@ def linear_objective(mean, root, h, x, sigma: float, prior: float | None) -> flo
 
 @pytest.mark.parametrize("prior", [1.5, None])
 def test_it_minimises_the_objective_of_the_paper(prior):
-    """No change of mean or root makes (6) lower. None: the paper's uniform prior, the limit of
+    """No change of mean or root makes (7) lower. None: the paper's uniform prior, the limit of
     wide ones."""
     h, x = (part.astype(np.float64) for part in problem())
     width = 1e4 if prior is None else prior

@@ -57,7 +57,8 @@ class LowRank(Posterior):
     rho: float | Array | None = None
     """ρ at the start, for the diagonal part; none: without it, and so without an entropy."""
     paired: bool = eqx.field(default=True, static=True, kw_only=True)
-    """Whether a transition's target takes the index z of its Q (the default), or its own."""
+    """Whether a transition's target takes the index z of its Q, and the noise of its diagonal
+    (the default), or its own."""
 
     def __check_init__(self) -> None:
         check_integer("rank", self.rank, at_least=1, at_most=10_000)

@@ -28,7 +28,7 @@ class ParameterNoise(Posterior):
     """Control draws θ = μ + σ·ε with one σ for all; learning uses μ, and φ⁻ its own. Every
     `period` steps σ grows or shrinks by 1%, so that the perturbed values stay as far from the
     unperturbed as `distance` says: the root mean square of their difference over states from the
-    replay buffer, in units of the spread of Q between actions and states."""
+    replay buffer, in units of the spread of the network's outputs over them."""
 
     std: float | Array = 0.05
     """σ at the start."""
