@@ -12,7 +12,6 @@ import random
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -23,7 +22,17 @@ HERE = Path(__file__).resolve().parent
 PEER_VENV = HERE / ".bench" / "sb3"
 PEER_PACKAGES = ("torch==2.13.0", "stable-baselines3==2.9.2")  # in this order
 
-AGENTS = ("dqn", "noisynet", "ge", "ge-episode")
+AGENTS = (
+    "dqn", "noisynet", "ge", "ge-episode", "c51", "qr_dqn", "vdqn", "bbq", "bayesian_dqn",
+    "bootstrapped_dqn", "parameter_noise", "double_uncertain", "ige", "rlsvi", "psrl",
+    "bayesian_q_learning",
+)  # fmt: skip
+SIDE_BY_SIDE = ("dqn", "noisynet", "ge", "ge-episode")  # measured with several lanes too
+AT_MOST = {  # times the time of a dqn step
+    2.5: ("ge",),
+    3.0: ("noisynet", "vdqn", "bbq", "bayesian_dqn", "double_uncertain", "parameter_noise"),
+    6.0: ("bootstrapped_dqn",),
+}
 LANES = 2
 WARM_UP = 1_000
 STEPS, PEER_STEPS = 500, 100  # in a slice: about a tenth of a second of rove, two of the peer
@@ -34,20 +43,21 @@ SETTINGS = {"hidden": (100, 100), "batch_size": 64, "buffer_size": 50_000, "targ
 
 
 def make_agent(name: str) -> Any:
-    from rove.algorithm import Agent
-    from rove.posteriors import Dirac, MeanField
-    from rove.returns import Gaussian
+    """A named agent, with its own defaults but for the shared settings that it has."""
+    from rove.agents import settings_of, with_settings
 
-    return {
-        "dqn": Agent(Gaussian(0.0), Dirac(), epsilon=0.1, **SETTINGS),
-        "noisynet": Agent(Gaussian(0.0), MeanField(-4.0), **SETTINGS),
-        "ge": Agent(Gaussian(1e-3), MeanField(-4.0), **SETTINGS),
-        "ge-episode": Agent(Gaussian(1e-3), MeanField(-4.0), resample="episode", **SETTINGS),
-    }[name]
+    name, _, resample = name.partition("-")
+    settings = settings_of(name)()
+    shared = SETTINGS | ({"resample": resample} if resample else {})
+    if name == "rlsvi":
+        del shared["hidden"]  # it is linear by definition
+    return with_settings(
+        settings, {k: v for k, v in shared.items() if hasattr(settings, k)}
+    ).compose()
 
 
-def worker(name: str, lanes: int) -> None:
-    """Answers "learn N" on stdin with one line of JSON: N steps of every lane, one thread each."""
+def worker(name: str, seed: int) -> None:
+    """Answers "learn N" on stdin with one line of JSON: N steps of one lane."""
     import jax
     import numpy as np
 
@@ -60,40 +70,30 @@ def worker(name: str, lanes: int) -> None:
     no_limit = np.int32(2**30)
 
     began = time.perf_counter()  # a first call that runs no step: tracing and compiling
-    state = [jax.block_until_ready(start(agent, environment, np.int32(i))) for i in range(lanes)]
-    state = [run(agent, environment, lane, np.int32(0), no_limit) for lane in state]
-    jax.block_until_ready(state)
+    lane = jax.block_until_ready(start(agent, environment, np.int32(seed)))
+    lane = jax.block_until_ready(run(agent, environment, lane, np.int32(0), no_limit))
     compile_s = time.perf_counter() - began
 
-    def advance(i: int, last: int) -> None:
-        while int(state[i].step) < last:  # a chunk also ends when its episode log is full
-            state[i] = run(agent, environment, state[i], np.int32(last), no_limit)
-            if int(state[i].fault):
-                raise RuntimeError(f"{name}: fault in {compiled.FAULTS[int(state[i].fault)]}")
-
-    def learn(last: int) -> None:
-        threads = [threading.Thread(target=advance, args=(i, last)) for i in range(1, lanes)]
-        for thread in threads:
-            thread.start()
-        advance(0, last)
-        for thread in threads:
-            thread.join()
-        if any(int(lane.step) != last for lane in state):
-            raise RuntimeError(f"{name}: a lane is not at step {last}")
+    def learn(lane: compiled.Lane, last: int) -> compiled.Lane:
+        while int(lane.step) < last:  # a chunk also ends when its episode log is full
+            lane = run(agent, environment, lane, np.int32(last), no_limit)
+            if int(lane.fault):
+                raise RuntimeError(f"{name}: fault in {compiled.FAULTS[int(lane.fault)]}")
+        return lane
 
     def answer(**fields: object) -> None:
         print(json.dumps(fields), file=answers, flush=True)
 
     last = WARM_UP
-    learn(last)
+    lane = learn(lane, last)
     answer(compile_s=compile_s)
     for line in sys.stdin:
         steps = int(line.split()[1])
         last += steps
         cpu, began = time.process_time(), time.perf_counter()
-        learn(last)
+        lane = learn(lane, last)
         seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
-        answer(steps=steps * lanes, seconds=seconds, cpu=cpu)
+        answer(steps=steps, seconds=seconds, cpu=cpu)
 
 
 # The parent
@@ -116,34 +116,35 @@ def proc(file: str, field: str) -> str | None:
 
 
 class Contestant:
-    """A process that runs slices when told to."""
+    """One process or more, side by side, that run slices when told to."""
 
-    def __init__(self, label: str, command: list[str]) -> None:
+    def __init__(self, label: str, commands: list[list[str]]) -> None:
         env = {k: v for k, v in os.environ.items() if k not in _DROPPED}
-        env["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
-        if command[-2:] == ["--lanes", "1"]:
-            env["NPROC"] = "1"  # as `rove train` does for one lane
+        env |= {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "NPROC": "1"}  # as rove's own
         self.label = label
         self.slices: dict[str, list[dict[str, float]]] = {}
         print(f"starting {label}", file=sys.stderr)
         began = time.perf_counter()
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
-        )
-        self.ready = self._read()
+        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.processes = [subprocess.Popen(c, text=True, env=env, **pipes) for c in commands]
+        self.ready = self._read()[0]
         self.startup_s = time.perf_counter() - began
 
-    def _read(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit(f"{self.label}: its process ended with code {self.process.wait()}")
-        return json.loads(line)
+    def _read(self) -> list[dict[str, Any]]:
+        lines = [process.stdout.readline() for process in self.processes]
+        for line, process in zip(lines, self.processes, strict=True):
+            if not line:
+                raise SystemExit(f"{self.label}: its process ended with code {process.wait()}")
+        return [json.loads(line) for line in lines]
 
     def run(self, what: str, steps: int) -> None:
-        assert self.process.stdin is not None
-        print(what, steps, file=self.process.stdin, flush=True)
-        self.slices.setdefault(what, []).append(self._read())
+        """A slice: its time is that of the slowest process, its steps are those of all."""
+        for process in self.processes:
+            print(what, steps, file=process.stdin, flush=True)
+        told = self._read()
+        done = {"seconds": max(x["seconds"] for x in told)}
+        done |= {field: sum(x[field] for x in told) for field in ("steps", "cpu")}
+        self.slices.setdefault(what, []).append(done)
 
     def summary(self, what: str) -> dict[str, float]:
         slices = self.slices[what]
@@ -168,16 +169,19 @@ def peer_python() -> str:
     return str(python)
 
 
-def measure(rounds: int, peer: bool) -> list[Contestant]:
+def measure(rounds: int, peer: bool, agents: tuple[str, ...]) -> list[Contestant]:
     """Start everyone, one after the other, then take slices in an order shuffled every round."""
     commands = {
-        f"sb3 dqn, threads: {threads}": [peer_python(), str(HERE / "peer_sb3.py"), threads]
+        f"sb3 dqn, threads: {threads}": [[peer_python(), str(HERE / "peer_sb3.py"), threads]]
         for threads in ("1", "default")
         if peer
     }
     this = [sys.executable, str(HERE / "throughput.py"), "--worker"]
-    commands |= {f"rove {a}": [*this, a, "--lanes", "1"] for a in AGENTS}
-    commands |= {f"rove {a}, {LANES} lanes": [*this, a, "--lanes", str(LANES)] for a in AGENTS}
+    commands |= {f"rove {a}": [[*this, a]] for a in agents}
+    commands |= {
+        f"rove {a}, {LANES} lanes": [[*this, a, "--seed", str(i)] for i in range(LANES)]
+        for a in SIDE_BY_SIDE
+    }
     contestants = [Contestant(label, command) for label, command in commands.items()]
     orders = [(x, "learn", PEER_STEPS if "sb3" in x.label else STEPS) for x in contestants]
     orders += [(x, "environment", STEPS) for x in contestants[:1] if peer]
@@ -210,7 +214,7 @@ def report(contestants: list[Contestant]) -> dict[str, Any]:
     for x in contestants:
         row, one_lane = rows[x.label], x.label.removesuffix(f", {LANES} lanes")
         row["compile_s"], row["startup_s"] = x.ready.get("compile_s"), x.startup_s
-        peak = proc(f"{x.process.pid}/status", "VmHWM")
+        peak = proc(f"{x.processes[0].pid}/status", "VmHWM")
         row["peak_MB"] = int(peak.split()[0]) / 1024 if peak else None
         if best is not None:
             row["rate_over_sb3"] = rows[best.label]["median"] / row["median"]
@@ -223,13 +227,17 @@ def report(contestants: list[Contestant]) -> dict[str, Any]:
 
 
 def checks(rows: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    rate, time_ratio = rows["rove dqn"].get("rate_over_sb3"), rows["rove ge"]["time_over_dqn"]
-    two = min(rows[f"rove {a}, {LANES} lanes"]["rate_over_one_lane"] for a in AGENTS)
-    found = (
+    rate = rows["rove dqn"].get("rate_over_sb3")
+    two = min(rows[f"rove {a}, {LANES} lanes"]["rate_over_one_lane"] for a in SIDE_BY_SIDE)
+    found = [
         ("dqn's steps/s, at least 12× SB3 DQN's", rate, rate is not None and rate >= 12),
-        ("ge's time a step, at most 2.5× dqn's", time_ratio, time_ratio <= 2.5),
         (f"{LANES} lanes' steps/s, at least 1.8× one lane's (lowest agent)", two, two >= 1.8),
-    )
+    ]
+    for most, agents in AT_MOST.items():
+        for agent in agents:
+            if row := rows.get(f"rove {agent}"):
+                times = row["time_over_dqn"]
+                found.append((f"{agent}'s time, at most {most:g}× dqn's", times, times <= most))
     return [{"check": c, "figure": x, "met": met} for c, x, met in found if x is not None]
 
 
@@ -263,13 +271,14 @@ def show(results: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="6 rounds in place of 30")
+    parser.add_argument("--main", action="store_true", help="only " + ", ".join(SIDE_BY_SIDE))
     parser.add_argument("--no-peer", action="store_true", help="leave stable-baselines3 out")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
     parser.add_argument("--worker", choices=AGENTS, help=argparse.SUPPRESS)
-    parser.add_argument("--lanes", type=int, default=1, help=argparse.SUPPRESS)
+    parser.add_argument("--seed", type=int, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        return worker(options.worker, options.lanes)
+        return worker(options.worker, options.seed)
 
     if options.json and not options.json.parent.is_dir():
         parser.error(f"--json: there is no folder {options.json.parent}")
@@ -284,7 +293,8 @@ def main() -> None:
         | {package: version(package) for package in ("jax", "jaxlib", "optax", "equinox", "numpy")},
         "load_before": os.getloadavg()[0],
     }
-    results = about | report(measure(rounds, not options.no_peer))
+    agents = SIDE_BY_SIDE if options.main else AGENTS
+    results = about | report(measure(rounds, not options.no_peer, agents))
     show(results)
     if options.json:
         options.json.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n")

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
@@ -150,6 +150,8 @@ class Train:
     """Run folder, which the same command goes on from. If not given: runs/AGENT-ENVIRONMENT."""
     workers: int | None = None
     """Lanes to run at once. If not given: one a core."""
+    on: Literal["processes", "threads"] = "processes"
+    """Where lanes run: each in a process, or in threads of this one. The results are the same."""
 
 
 def _train(arguments: list[str]) -> None:
@@ -191,7 +193,7 @@ def _train(arguments: list[str]) -> None:
     )
     out = told.out or Path("runs") / f"{names[0]}-{told.env.name}"
     with display.Live(console, config.jobs(None)) as live:
-        run = runner.run_all([(config, out)], live.report, told.workers)[0]
+        run = runner.run_all([(config, out)], live.report, told.workers, told.on)[0]
     if run.outcomes:
         display.closing_table(console, run)
         run.plot(out / "learning-curve.png")

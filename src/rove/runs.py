@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import equinox as eqx
+import jax
 import numpy as np
 
 import rove.posteriors
@@ -23,7 +24,7 @@ from rove import environments
 from rove.agents import AGENTS, Settings, with_settings
 from rove.algorithm import Agent
 from rove.environments import Environment
-from rove.errors import RunFolderError
+from rove.errors import RoveError, RunFolderError
 from rove.learner import Learner
 from rove.training.checkpoint import publish
 from rove.training.outcomes import UNLIMITED, Episodes, Job
@@ -74,6 +75,18 @@ class Config:
             for seed in self.seeds
         ]
 
+    @property
+    def portable(self) -> bool:
+        """Whether its identity says all there is to know: nothing in it is of a user's own."""
+        told = self.identity()
+        try:
+            agent, environment = _agent(told["agent"]), _environment(told["environment"])
+        except (RoveError, KeyError, TypeError, AttributeError):
+            return False
+        return same(Config(agent, environment, self.seeds).compose(), self.compose()) and same(
+            environment, self.environment
+        )
+
     def identity(self) -> dict[str, Any]:
         """What makes it this run and no other, as JSON."""
         if isinstance(self.agent, Settings):
@@ -91,6 +104,12 @@ class Config:
             "steps": self.steps,
         }
         return json.loads(json.dumps(told, default=_plain))
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two pytrees are alike: the same kinds, and the same numbers."""
+    (xs, kind), (ys, other) = jax.tree.flatten(a), jax.tree.flatten(b)
+    return kind == other and all(map(np.array_equal, xs, ys))
 
 
 def _agent(told: dict[str, Any]) -> Settings | Learner:

@@ -77,7 +77,7 @@ class Figure2:
         """Train it all (or go on with it), and write data, figure and claims to `out`."""
         configs = self.configs()
         plan = [(config, out / "runs" / "-".join(key)) for key, config in configs.items()]
-        runs = dict(zip(configs, runner.run_all(plan, report, workers), strict=True))
+        runs = dict(zip(configs, runner.run_all(plan, report, workers, "processes"), strict=True))
         if errors := [error for run in runs.values() for error in run.errors]:
             raise LaneError("\n".join(map(str, errors)))
         self.write_data(runs, out)

@@ -12,6 +12,7 @@ import csv
 import io
 import itertools
 import json
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,7 @@ from rove import runner
 from rove.agents import settings_of
 from rove.environments import make
 from rove.errors import RunFolderError
-from rove.training import lanes
 from rove.training.checkpoint import publish
-from rove.training.outcomes import Outcome
 
 FINALISTS = 4
 FIRST_SEEDS, FURTHER_SEEDS = (1000, 1001), (1002, 1003, 1004)
@@ -102,15 +101,11 @@ def _try(
             plan.append((point, config))
     if not plan:
         return
-    jobs = [job for _, config in plan for job in config.jobs(None)]
-    outcomes = iter(lanes.execute(jobs, workers=workers))
-    for point, config in plan:
-        for seed in config.seeds:
-            outcome = next(outcomes)
-            score = float("-inf")  # a lane that diverged
-            if isinstance(outcome, Outcome):
-                score = float(np.mean(outcome.episodes.returns))
-            record[environment, agent, json.dumps(point), seed] = score
+    runs = runner.run_all([(config, None) for _, config in plan], workers=workers, on="processes")
+    for (point, config), run in zip(plan, runs, strict=True):
+        scores = {o.job.seed: float(np.mean(o.episodes.returns)) for o in run.outcomes}
+        for seed in config.seeds:  # a lane that diverged has no score
+            record[environment, agent, json.dumps(point), seed] = scores.get(seed, -math.inf)
     _write(out / "record.csv", record)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from rove import platform
 from rove.errors import ConfigError, LaneError, RoveError, check_integer
 from rove.training import compiled, outcomes
-from rove.training.outcomes import Job, Outcome
+from rove.training.outcomes import Episodes, Job, Outcome
 
 SECONDS_A_CHUNK = 0.5
 
@@ -35,13 +35,13 @@ class Progress(NamedTuple):
 
 
 Report = Callable[[Progress], None]
-Saved = Callable[[Outcome], None]
+Saved = Callable[[Job, Episodes], None]
 
 
 def execute(
     jobs: Sequence[Job],
     report: Report = lambda progress: None,
-    saved: Saved = lambda outcome: None,
+    saved: Saved = lambda job, episodes: None,
     workers: int | None = None,
     checkpoint_seconds: float = 10.0,
     together: bool | None = None,
@@ -62,9 +62,9 @@ def execute(
     stop = threading.Event()
     results: dict[int, Outcome | LaneError] = {}
 
-    def drive(group: list[Job]) -> None:
+    def drive_apart(group: list[Job]) -> None:
         try:
-            done = _drive(group, report, saved, checkpoint_seconds, stop)
+            done = drive(group, report, saved, checkpoint_seconds, stop)
         except Exception as error:  # whatever it is, it is this lane's alone
             told = str(error) if isinstance(error, RoveError) else repr(error)
             done = [LaneError(f"{job.name}: {told}") for job in group]
@@ -74,9 +74,11 @@ def execute(
         try:
             # Each program is compiled once, before lanes that share it could do so side by side.
             if not together:
-                ahead = [[job for job in group if not _over(job)] for group in programs.values()]
+                ahead = [
+                    [job for job in group if not outcomes.over(job)] for group in programs.values()
+                ]
                 list(pool.map(_compile, [group[0] for group in ahead if group]))
-            for future in [pool.submit(drive, group) for group in groups]:
+            for future in [pool.submit(drive_apart, group) for group in groups]:
                 future.result()
         except BaseException:
             stop.set()
@@ -122,17 +124,13 @@ def _free_memory() -> int | None:
         return None
 
 
-def _over(job: Job) -> bool:
-    return outcomes.exists(job) and outcomes.glance(job)[1]
-
-
 def _compile(job: Job) -> None:
     """Compile a lane's program: start it, and run it for no step."""
     none = jnp.zeros((), jnp.int32)
     _run(job.agent, job.environment, outcomes.fresh(job).lane, none, none)
 
 
-def _drive(
+def drive(
     jobs: Sequence[Job],
     report: Report,
     saved: Saved,
@@ -165,7 +163,7 @@ def _drive(
                 continue
             if outcome.job.path is not None and (due or outcome.finished):
                 outcomes.save(outcome)
-                saved(outcome)
+                saved(outcome.job, outcome.episodes)
                 last_save = time.monotonic()
             report(_progress(outcome, count / took))
         if not 0.8 * SECONDS_A_CHUNK < took < 1.5 * SECONDS_A_CHUNK:

@@ -38,6 +38,12 @@ class Job:
     def identity(self) -> str:
         return f"{self.run} seed {self.seed}"
 
+    @property
+    def folder(self) -> Path:
+        """The run folder its checkpoint is in."""
+        assert self.path is not None
+        return self.path.parent.parent
+
 
 class Episodes(NamedTuple):
     """One entry an episode."""
@@ -136,6 +142,11 @@ def resumed(job: Job) -> Outcome:
 
 def exists(job: Job) -> bool:
     return job.path is not None and job.path.exists()
+
+
+def over(job: Job) -> bool:
+    """Whether its file says that the lane is finished."""
+    return exists(job) and glance(job)[1]
 
 
 def glance(job: Job) -> tuple[Episodes, bool]:

@@ -1,0 +1,118 @@
+"""Lanes in processes: the same bits as in threads, and no lane lost with its process."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rove import GE, Chain, runner
+from rove.errors import ConfigError, LaneError
+from rove.training import processes
+
+SMALL = GE(hidden=(16, 16), buffer_size=400, learning_starts=50)
+
+
+def config(seeds=2, episodes=60, **changes):
+    settings = runner.with_settings(SMALL, changes)
+    return runner.configure(settings, "chain-6", seeds=seeds, episodes=episodes)
+
+
+def workers_of(pid: int) -> list[int]:
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(x) for file in threads for x in file.read_text().split()]
+    return [x for x in children if b"processes" in Path(f"/proc/{x}/cmdline").read_bytes()]
+
+
+def test_the_bits_are_those_of_threads(tmp_path):
+    apart, here = config(3), config(3)
+    told = []
+    saved = runner.run_all([(apart, tmp_path / "a"), (apart, None)], told.append, 2, "processes")
+    thread = runner.run_all([(here, tmp_path / "b")], workers=2)[0]
+    assert workers_of(os.getpid()) == []
+    for run in saved:
+        for a, b in zip(run.outcomes, thread.outcomes, strict=True):
+            for x, y in zip(a.episodes, b.episodes, strict=True):
+                np.testing.assert_array_equal(x, y)
+    files = [(tmp_path / x / "episodes.csv").read_bytes() for x in "ab"]
+    assert files[0] == files[1]
+    assert sum(progress.finished for progress in told) == 6
+    assert saved[1].path is None
+    assert saved[1].evaluate().shape == (3,)
+
+
+def test_a_lane_whose_process_dies_goes_on_in_another(tmp_path):
+    it, killed = config(2, episodes=2000), []
+
+    def report(progress):
+        if len(killed) < 2 and progress.episode > 10 and not progress.finished:
+            killed.append(workers_of(os.getpid())[0])
+            os.kill(killed[-1], signal.SIGKILL)
+
+    run = runner.run_all([(it, tmp_path)], report, 2, "processes")[0]
+    assert len(killed) == 2
+    assert not run.errors
+    np.testing.assert_array_equal(run.returns, runner.run_all([(it, None)])[0].returns)
+
+
+def test_a_process_that_always_dies_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(processes.sys, "executable", "/bin/false")
+    run = runner.run_all([(config(), tmp_path)], on="processes")[0]
+    assert len(run.errors) == 2
+    assert "ended with code 1, 3 times" in str(run.errors[0])
+
+
+def test_a_lane_that_fails_costs_the_others_nothing():
+    with pytest.raises(LaneError, match=r"ge on chain-6, seed 0: the loss was not a finite number"):
+        runner.train(SMALL, "chain-6", seeds=2, episodes=60, lr=1e30, on="processes")
+
+
+def test_what_a_process_could_not_know_runs_in_threads():
+    class Mine(Chain):
+        """Of the user's own, though it has the name of rove's."""
+
+    own = runner.configure(SMALL, Mine(6), seeds=2, episodes=20)
+    assert config().portable
+    assert not own.portable
+    assert runner.run_all([(own, None)], on="processes")[0].returns.shape == (2, 20)
+
+
+def test_unknown_places_are_refused():
+    with pytest.raises(ConfigError, match="threads or processes"):
+        runner.train("ge", "chain-6", episodes=1, on="moon")
+
+
+def test_processes_end_with_their_parent(tmp_path):
+    code = (
+        "import rove, sys; rove.train('ge', 'chain-20', seeds=2, episodes=10**6, "
+        "out=sys.argv[1], on='processes')"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)])
+    wait_for(lambda: len(workers_of(parent.pid)) == 2)
+    workers = workers_of(parent.pid)
+    parent.kill()
+    parent.wait()
+    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in workers))
+
+
+def test_ctrl_c_saves_every_lane(tmp_path):
+    command = [sys.executable, "-m", "rove", "train", "dqn", "chain-6", "--seeds", "2"]
+    command += ["--steps", "100000000", "--out", str(tmp_path / "run")]
+    parent = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    wait_for(lambda: (tmp_path / "run" / "episodes.csv").exists())
+    parent.send_signal(signal.SIGINT)
+    _, told = parent.communicate(timeout=60)
+    assert parent.returncode == 130
+    assert b"run the same command again" in told
+    assert len(list((tmp_path / "run" / "lanes").iterdir())) == 2
+
+
+def wait_for(condition, seconds: float = 90.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
