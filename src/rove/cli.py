@@ -146,6 +146,8 @@ class Train:
     """Stop every lane after so many episodes. If neither this nor --steps is given: 250."""
     steps: int | None = None
     """Stop every lane after so many steps instead."""
+    until_solved: bool = False
+    """Stop a lane early, at ten optimal episodes in a row."""
     out: Path | None = None
     """Run folder, which the same command goes on from. If not given: runs/AGENT-ENVIRONMENT."""
     workers: int | None = None
@@ -189,7 +191,12 @@ def _train(arguments: list[str]) -> None:
     episodes = told.episodes if told.episodes is not None or told.steps is not None else 250
     platform.prepare(lanes=min(told.seeds, told.workers or lanes.cores()))
     config = runner.configure(
-        told.agent, told.env, seeds=told.seeds, episodes=episodes, steps=told.steps
+        told.agent,
+        told.env,
+        seeds=told.seeds,
+        episodes=episodes,
+        steps=told.steps,
+        until_solved=told.until_solved,
     )
     out = told.out or Path("runs") / f"{names[0]}-{told.env.name}"
     with display.Live(console, config.jobs(None)) as live:

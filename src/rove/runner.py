@@ -17,7 +17,7 @@ import numpy as np
 from rove import environments, noise
 from rove.agents import Settings, settings_of, with_settings
 from rove.environments import Environment
-from rove.errors import ConfigError, LaneError, RoveError, check_integer
+from rove.errors import ConfigError, LaneError, RoveError, check_flag, check_integer
 from rove.learner import Learner
 from rove.runs import Config, RunFolder
 from rove.training import compiled, lanes, outcomes, processes
@@ -35,6 +35,7 @@ def train(
     seeds: int | Iterable[int] = 1,
     episodes: int | None = None,
     steps: int | None = None,
+    until_solved: bool = False,
     out: str | Path | None = None,
     report: lanes.Report = lambda progress: None,
     workers: int | None = None,
@@ -49,6 +50,7 @@ def train(
     - `environment`: a name ("chain-100") or an `Environment`.
     - `seeds`: how many (0, 1, …), or which.
     - `episodes`, `steps`: when to stop; one of the two.
+    - `until_solved`: whether a lane also stops at ten optimal episodes in a row.
     - `out`: a run folder; a run that was killed goes on from it.
     - `on`: "threads" of this process, or "processes" of their own, which take seconds to start
       and are faster then. The results are the same, to the bit.
@@ -58,7 +60,15 @@ def train(
     >>> run.returns.shape
     (2, 100)
     """
-    config = configure(agent, environment, seeds=seeds, episodes=episodes, steps=steps, **settings)
+    config = configure(
+        agent,
+        environment,
+        seeds=seeds,
+        episodes=episodes,
+        steps=steps,
+        until_solved=until_solved,
+        **settings,
+    )
     run = run_all([(config, Path(out) if out is not None else None)], report, workers, on)[0]
     if run.errors:
         raise LaneError("\n".join(map(str, run.errors)))
@@ -72,6 +82,7 @@ def configure(
     seeds: int | Iterable[int] = 1,
     episodes: int | None = None,
     steps: int | None = None,
+    until_solved: bool = False,
     **settings: Any,
 ) -> Config:
     """What `train` was asked for, checked before anything compiles."""
@@ -102,8 +113,11 @@ def configure(
         check_integer("seeds", seed, at_least=0)
     if len(set(seeds)) != len(seeds) or not len(seeds):
         raise ConfigError("seeds", list(seeds), "at least one seed, each different")
-    budget = [None if value is None else int(value) for value in (episodes, steps)]
-    return Config(agent, environment, tuple(int(s) for s in seeds), *budget)
+    check_flag("until_solved", until_solved)
+    if until_solved and environment.optimum is None:
+        raise ConfigError("until_solved", True, f"{environment.name} has no known optimum")
+    episodes, steps = (None if value is None else int(value) for value in (episodes, steps))
+    return Config(agent, environment, tuple(int(s) for s in seeds), episodes, steps, until_solved)
 
 
 def check_environment(environment: Environment) -> None:

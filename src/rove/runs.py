@@ -26,6 +26,7 @@ from rove.algorithm import Agent
 from rove.environments import Environment
 from rove.errors import RoveError, RunFolderError
 from rove.learner import Learner
+from rove.statistics import IN_A_ROW
 from rove.training.checkpoint import publish
 from rove.training.outcomes import UNLIMITED, Episodes, Job
 
@@ -46,6 +47,8 @@ class Config:
     seeds: tuple[int, ...]
     episodes: int | None = None
     steps: int | None = None
+    until_solved: bool = False
+    """Whether a lane stops when it has solved its task."""
 
     @property
     def agent_name(self) -> str:
@@ -68,6 +71,7 @@ class Config:
                 seed=seed,
                 episodes=self.episodes or UNLIMITED,
                 steps=self.steps or UNLIMITED,
+                in_a_row=IN_A_ROW if self.until_solved else UNLIMITED,
                 path=folder / "lanes" / f"seed-{seed}.safetensors" if folder else None,
                 name=f"{self.label}, seed {seed}",
                 run=run,
@@ -102,6 +106,7 @@ class Config:
             "seeds": list(self.seeds),
             "episodes": self.episodes,
             "steps": self.steps,
+            "until_solved": self.until_solved,
         }
         return json.loads(json.dumps(told, default=_plain))
 
@@ -230,6 +235,7 @@ class RunFolder:
                 seeds=tuple(told["seeds"]),
                 episodes=told["episodes"],
                 steps=told["steps"],
+                until_solved=told["until_solved"],
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise RunFolderError(f"{self.path / 'config.json'} cannot be used: {error}") from None

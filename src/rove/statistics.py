@@ -3,6 +3,11 @@
 import numpy as np
 from jaxtyping import Float
 
+TOLERANCE = 1e-4
+"""How far below the optimum a return may be that counts as optimal."""
+IN_A_ROW = 10
+"""So many optimal episodes in a row, and a task is solved."""
+
 
 def moving_average(values: Float[np.ndarray, "... n"], window: int) -> Float[np.ndarray, "... n"]:
     """Mean of the last `window` values up to each one (of fewer, at the start)."""
@@ -48,12 +53,12 @@ def _percentiles(means: np.ndarray, confidence: float) -> tuple[np.ndarray, np.n
 
 
 def episodes_to_solve(
-    returns: Float[np.ndarray, " episodes"], optimum: float, in_a_row: int = 10
+    returns: Float[np.ndarray, " episodes"], optimum: float, in_a_row: int = IN_A_ROW
 ) -> int | None:
     """The episode (counted from 1) that ends the first `in_a_row` optimal ones, if any."""
     run = 0
     for episode, value in enumerate(returns, start=1):
-        run = run + 1 if value >= optimum - 1e-4 else 0
+        run = run + 1 if value >= optimum - TOLERANCE else 0
         if run == in_a_row:
             return episode
     return None

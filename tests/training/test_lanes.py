@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rove
-from rove import noise, runner
+from rove import noise, runner, statistics
 from rove.errors import ConfigError, LaneError
 from rove.replay import Transition
 from rove.training import compiled, lanes, outcomes
@@ -157,3 +157,17 @@ def test_replay_that_does_not_fit_is_refused_with_its_bytes():
     config = ge(buffer_size=2**30)
     with pytest.raises(ConfigError, match=r"buffer_size.* bytes"):
         lanes.execute(config.jobs(None))
+
+
+def test_a_lane_stops_where_its_task_is_solved():
+    """At the end of the tenth optimal episode in a row, and not before; up to there it is the
+    same lane."""
+    settings = rove.GE(hidden=(16, 16), buffer_size=400, learning_starts=50)
+    whole = runner.train(settings, "chain-4", episodes=200)
+    cut = runner.train(settings, "chain-4", episodes=200, until_solved=True)
+    solved = statistics.episodes_to_solve(whole.returns[0], 11.0)
+    assert solved is not None and solved < 200
+    assert cut.returns.shape == (1, solved)
+    np.testing.assert_array_equal(cut.returns[0], whole.returns[0, :solved])
+    with pytest.raises(ConfigError, match="no known optimum"):
+        runner.train("thompson", "bandit-3", episodes=5, until_solved=True)

@@ -14,6 +14,7 @@ from rove.environments.base import Environment, State
 from rove.learner import AgentState, Beliefs, Learner
 from rove.noise import Key
 from rove.replay import Replay, Transition
+from rove.statistics import TOLERANCE
 
 # What a lane's key is folded with for its streams.
 _INIT, _AGENT, _ENVIRONMENT, _EVALUATION, _DIAGNOSTICS = range(5)
@@ -21,6 +22,7 @@ _INIT, _AGENT, _ENVIRONMENT, _EVALUATION, _DIAGNOSTICS = range(5)
 LOG_CAPACITY = 256
 SNAPSHOTS, LOOKS = 16, 5
 LONGEST_EVALUATION = 100_000
+UNLIMITED = 2**31 - 1
 FAULTS = ("", "observation", "reward", "loss")
 
 
@@ -61,6 +63,8 @@ class Lane(NamedTuple):
     returns: Float[Array, ""]
     """Return of the episode under way."""
     length: Int[Array, ""]
+    streak: Int[Array, ""]
+    """How many episodes in a row, up to the last, were optimal."""
     seen: Bool[Array, " bins"]
     """Cells visited in the episode under way."""
     visits: Int[Array, " bins"]
@@ -94,6 +98,7 @@ def start(agent: Learner, environment: Environment, seed: Int[Array, ""]) -> Lan
         episode=zero,
         returns=jnp.zeros(()),
         length=zero,
+        streak=zero,
         seen=_mark(environment, state, jnp.zeros(environment.bins, bool)),
         visits=jnp.zeros(environment.bins, jnp.int32),
         loss=jnp.zeros(()),
@@ -111,11 +116,12 @@ def run(
     lane: Lane,
     last_step: Int[Array, ""],
     last_episode: Int[Array, ""],
+    last_streak: int | Int[Array, ""] = UNLIMITED,
 ) -> Lane:
-    """Go on until a step, an episode, a full log or a fault. Where a run is cut into such
-    chunks has no effect on its result."""
+    """Go on until a step, an episode, so many optimal episodes in a row, a full log or a fault.
+    Where a run is cut into such chunks has no effect on its result."""
     lane = _drained(lane)
-    for goes_on, learn in _phases(agent, last_step, last_episode):
+    for goes_on, learn in _phases(agent, last_step, last_episode, last_streak):
         lane = lax.while_loop(goes_on, partial(_step, agent, environment, learn=learn), lane)
     return lane
 
@@ -126,16 +132,17 @@ def run_together(
     lanes: Lane,
     last_step: Int[Array, " lanes"],
     last_episode: Int[Array, " lanes"],
+    last_streak: Int[Array, " lanes"],
 ) -> Lane:
     """`run` for lanes, with their agents and environments, stacked along a first axis, in
     lockstep: for accelerators. A lane that is done stands still until the others are."""
     lanes = jax.vmap(_drained)(lanes)
 
     def going(phase: int, lanes: Lane) -> Bool[Array, " lanes"]:
-        def one(agent: Learner, lane: Lane, last_step: Array, last_episode: Array) -> Array:
-            return _phases(agent, last_step, last_episode)[phase][0](lane)
+        def one(agent: Learner, lane: Lane, *last: Array) -> Array:
+            return _phases(agent, *last)[phase][0](lane)
 
-        return jax.vmap(one)(agents, lanes, last_step, last_episode)
+        return jax.vmap(one)(agents, lanes, last_step, last_episode, last_streak)
 
     def step(phase: int, learn: bool, lanes: Lane) -> Lane:
         one = partial(_step_where, learn=learn)
@@ -148,7 +155,7 @@ def run_together(
 
 
 def _phases(
-    agent: Learner, last_step: Array, last_episode: Array
+    agent: Learner, last_step: Array, last_episode: Array, last_streak: int | Array
 ) -> tuple[tuple[Callable[[Lane], Array], bool], ...]:
     """First act without learning, then with: while which condition, and whether to learn."""
 
@@ -156,6 +163,7 @@ def _phases(
         return (
             (lane.step < last_step)
             & (lane.episode < last_episode)
+            & (lane.streak < last_streak)
             & (lane.log.count < LOG_CAPACITY)
             & (lane.fault == 0)
         )
@@ -232,6 +240,7 @@ def _step(
     visits = lane.visits + (seen & done)
     spread, return_spread, snapshots = _look(agent, environment, lane, agent_state, done)
     coverage = jnp.sum(visits > 0)
+    optimal = environment.optimum is not None and returns >= environment.optimum - TOLERANCE
     row = (returns, length, step, after.terminated, spread, return_spread, coverage)
     log = _append(lane.log, done, row)
 
@@ -254,6 +263,7 @@ def _step(
         episode=lane.episode + done,
         returns=jnp.where(done, 0.0, returns),
         length=jnp.where(done, 0, length),
+        streak=jnp.where(done, jnp.where(optimal, lane.streak + 1, 0), lane.streak),
         seen=jnp.where(done, fresh_seen, seen),
         visits=visits,
         loss=loss,

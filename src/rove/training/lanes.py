@@ -127,7 +127,7 @@ def _free_memory() -> int | None:
 def _compile(job: Job) -> None:
     """Compile a lane's program: start it, and run it for no step."""
     none = jnp.zeros((), jnp.int32)
-    _run(job.agent, job.environment, outcomes.fresh(job).lane, none, none)
+    _run(job.agent, job.environment, outcomes.fresh(job).lane, none, none, none)
 
 
 def drive(
@@ -178,10 +178,11 @@ def _advance(flights: Sequence[Outcome], steps: Sequence[int], chunk: int) -> li
     """One chunk of a lane, or of several that share a program."""
     last_step = [min(s + chunk, f.job.steps) for s, f in zip(steps, flights, strict=True)]
     last_episode = [flight.job.episodes for flight in flights]
-    limits = [jnp.asarray(limit, jnp.int32) for limit in (last_step, last_episode)]
+    in_a_row = [flight.job.in_a_row for flight in flights]
+    limits = [jnp.asarray(limit, jnp.int32) for limit in (last_step, last_episode, in_a_row)]
     job = flights[0].job
     if len(flights) == 1:
-        return [_run(job.agent, job.environment, flights[0].lane, limits[0][0], limits[1][0])]
+        return [_run(job.agent, job.environment, flights[0].lane, *(limit[0] for limit in limits))]
     agents = _stack([flight.job.agent for flight in flights])
     environments = _stack([flight.job.environment for flight in flights])
     lanes = _stack([flight.lane for flight in flights])

@@ -12,8 +12,7 @@ from rove.environments.base import Environment
 from rove.errors import LaneError, RunFolderError
 from rove.learner import Learner
 from rove.training import checkpoint, compiled
-
-UNLIMITED = 2**31 - 1
+from rove.training.compiled import UNLIMITED
 
 _start = jax.jit(compiled.start)
 
@@ -27,6 +26,8 @@ class Job:
     seed: int
     episodes: int = UNLIMITED
     steps: int = UNLIMITED
+    in_a_row: int = UNLIMITED
+    """Stop after so many optimal episodes in a row."""
     path: Path | None = None
     """Where its checkpoint is, if it has one."""
     name: str = ""
@@ -92,7 +93,8 @@ def extended(before: Outcome, lane: compiled.Lane) -> Outcome:
             for old, new in zip(before.episodes, lane.log[1:], strict=True)
         )
     )
-    finished = bool(int(lane.step) >= job.steps or int(lane.episode) >= job.episodes)
+    limits = ((lane.step, job.steps), (lane.episode, job.episodes), (lane.streak, job.in_a_row))
+    finished = any(int(reached) >= limit for reached, limit in limits)
     return Outcome(job, episodes, _retired(lane) if finished else lane, finished)
 
 
