@@ -18,7 +18,7 @@ for name in ("chain-10", "chain-50", "chain-100", "permuted-chain-50"):
 
     def untrained(seed, environment=environment):
         lane = compiled.start(agent, environment, seed)
-        return compiled.evaluate(agent, environment, lane.agent, seed)
+        return compiled.evaluate(agent, environment, lane.agent, seed)[0]
 
     returns = np.asarray(jax.jit(jax.vmap(untrained))(jnp.arange(SEEDS)))
     lucky = np.flatnonzero(returns >= 11.0)

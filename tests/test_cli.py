@@ -34,7 +34,7 @@ def test_help_and_list(capsys):
     assert "rove list" in capsys.readouterr().out
     cli.main(["list"])
     shown = capsys.readouterr().out
-    for name in ("dqn", "noisynet", "ge", "chain-N", "deep-sea-N", "bandit-N", "figure-2"):
+    for name in ("dqn", "ge", "chain-N", "bandit-N", "cartpole", "sparse-acrobot", "figure-2"):
         assert name in shown
     cli.main(["--version"])
     assert capsys.readouterr().out.startswith("rove 0.")
@@ -49,6 +49,11 @@ def test_help_of_an_agent_shows_its_fields(capsys):
     for field in fields.split():
         assert f"--agent.{field}" in shown
     assert "--env.permuted" in shown
+    with pytest.raises(SystemExit):
+        cli.main(["train", "ge", "sparse-acrobot", "--help"])
+    shown = capsys.readouterr().out
+    for field in ("--env.reward", "--env.environment.horizon"):
+        assert field in shown
 
 
 def test_train_writes_a_run_and_goes_on_from_it(tmp_path):
@@ -69,7 +74,7 @@ def test_train_writes_a_run_and_goes_on_from_it(tmp_path):
     assert "different run" in other.stderr
 
 
-@pytest.mark.parametrize("environment", ["deep-sea-5", "bandit-5"])
+@pytest.mark.parametrize("environment", ["deep-sea-5", "bandit-5", "sparse-cartpole"])
 def test_train_on_other_environments_and_load(environment, tmp_path):
     done = rove("train", "dqn", environment, "--episodes", 20, "--out", tmp_path / "e", *SMALL)
     assert done.returncode == 0, done.stderr
@@ -98,6 +103,8 @@ def test_underscores_and_hyphens_are_one(tmp_path):
         (["train", "ge", "bandit-10", "--env.n", "50"], "env = 'bandit-50'"),
         (["train", "ge", "bandit-10", "--env.noise-std=-1"], "noise_std = -1.0 at least 0"),
         (["train", "ge", "deap-sea-10"], "chain-N deep-sea-N bandit-N Did you mean 'deep-sea-10'?"),
+        (["train", "ge", "cartpole-1"], "sparse-cartpole Did you mean 'cartpole'?"),
+        (["train", "ge", "cartpole", "--env.horizon", "0"], "horizon = 0 at least 1"),
         (["train", "ge", "chain-10", "--agent.gama", "0.9"], "--agent.gama"),
         (["train", "dqn", "chain-10", "--agent.rho", "1"], "--agent.rho"),
         (["train", "ge", "chain-10", "--agent.resample", "never"], "resample never step episode"),

@@ -142,3 +142,21 @@ def test_ge_solves_a_hundred_states_as_published():
     """θ drawn anew at every step: 5 of 5 seeds within 250 episodes."""
     run = rove.train("ge", "chain-100", seeds=5, episodes=250)
     assert all(episodes_to_solve(row, 11.0) is not None for row in run.returns)
+
+
+@pytest.mark.slow
+def test_dqn_balances_the_pole():
+    """An agent that does not learn keeps it up for 10 to 25 steps."""
+    settings = rove.DQN(
+        hidden=(64, 64), target_period=200, epsilon=0.02, epsilon_steps=8000, learning_starts=1000
+    )
+    run = rove.train(settings, "cartpole", seeds=2, steps=40_000)
+    assert all(np.mean(outcome.scores[-20:]) > 150 for outcome in run.outcomes)
+
+
+@pytest.mark.slow
+def test_ge_gets_up_the_hill_with_a_sparse_reward():
+    """An agent that does not learn does in 1 episode of 100, or none."""
+    settings = rove.GE(hidden=(64, 64), target_period=200, rho=-5.0, sigma=1e-4, resample="episode")
+    run = rove.train(settings, "sparse-mountain-car", seeds=2, episodes=400)
+    assert np.all(run.scores[:, -20:].mean(axis=1) >= 0.5)

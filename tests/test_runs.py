@@ -32,11 +32,12 @@ def test_the_csv_holds_every_episode(made):
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == [
         "agent", "environment", "seed", "episode", "step", "return", "length", "terminated",
-        "spread", "return_spread", "coverage",
+        "score", "spread", "return_spread", "coverage",
     ]  # fmt: skip
     assert len(rows) == 24
     table = np.array([float(row["return"]) for row in rows], np.float32).reshape(2, 12)
     np.testing.assert_array_equal(table, run.returns.astype(np.float32))
+    assert [row["score"] for row in rows] == [row["return"] for row in rows]
     assert {row["agent"] for row in rows} == {"ge"}
     assert [int(row["episode"]) for row in rows] == [*range(1, 13)] * 2
     assert [int(row["step"]) for row in rows] == [*range(14, 169, 14)] * 2

@@ -21,8 +21,18 @@ from rove.agents import (
     Thompson,
 )
 from rove.algorithm import Agent
-from rove.environments import ENVIRONMENTS, Bandit, Chain, DeepSea, Environment
-from rove.environments.gymnasium import register
+from rove.environments import (
+    ENVIRONMENTS,
+    Acrobot,
+    Bandit,
+    CartPole,
+    Chain,
+    DeepSea,
+    Environment,
+    MountainCar,
+    Sparse,
+)
+from rove.environments.gymnasium import SparseReward, register
 from rove.errors import ConfigError, LaneError, RoveError, RunFolderError
 from rove.learner import AgentState, Learner
 from rove.posteriors import (
@@ -57,12 +67,14 @@ __all__ = [
     "QRDQN",
     "RLSVI",
     "VDQN",
+    "Acrobot",
     "Agent",
     "AgentState",
     "Bandit",
     "BayesianDQN",
     "BayesianQLearning",
     "BootstrappedDQN",
+    "CartPole",
     "Categorical",
     "Chain",
     "ConfigError",
@@ -82,6 +94,7 @@ __all__ = [
     "LowRank",
     "MeanField",
     "Mixture",
+    "MountainCar",
     "NoisyNet",
     "ParameterNoise",
     "ParameterNoiseDQN",
@@ -94,6 +107,8 @@ __all__ = [
     "Run",
     "RunFolderError",
     "Settings",
+    "Sparse",
+    "SparseReward",
     "Thompson",
     "load",
     "register",

@@ -101,9 +101,13 @@ def _list(grid: bool = False) -> None:
         return
     tables = {
         "agents": {name: kind.__doc__ for name, kind in AGENTS.items()},
-        "environments": {
-            f"{name}-N": family.doc for name, family in environments.ENVIRONMENTS.items()
-        },
+        "environments": dict(
+            zip(
+                environments.names(),
+                (f.doc for f in environments.ENVIRONMENTS.values()),
+                strict=True,
+            )
+        ),
         "experiments": {name: kind.__doc__ for name, kind in EXPERIMENTS.items()},
     }
     for title, rows in tables.items():

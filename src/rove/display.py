@@ -61,7 +61,8 @@ class Live:
             done = sum(getattr(p, _goal(p.job)[0]) for p in seen.values())
             speed = sum(p.steps_per_second for p in seen.values() if not p.finished)
             recent = np.mean([p.recent for p in seen.values()])
-            shown = f"return {recent:7.3f}  {speed:6,.0f} steps/s"
+            label = told.job.environment.score_label
+            shown = f"{label} {recent:7.3f}  {speed:6,.0f} steps/s"
             self._progress.update(self._bars[name], completed=done, shown=shown)
             quiet = time.monotonic() - self._last_line < 5.0
             if not self._console.is_terminal and (told.finished or not quiet):
@@ -69,7 +70,7 @@ class Live:
                 unit, goal = _goal(told.job)
                 self._console.print(
                     f"{told.job.name}: {getattr(told, unit)} of {goal} {unit}s, "
-                    f"return {told.recent:.3f}, {told.steps_per_second:,.0f} steps/s",
+                    f"{label} {told.recent:.3f}, {told.steps_per_second:,.0f} steps/s",
                     highlight=False,
                 )
 
@@ -89,20 +90,20 @@ def _goal(job: Job) -> tuple[str, int]:
 
 def closing_table(console: Console, run: "Run") -> None:
     """One row a seed, and the mean with its interval."""
-    optimum = run.config.environment.optimum
+    optimum, label = run.config.environment.optimum, run.config.environment.score_label
     table = Table(title=run.config.label, title_justify="left")
-    for column in ("seed", "episodes", "steps", "mean return", "last 20", "greedy", "solved at"):
+    for column in ("seed", "episodes", "steps", f"mean {label}", "last 20", "greedy", "solved at"):
         table.add_column(column, justify="right")
     greedy = run.evaluate()
     solved, last = [], []
     for outcome, g in zip(run.outcomes, greedy, strict=True):
-        returns = outcome.episodes.returns
-        solved.append(episodes_to_solve(returns, optimum) if optimum is not None else None)
-        last.append(float(np.mean(returns[-20:])) if len(returns) else np.nan)
-        mean = f"{np.mean(returns):.3f}" if len(returns) else "–"
+        scores = outcome.scores
+        solved.append(episodes_to_solve(scores, optimum) if optimum is not None else None)
+        last.append(float(np.mean(scores[-20:])) if len(scores) else np.nan)
+        mean = f"{np.mean(scores):.3f}" if len(scores) else "–"
         step, when = int(outcome.lane.step), solved[-1]
         table.add_row(
-            str(outcome.job.seed), f"{len(returns):,}", f"{step:,}", mean, f"{last[-1]:.3f}",
+            str(outcome.job.seed), f"{len(scores):,}", f"{step:,}", mean, f"{last[-1]:.3f}",
             f"{g:.3f}", str(when) if when else "–",
         )  # fmt: skip
     console.print(table)

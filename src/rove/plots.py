@@ -6,9 +6,11 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
 from rove.agents import label_of
+from rove.environments import Coordinate
 from rove.errors import RunFolderError
 from rove.statistics import bootstrap_interval, moving_average
 
@@ -45,15 +47,17 @@ def learning_curves(
     optimum: float | None = None,
     per_seed: bool = False,
     window: int = WINDOW,
+    label: str = "return",
 ) -> None:
-    """For each name, returns of shape [seeds, episodes]: smoothed mean and 95% interval."""
-    for name, returns in curves.items():
-        smooth = moving_average(returns, window)
-        episodes = np.arange(1, returns.shape[1] + 1)
+    """For each name, scores of shape [seeds, episodes]: smoothed mean and 95% interval. `label`
+    tells what is scored."""
+    for name, scores in curves.items():
+        smooth = moving_average(scores, window)
+        episodes = np.arange(1, scores.shape[1] + 1)
         colour = COLOURS.get(name, "#555555" if len(curves) == 1 else None)
         mean = smooth.mean(axis=0)
         (line,) = axes.plot(episodes, mean, color=colour, lw=1.6, label=label_of(name))
-        if len(returns) > 1:
+        if len(scores) > 1:
             low, high = bootstrap_interval(smooth)
             axes.fill_between(episodes, low, high, color=line.get_color(), alpha=0.2, lw=0)
         if per_seed:
@@ -61,18 +65,16 @@ def learning_curves(
     if optimum is not None:
         axes.axhline(optimum, color="black", lw=0.8, ls=":", zorder=0)
     axes.set_xlabel("episode")
-    axes.set_ylabel("return")
+    axes.set_ylabel(label)
     axes.margins(x=0)
 
 
-def visits(axes: Any, frequency: np.ndarray) -> None:
+def visits(axes: Any, frequency: np.ndarray, coordinates: Sequence[Coordinate] = ()) -> None:
     """In what fraction of its episodes each cell was visited, of shape [seeds, cells], or
-    [seeds, rows, columns] for a board."""
+    [seeds, rows, columns] for a board, whose sides may be coordinates."""
     mean = frequency.mean(axis=0)
     if mean.ndim == 2:
-        shown = axes.imshow(mean, vmin=0.0, vmax=1.0, cmap="viridis")
-        axes.figure.colorbar(shown, ax=axes, shrink=0.8)
-        axes.grid(False)
+        _board(axes, mean, coordinates)
         return
     cells = np.arange(1, len(mean) + 1)
     axes.plot(cells, frequency.T, color="#555555", lw=0.5, alpha=0.5)
@@ -80,6 +82,26 @@ def visits(axes: Any, frequency: np.ndarray) -> None:
     axes.set_xlabel("cell")
     axes.set_ylim(0.0, 1.05)
     axes.margins(x=0)
+
+
+def _board(axes: Any, mean: np.ndarray, coordinates: Sequence[Coordinate]) -> None:
+    """Where the sides are coordinates most cells are rarely visited: the scale is of square roots,
+    and cells that never were are left blank."""
+    if coordinates:
+        up, across = coordinates
+        shown = axes.imshow(
+            np.where(mean > 0, mean, np.nan),
+            norm=PowerNorm(0.5, vmin=0.0, vmax=1.0),
+            extent=(across.low, across.high, up.low, up.high),
+            origin="lower",
+            aspect="auto",
+        )
+        axes.set_xlabel(across.name)
+        axes.set_ylabel(up.name)
+    else:
+        shown = axes.imshow(mean, vmin=0.0, vmax=1.0)
+    axes.figure.colorbar(shown, ax=axes, shrink=0.8)
+    axes.grid(False)
 
 
 def lines(

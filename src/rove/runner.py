@@ -244,7 +244,9 @@ class Run:
         return tuple(outcome.job.seed for outcome in self.outcomes)
 
     def _stack(self, field: str) -> np.ndarray:
-        columns = [np.asarray(getattr(o.episodes, field), float) for o in self.outcomes]
+        return self._table([getattr(outcome.episodes, field) for outcome in self.outcomes])
+
+    def _table(self, columns: list[np.ndarray]) -> np.ndarray:
         table = np.full((len(columns), max(map(len, columns), default=0)), np.nan)
         for row, column in zip(table, columns, strict=True):
             row[: len(column)] = column
@@ -254,6 +256,11 @@ class Run:
     def returns(self) -> np.ndarray:
         """[seeds, episodes]; NaN where a lane had fewer episodes."""
         return self._stack("returns")
+
+    @property
+    def scores(self) -> np.ndarray:
+        """[seeds, episodes], as the environment scores an episode: on most, its return."""
+        return self._table([outcome.scores for outcome in self.outcomes])
 
     @property
     def lengths(self) -> np.ndarray:
@@ -288,21 +295,23 @@ class Run:
         raise ConfigError("seed", seed, f"one of {list(self.seeds)}")
 
     def evaluate(self) -> np.ndarray:
-        """[seeds]: the return of one episode of each lane's greedy policy."""
+        """[seeds]: the score of one episode of each lane's greedy policy."""
         agent, environment = self.config.compose(), self.config.environment
         lanes_ = [outcome.lane for outcome in self.outcomes]
-        return np.array([_evaluate(agent, environment, x.agent, x.seed) for x in lanes_])
+        played = [_evaluate(agent, environment, x.agent, x.seed) for x in lanes_]
+        return environment.score(*np.array(played, float).reshape(-1, 3).T)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """The learning curve; written to `path` if one is given."""
         from rove import plots  # here, because Matplotlib takes long to import
 
-        made = plots.figure()
+        made, environment = plots.figure(), self.config.environment
         plots.learning_curves(
             made.axes[0],
-            {self.config.agent_name: self.returns},
-            self.config.environment.optimum,
+            {self.config.agent_name: self.scores},
+            environment.optimum,
             per_seed=True,
+            label=environment.score_label,
         )
         n = len(self.seeds)
         made.axes[0].set_title(
@@ -333,13 +342,13 @@ class Run:
     @property
     def alarms(self) -> list[str]:
         """Lanes whose beliefs collapsed: the spread of Q over θ fell below a hundredth of its
-        highest, for 20 episodes, before any episode earned half of the optimum."""
+        highest, for 20 episodes, before any episode scored half of the optimum."""
         optimum, told = self.config.environment.optimum, []
         if optimum is None:
             return told
         for outcome in self.outcomes:
-            found = np.flatnonzero(outcome.episodes.returns >= 0.5 * optimum)
-            first = found[0] if len(found) else len(outcome.episodes.returns)
+            found = np.flatnonzero(outcome.scores >= 0.5 * optimum)
+            first = found[0] if len(found) else len(outcome.scores)
             spread = outcome.episodes.spread[:first]
             low = spread < 0.01 * np.maximum.accumulate(spread) if len(spread) else spread
             runs = np.convolve(low, np.ones(20), "valid") if len(low) >= 20 else np.zeros(0)
@@ -368,7 +377,8 @@ class Run:
         for axes in [*grid[0, 3:], *grid[1:, len(names) :].flat]:
             axes.set_axis_off()
         if environment.bins:
-            plots.visits(grid[0, 0], self.visits.reshape(-1, *environment.cells))
+            cells = self.visits.reshape(-1, *environment.cells)
+            plots.visits(grid[0, 0], cells, environment.coordinates)
             plots.lines(grid[0, 1], {"cells": self.coverage})
         grid[0, 0].set_title("state visits, fraction of episodes", loc="left")
         grid[0, 1].set_title(f"cells visited so far, of {environment.bins}", loc="left")

@@ -33,7 +33,7 @@ from rove.training.outcomes import UNLIMITED, Episodes, Job
 SCHEMA = 1
 COLUMNS = (
     "agent", "environment", "seed", "episode", "step", "return", "length", "terminated",
-    "spread", "return_spread", "coverage",
+    "score", "spread", "return_spread", "coverage",
 )  # fmt: skip
 _PACKAGES = ("rove", "jax", "jaxlib", "equinox", "optax", "numpy")
 
@@ -270,14 +270,18 @@ def episodes_csv(lanes: Sequence[tuple[Config, int, Episodes]]) -> str:
     for (config, seed, lane), settings in zip(lanes, told, strict=True):
         who = (config.agent_name, config.environment.name, seed)
         rest = [settings.get(name, "") for name in varying]
+        scores = config.environment.score(lane.returns, lane.length, lane.terminated)
         for i in range(len(lane.returns)):
-            # the shortest decimals that read back as the same float32
-            value = np.format_float_positional(lane.returns[i], trim="0")
-            ended = int(lane.terminated[i])
+            ended, score = int(lane.terminated[i]), _decimals(scores[i])
             looks = (f"{lane.spread[i]:.4g}", f"{lane.return_spread[i]:.4g}", lane.coverage[i])
-            played = (i + 1, lane.step[i], value, lane.length[i], ended)
+            played = (i + 1, lane.step[i], _decimals(lane.returns[i]), lane.length[i], ended, score)
             writer.writerow((*who, *played, *looks, *rest))
     return text.getvalue()
+
+
+def _decimals(value: Any) -> str:
+    """The shortest that read back as the same float32."""
+    return np.format_float_positional(np.float32(value), trim="0")
 
 
 def _settings(config: Config) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """Statistics that are honest with few seeds."""
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Num
 
 TOLERANCE = 1e-4
-"""How far below the optimum a return may be that counts as optimal."""
+"""How far below the optimum a score may be that counts as optimal."""
 IN_A_ROW = 10
 """So many optimal episodes in a row, and a task is solved."""
 
@@ -53,11 +53,11 @@ def _percentiles(means: np.ndarray, confidence: float) -> tuple[np.ndarray, np.n
 
 
 def episodes_to_solve(
-    returns: Float[np.ndarray, " episodes"], optimum: float, in_a_row: int = IN_A_ROW
+    scores: Num[np.ndarray, " episodes"], optimum: float, in_a_row: int = IN_A_ROW
 ) -> int | None:
     """The episode (counted from 1) that ends the first `in_a_row` optimal ones, if any."""
     run = 0
-    for episode, value in enumerate(returns, start=1):
+    for episode, value in enumerate(scores, start=1):
         run = run + 1 if value >= optimum - TOLERANCE else 0
         if run == in_a_row:
             return episode

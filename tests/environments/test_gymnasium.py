@@ -22,6 +22,13 @@ CASES = [
 ]
 
 
+SPARSE = {
+    "SparseCartPole": ("CartPole-v1", -1.0),
+    "SparseMountainCar": ("MountainCar-v0", 1.0),
+    "SparseAcrobot": ("Acrobot-v1", 1.0),
+}
+
+
 def made(kind, options):
     return gymnasium.make(f"rove/{kind.__name__}-v0", **options)
 
@@ -60,7 +67,8 @@ def test_agrees_with_the_compiled_environment(kind, options):
 
 def test_every_environment_is_registered_once():
     names = {name for name in gymnasium.registry if name.startswith("rove/")}
-    assert names == {"rove/Chain-v0", "rove/DeepSea-v0", "rove/Bandit-v0"}
+    compiled = {"rove/Chain-v0", "rove/DeepSea-v0", "rove/Bandit-v0"}
+    assert names == compiled | {f"rove/{name}-v0" for name in SPARSE}
     rove.register()  # a second call changes nothing
 
 
@@ -71,3 +79,49 @@ def test_step_before_reset_and_bad_actions_are_refused():
     env.reset(seed=0)
     with pytest.raises(gymnasium.error.InvalidAction):
         env.step(2)
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_gymnasium_checker_on_sparse_rewards(name):
+    """But for warnings that it has for the task itself, and for a wrapper."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*(infinity|different from the unwrapped).*")
+        env = gymnasium.make(f"rove/{name}-v0", disable_env_checker=True)
+        check_env(env, skip_render_check=True)
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_rewards_change_nothing_but_the_reward(name):
+    """Of Gymnasium's own task, over episodes that end and episodes that run out of time."""
+    own, reward = SPARSE[name]
+    env, plain = gymnasium.make(f"rove/{name}-v0"), gymnasium.make(own)
+    wrapped = rove.SparseReward(gymnasium.make(own), reward=reward)
+    rng, ends = np.random.default_rng(0), []
+    for seed in range(8):
+        shown = [e.reset(seed=seed)[0] for e in (env, wrapped, plain)][-1]
+        done, last = False, env.action_space.n - 1
+        while not done:
+            along = last if shown[-1] > 0 else 0  # with the car, the pole or the second link
+            action = along if seed % 2 else int(rng.integers(last + 1))
+            *steps, theirs = [e.step(action) for e in (env, wrapped, plain)]
+            shown = theirs[0]
+            for step in steps:
+                np.testing.assert_array_equal(step[0], theirs[0])
+                assert step[1] == (reward if theirs[2] else 0.0)
+                assert step[2:4] == theirs[2:4]
+            done = theirs[2] or theirs[3]
+        ends.append(theirs[2:4])
+    assert (True, False) in ends
+
+
+def test_a_time_limit_pays_nothing():
+    env = rove.SparseReward(gymnasium.make("CartPole-v1", max_episode_steps=3), reward=5.0)
+    env.reset(seed=0)
+    steps = [env.step(0)[1:4] for _ in range(3)]
+    assert steps == [(0.0, False, False)] * 2 + [(0.0, False, True)]
+
+
+def test_a_bad_sparse_reward_is_refused():
+    with pytest.raises(rove.ConfigError, match="reward"):
+        rove.SparseReward(gymnasium.make("CartPole-v1"), reward=float("nan"))

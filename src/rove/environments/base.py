@@ -10,6 +10,8 @@ from jaxtyping import Bool, Float, Int
 from rove.noise import Key
 
 State: TypeAlias = Any
+Bound: TypeAlias = float | tuple[float, ...]
+"""For all entries of an observation alike, or one for each."""
 
 
 class Step(NamedTuple):
@@ -21,6 +23,14 @@ class Step(NamedTuple):
     reward: Float[Array, ""]
     terminated: Bool[Array, ""]
     truncated: Bool[Array, ""]
+
+
+class Coordinate(NamedTuple):
+    """What a board of cells shows along one side."""
+
+    name: str
+    low: float
+    high: float
 
 
 class Environment(eqx.Module):
@@ -38,8 +48,8 @@ class Environment(eqx.Module):
 
     @property
     @abc.abstractmethod
-    def observation_bounds(self) -> tuple[float, float]:
-        """The least and the greatest number an observation can hold."""
+    def observation_bounds(self) -> tuple[Bound, Bound]:
+        """The least and the greatest numbers an observation can hold."""
 
     @property
     @abc.abstractmethod
@@ -49,7 +59,17 @@ class Environment(eqx.Module):
     @property
     @abc.abstractmethod
     def optimum(self) -> float | None:
-        """The best return of an episode, where it is known."""
+        """The best score of an episode, where it is known."""
+
+    @property
+    def score_label(self) -> str:
+        """What the score is."""
+        return "return"
+
+    def score(self, returns: Any, length: Any, terminated: Any) -> Any:
+        """How well an episode went, or each of an array of them, as it is plotted: the return,
+        but for the tasks that the paper scores in another way."""
+        return returns
 
     @property
     @abc.abstractmethod
@@ -60,6 +80,12 @@ class Environment(eqx.Module):
     def cells(self) -> tuple[int, ...]:
         """How the cells lie: in a row, or, with two numbers, on a board."""
         return (self.bins,)
+
+    @property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        """The two sides of a board whose cells are ranges of numbers: the vertical, from below,
+        then the horizontal."""
+        return ()
 
     @abc.abstractmethod
     def bin(self, state: State) -> Int[Array, ""]:

@@ -1,4 +1,4 @@
-"""rove's compiled environments as ordinary Gymnasium environments."""
+"""rove's compiled environments as ordinary Gymnasium environments, and sparse rewards for any."""
 
 from typing import Any
 
@@ -6,9 +6,11 @@ import gymnasium
 import jax
 import numpy as np
 from gymnasium import spaces
+from gymnasium.utils import RecordConstructorArgs
 
 from rove import noise
-from rove.environments import ENVIRONMENTS, Environment
+from rove.environments import ENVIRONMENTS, Environment, Sparse
+from rove.errors import check_number
 
 _reset = jax.jit(lambda environment, key: environment.reset(key))
 _step = jax.jit(lambda environment, state, action, key: environment.step(state, action, key))
@@ -21,8 +23,9 @@ class CompiledEnv(gymnasium.Env):
 
     def __init__(self, environment: Environment):
         self.environment = environment
-        low, high = environment.observation_bounds
-        self.observation_space = spaces.Box(low, high, (environment.observation_size,), np.float32)
+        shape = (environment.observation_size,)
+        low, high = (np.full(shape, x, np.float32) for x in environment.observation_bounds)
+        self.observation_space = spaces.Box(low, high, shape, np.float32)
         self.action_space = spaces.Discrete(environment.num_actions)
         self._state: Any = None
         self._episode_key: Any = None
@@ -55,15 +58,47 @@ class CompiledEnv(gymnasium.Env):
         )
 
 
+class SparseReward(gymnasium.Wrapper, RecordConstructorArgs):
+    """Any Gymnasium environment with one reward, where the task ends (`terminated`): none on the
+    way, and none where time runs out (`truncated`).
+
+    **Example**
+    >>> env = rove.SparseReward(gymnasium.make("MountainCar-v0"), reward=1.0)
+    """
+
+    def __init__(self, env: gymnasium.Env, reward: float = 1.0):
+        check_number("reward", reward)
+        RecordConstructorArgs.__init__(self, reward=reward)
+        super().__init__(env)
+        self._reward = float(reward)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, _, terminated, truncated, info = self.env.step(action)
+        return observation, self._reward if terminated else 0.0, terminated, truncated, info
+
+
 def make(family: str, n: int = 10, **options: Any) -> CompiledEnv:
     """`gymnasium.make("rove/Chain-v0", n=100)`; which family, the registered name sets."""
     return CompiledEnv(ENVIRONMENTS[family].kind(**{"n": n, **options}))
 
 
 def register() -> None:
-    """Make rove's environments known to Gymnasium (done by `import rove`): one name a class."""
-    for family, (kind, named, _) in ENVIRONMENTS.items():
-        name = f"rove/{kind.__name__}-v0"
-        if not named and name not in gymnasium.registry:
+    """Make rove's environments known to Gymnasium (done by `import rove`): one name a class, but
+    none for a task that Gymnasium has itself. Sparse ones are its own tasks in `SparseReward`."""
+    for name, (kind, named, _, own) in ENVIRONMENTS.items():
+        if kind is Sparse and own is not None:
+            spec = gymnasium.spec(own)
+            _register(
+                f"Sparse{type(named['environment']).__name__}",
+                entry_point=spec.entry_point,
+                max_episode_steps=spec.max_episode_steps,
+                additional_wrappers=(SparseReward.wrapper_spec(reward=named["reward"]),),
+            )
+        elif own is None and not named:
             entry_point = "rove.environments.gymnasium:make"
-            gymnasium.register(name, entry_point=entry_point, kwargs={"family": family})
+            _register(kind.__name__, entry_point=entry_point, kwargs={"family": name})
+
+
+def _register(name: str, **spec: Any) -> None:
+    if f"rove/{name}-v0" not in gymnasium.registry:
+        gymnasium.register(f"rove/{name}-v0", **spec)

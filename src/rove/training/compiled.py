@@ -197,21 +197,25 @@ def _bare(lane: Lane) -> Any:
 
 def evaluate(
     agent: Learner, environment: Environment, state: AgentState, seed: Int[Array, ""]
-) -> Float[Array, ""]:
-    """The return of one episode of the greedy policy, which learns nothing (of its first
-    LONGEST_EVALUATION steps, should it never end)."""
+) -> tuple[Float[Array, ""], Int[Array, ""], Bool[Array, ""]]:
+    """Return, length and `terminated` of one episode of the greedy policy, which learns nothing
+    (of its first LONGEST_EVALUATION steps, should it never end)."""
     key = noise.fold(noise.root(seed), _EVALUATION)
     first, observation = environment.reset(noise.fold(key, 0))
 
     def step(carry: tuple) -> tuple:
-        world, observation, returns, t, _ = carry
+        world, observation, (returns, length, _), _ = carry
         action = agent.greedy(state, observation)
-        after = environment.step(world, action, noise.fold(key, t))
-        done = after.terminated | after.truncated
-        return after.state, after.observation, returns + after.reward, t + 1, done
+        after = environment.step(world, action, noise.fold(key, length + 1))
+        played = returns + after.reward, length + 1, after.terminated
+        return after.state, after.observation, played, after.terminated | after.truncated
 
-    carry = (first, observation, jnp.zeros(()), jnp.ones((), jnp.int32), jnp.zeros((), bool))
-    return lax.while_loop(lambda c: ~c[-1] & (c[-2] <= LONGEST_EVALUATION), step, carry)[2]
+    def goes_on(carry: tuple) -> Array:
+        return ~carry[3] & (carry[2][1] < LONGEST_EVALUATION)
+
+    no = jnp.zeros((), bool)
+    carry = (first, observation, (jnp.zeros(()), jnp.zeros((), jnp.int32), no), no)
+    return lax.while_loop(goes_on, step, carry)[2]
 
 
 def _step(
@@ -240,7 +244,8 @@ def _step(
     visits = lane.visits + (seen & done)
     spread, return_spread, snapshots = _look(agent, environment, lane, agent_state, done)
     coverage = jnp.sum(visits > 0)
-    optimal = environment.optimum is not None and returns >= environment.optimum - TOLERANCE
+    score, optimum = environment.score(returns, length, after.terminated), environment.optimum
+    optimal = optimum is not None and score >= optimum - TOLERANCE
     row = (returns, length, step, after.terminated, spread, return_spread, coverage)
     log = _append(lane.log, done, row)
 

@@ -29,7 +29,7 @@ class Progress(NamedTuple):
     step: int
     episode: int
     recent: float
-    """Mean return of its last 20 episodes; NaN before the first."""
+    """Mean score of its last 20 episodes; NaN before the first."""
     steps_per_second: float
     finished: bool
 
@@ -195,12 +195,12 @@ def _stack(trees: Sequence[Any]) -> Any:
 
 
 def _progress(outcome: Outcome, steps_per_second: float) -> Progress:
-    returns, lane = outcome.episodes.returns, outcome.lane
+    scores, lane = outcome.scores, outcome.lane
     return Progress(
         job=outcome.job,
         step=int(lane.step),
         episode=int(lane.episode),
-        recent=float(np.mean(returns[-20:])) if len(returns) else float("nan"),
+        recent=float(np.mean(scores[-20:])) if len(scores) else float("nan"),
         steps_per_second=steps_per_second,
         finished=outcome.finished,
     )

@@ -67,6 +67,12 @@ class Outcome(NamedTuple):
     finished: bool = False
 
     @property
+    def scores(self) -> np.ndarray:
+        """One entry an episode, as the environment scores it."""
+        played = self.episodes
+        return self.job.environment.score(played.returns, played.length, played.terminated)
+
+    @property
     def visits(self) -> np.ndarray:
         return np.asarray(self.lane.visits)
 

@@ -1,0 +1,112 @@
+"""Acrobot (Sutton 1996), as Gymnasium's Acrobot-v1 has it: the dynamics of Sutton and Barto's
+book."""
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float, Int
+
+from rove.environments.base import Bound, Coordinate
+from rove.environments.control import Control
+
+GRAVITY, SECONDS = 9.8, 0.2
+FASTEST = (4 * math.pi, 9 * math.pi)
+"""Bounds of the two angular velocities."""
+
+
+class Acrobot(Control):
+    """Acrobot: swing two links up by the joint between them, until the tip is a link above the bar.
+
+    A state is the angles θ₁ of the first link, from hanging down, and θ₂ of the second, from
+    the first, and their velocities; each starts within ±0.1. Cosines and sines of the angles
+    are shown. Actions turn the joint by −1, 0 or 1. Every step costs 1, but for the one that
+    ends the task. The score is minus the length of the episode.
+    """
+
+    horizon: int = eqx.field(default=500, static=True)
+    """Steps after which time has run out."""
+
+    @property
+    def name(self) -> str:
+        return "acrobot"
+
+    @property
+    def observation_size(self) -> int:
+        return 6
+
+    @property
+    def observation_bounds(self) -> tuple[Bound, Bound]:
+        high = (1.0, 1.0, 1.0, 1.0, *FASTEST)
+        return tuple(-x for x in high), high
+
+    @property
+    def num_actions(self) -> int:
+        return 3
+
+    @property
+    def optimum(self) -> None:
+        """None: the shortest episode is not known."""
+        return None
+
+    @property
+    def score_label(self) -> str:
+        return "− episode length"
+
+    def score(self, returns: Any, length: Any, terminated: Any) -> Any:
+        return -length
+
+    @property
+    def starts(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        return (-0.1,) * 4, (0.1,) * 4
+
+    @property
+    def coordinates(self) -> tuple[Coordinate, Coordinate]:
+        return Coordinate("θ₂", -math.pi, math.pi), Coordinate("θ₁", -math.pi, math.pi)
+
+    def place(self, values: Float[Array, "4"]) -> tuple[Array, Array]:
+        return values[1], values[0]
+
+    def observe(self, values: Float[Array, "4"]) -> Float[Array, "6"]:
+        one, two = values[0], values[1]
+        shown = [jnp.cos(one), jnp.sin(one), jnp.cos(two), jnp.sin(two)]
+        return jnp.concatenate([jnp.stack(shown), values[2:]])
+
+    def probes(self) -> dict[str, Float[Array, " features"]]:
+        """Hanging still, both links out to the side, and almost up."""
+        states = {"start": (0, 0, 0, 0), "side": (1.5, 0, 0, 0), "last": (2.0, 0, 1, 0)}
+        return {name: self.observe(jnp.array(x, jnp.float32)) for name, x in states.items()}
+
+    def move(self, values: Float[Array, "4"], action: Int[Array, ""]) -> Float[Array, "4"]:
+        """One step of Runge and Kutta's method."""
+        torque = (action - 1).astype(jnp.float32)
+        k1 = _slope(values, torque)
+        k2 = _slope(values + SECONDS / 2 * k1, torque)
+        k3 = _slope(values + SECONDS / 2 * k2, torque)
+        k4 = _slope(values + SECONDS * k3, torque)
+        after = values + SECONDS / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        angles = after[:2] - 2 * math.pi * jnp.round(after[:2] / (2 * math.pi))
+        fastest = jnp.array(FASTEST)
+        return jnp.concatenate([angles, jnp.clip(after[2:], -fastest, fastest)])
+
+    def ended(self, values: Float[Array, "4"]) -> Bool[Array, ""]:
+        return -jnp.cos(values[0]) - jnp.cos(values[0] + values[1]) > 1.0
+
+    def earned(self, ended: Bool[Array, ""]) -> Float[Array, ""]:
+        return jnp.where(ended, 0.0, -1.0)
+
+
+def _slope(values: Float[Array, "4"], torque: Float[Array, ""]) -> Float[Array, "4"]:
+    """d/dt of a state, for links of length, mass and moment of inertia 1, whose centres of mass
+    are in their middle; d₁, d₂, φ₁, φ₂ as in the book."""
+    one, two, turn_one, turn_two = values
+    sine, cosine = jnp.sin(two), jnp.cos(two)
+    d1, d2 = 3.5 + cosine, 1.25 + 0.5 * cosine
+    phi2 = 0.5 * GRAVITY * jnp.sin(one + two)
+    phi1 = -(0.5 * turn_two + turn_one) * turn_two * sine + 1.5 * GRAVITY * jnp.sin(one) + phi2
+    push = torque + d2 / d1 * phi1 - 0.5 * turn_one**2 * sine - phi2
+    faster_two = push / (1.25 - d2**2 / d1)
+    faster_one = -(d2 * faster_two + phi1) / d1
+    return jnp.stack([turn_one, turn_two, faster_one, faster_two])

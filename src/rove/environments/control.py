@@ -1,0 +1,98 @@
+"""What the classic control tasks have in common: a few numbers that move until time runs out."""
+
+import abc
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float, Int
+
+from rove import noise
+from rove.environments.base import Coordinate, Environment, Step
+from rove.errors import check_integer
+from rove.noise import Key
+
+GRID = 40
+"""Cells along each of the two coordinates that visits are counted in."""
+
+
+class ControlState(NamedTuple):
+    values: Float[Array, " values"]
+    time: Int[Array, ""]
+
+
+class Control(Environment):
+    """A classic control task as Gymnasium has it, with its time limit as `truncated`."""
+
+    horizon: eqx.AbstractVar[int]
+    """Steps of an episode."""
+
+    def __check_init__(self) -> None:
+        check_integer("horizon", self.horizon, at_least=1)
+
+    @property
+    @abc.abstractmethod
+    def starts(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The least and the greatest values of a first state, which is uniform between them."""
+
+    @property
+    @abc.abstractmethod
+    def coordinates(self) -> tuple[Coordinate, Coordinate]:
+        """The two that visits are counted in: the vertical, then the horizontal."""
+
+    @abc.abstractmethod
+    def place(self, values: Float[Array, " values"]) -> tuple[Array, Array]:
+        """A state along the two coordinates."""
+
+    @abc.abstractmethod
+    def observe(self, values: Float[Array, " values"]) -> Float[Array, " features"]:
+        """What is shown of a state."""
+
+    @abc.abstractmethod
+    def move(
+        self, values: Float[Array, " values"], action: Int[Array, ""]
+    ) -> Float[Array, " values"]:
+        """The values one step later."""
+
+    @abc.abstractmethod
+    def ended(self, values: Float[Array, " values"]) -> Bool[Array, ""]:
+        """Whether the task ends in a state."""
+
+    @abc.abstractmethod
+    def earned(self, ended: Bool[Array, ""]) -> Float[Array, ""]:
+        """The reward of a step, by whether it ended the task."""
+
+    @property
+    def bins(self) -> int:
+        return GRID**2
+
+    @property
+    def cells(self) -> tuple[int, int]:
+        return (GRID, GRID)
+
+    def bin(self, state: ControlState) -> Int[Array, ""]:
+        """By the two coordinates; what lies outside their range counts for the cell at its edge."""
+        row, column = (
+            jnp.clip(
+                jnp.floor((x - c.low) / (c.high - c.low) * GRID).astype(jnp.int32), 0, GRID - 1
+            )
+            for c, x in zip(self.coordinates, self.place(state.values), strict=True)
+        )
+        return row * GRID + column
+
+    def reset(self, key: Key) -> tuple[ControlState, Float[Array, " features"]]:
+        low, high = (jnp.asarray(bound, jnp.float32) for bound in self.starts)
+        values = low + (high - low) * noise.uniform(key, low.shape)
+        return ControlState(values, jnp.zeros((), jnp.int32)), self.observe(values)
+
+    def step(self, state: ControlState, action: Int[Array, ""], key: Key) -> Step:
+        after = ControlState(self.move(state.values, action), state.time + 1)
+        ended = self.ended(after.values)
+        return Step(
+            state=after,
+            observation=self.observe(after.values),
+            reward=self.earned(ended),
+            terminated=ended,
+            truncated=after.time >= self.horizon,
+        )

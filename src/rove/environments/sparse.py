@@ -1,0 +1,82 @@
+"""The paper's sparse rewards (Section 6): nothing, but for one reward where the task ends."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float, Int
+
+from rove.environments.base import Bound, Coordinate, Environment, State, Step
+from rove.errors import ConfigError, check_number
+from rove.noise import Key
+
+
+class Sparse(Environment):
+    """An environment whose only reward is paid where the task ends, and none where time runs out.
+
+    All else, the score too, is the environment's own.
+    """
+
+    environment: Environment
+    """The environment that is made sparse."""
+    reward: float = eqx.field(default=1.0, static=True)
+    """What `terminated` pays: +1 for a goal, −1 for a fall."""
+
+    def __check_init__(self) -> None:
+        if not isinstance(self.environment, Environment):
+            raise ConfigError("environment", self.environment, "a rove.Environment")
+        check_number("reward", self.reward, at_least=-1e6, at_most=1e6)
+
+    @property
+    def name(self) -> str:
+        return f"sparse-{self.environment.name}"
+
+    @property
+    def observation_size(self) -> int:
+        return self.environment.observation_size
+
+    @property
+    def observation_bounds(self) -> tuple[Bound, Bound]:
+        return self.environment.observation_bounds
+
+    @property
+    def num_actions(self) -> int:
+        return self.environment.num_actions
+
+    @property
+    def optimum(self) -> float | None:
+        """The environment's own, but for a score that is the return: that has changed."""
+        return None if self.score_label == "return" else self.environment.optimum
+
+    @property
+    def score_label(self) -> str:
+        return self.environment.score_label
+
+    def score(self, returns: Any, length: Any, terminated: Any) -> Any:
+        return self.environment.score(returns, length, terminated)
+
+    @property
+    def bins(self) -> int:
+        return self.environment.bins
+
+    @property
+    def cells(self) -> tuple[int, ...]:
+        return self.environment.cells
+
+    @property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        return self.environment.coordinates
+
+    def bin(self, state: State) -> Int[Array, ""]:
+        return self.environment.bin(state)
+
+    def probes(self) -> dict[str, Float[Array, " features"]]:
+        return self.environment.probes()
+
+    def reset(self, key: Key) -> tuple[State, Float[Array, " features"]]:
+        return self.environment.reset(key)
+
+    def step(self, state: State, action: Int[Array, ""], key: Key) -> Step:
+        after = self.environment.step(state, action, key)
+        return after._replace(reward=jnp.where(after.terminated, self.reward, 0.0))
