@@ -39,8 +39,10 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/throughput.py
 
 tune: $(INSTALLED)
-	$(BIN)/rove tune --out docs/tuning
-	cp docs/tuning/tuned.json src/rove/tuned.json
+	for search in figure-2 scoreboard; do \
+		$(BIN)/rove tune $$search --out docs/tuning/$$search && \
+		cp docs/tuning/$$search/tuned.json src/rove/settings/$$search.json || exit 1; \
+	done
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache

@@ -23,7 +23,7 @@ COMMANDS = {
     "list": "agents, environments and experiments, each with a line",
     "train": "train an agent on an environment",
     "reproduce": "run an experiment of the paper and check its claims",
-    "tune": "search the settings of every agent with one budget",
+    "tune": "search the settings of agents with one budget for all",
 }
 USAGE = {
     "train": "rove train AGENT ENVIRONMENT [--seeds N] [--episodes N | --steps N] [--out DIR]\n"
@@ -247,16 +247,27 @@ def _reproduce(
     _say(f"written to {folder} in {time.monotonic() - began:.0f} s")
 
 
-def _tune(out: Path = Path("tuning"), workers: int | None = None) -> None:
-    """Search the settings of every agent on every chain with one budget, on seeds of its own.
+def _tune(
+    search: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SEARCH")],
+    /,
+    out: Path | None = None,
+    workers: int | None = None,
+) -> None:
+    """Search the settings of agents with one budget for all, on seeds of its own.
 
     Args:
-        out: folder for record.csv (a second call goes on from it) and tuned.json.
+        search: which one: figure-2 or scoreboard.
+        out: folder for record.csv (a second call goes on from it) and tuned.json. If not given:
+            in tuning/.
         workers: lanes to run at once. If not given: one a core.
     """
+    from rove.experiments.searches import SEARCHES
     from rove.experiments.tune import tune
 
-    tune(out, _say, workers)
+    if search not in SEARCHES:
+        allowed = "one of " + ", ".join(SEARCHES) + did_you_mean(search, SEARCHES)
+        raise ConfigError("search", search, allowed)
+    tune(SEARCHES[search], out or Path("tuning") / search, _say, workers)
 
 
 if __name__ == "__main__":

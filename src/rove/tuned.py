@@ -1,21 +1,37 @@
-"""Settings found by the search of `rove.experiments.tune`, as defaults by environment."""
+"""Settings that the searches of `rove tune` found, as defaults by environment."""
 
 import json
 import math
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
+SEARCHES = ("figure-2", "scoreboard")
+"""Where settings/ has a file; an earlier one goes before a later one."""
 
-def tuned(agent: str, environment: str) -> dict[str, Any]:
-    """What the search found for an agent on an environment, or on the nearest size of it."""
-    found = json.loads(resources.files("rove").joinpath("tuned.json").read_text("utf-8"))
-    family, _, size = environment.removeprefix("permuted-").rpartition("-")
-    sizes = [
-        int(name.rpartition("-")[2])
-        for name, agents in found.items()
-        if name.rpartition("-")[0] == family and agent in agents
-    ]
-    if not sizes or not size.isdigit():
-        return {}
-    nearest = min(sizes, key=lambda s: abs(math.log(s / max(int(size), 1))))
-    return found[f"{family}-{nearest}"][agent]["settings"]
+
+def tuned(agent: str, environment: str, searches: Sequence[str] = SEARCHES) -> dict[str, Any]:
+    """What a search found for an agent on an environment, on the nearest size of it, or on the
+    same without a twist (chain for permuted-chain)."""
+    for name in (environment, environment.removeprefix("permuted-")):
+        for search in searches:
+            found = _read(search)
+            at = _nearest(name, [known for known, agents in found.items() if agent in agents])
+            if at is not None:
+                return found[at][agent]["settings"]
+    return {}
+
+
+def _nearest(name: str, known: Sequence[str]) -> str | None:
+    """The name itself, or the one that has another size and is nearest to it."""
+    family, _, size = name.rpartition("-")
+    if name in known or not size.isdigit():
+        return name if name in known else None
+    sizes = [int(k.rpartition("-")[2]) for k in known if k.rpartition("-")[0] == family]
+    nearest = min(sizes, key=lambda s: abs(math.log(s / max(int(size), 1))), default=None)
+    return None if nearest is None else f"{family}-{nearest}"
+
+
+def _read(search: str) -> dict[str, Any]:
+    file = resources.files("rove") / "settings" / f"{search}.json"
+    return json.loads(file.read_text("utf-8")) if file.is_file() else {}

@@ -1,16 +1,14 @@
-"""The search behind the tuned settings: one budget for every agent, on seeds of its own.
+"""The searches behind the tuned settings: one budget for every agent, on seeds of its own.
 
-For each environment and agent, the 24 points of the agent's grid are tried on two seeds; the best
-four go on to three more seeds; the winner has the highest mean over all five. The score is the
-mean return of all episodes. No seed here is one that a figure reports.
-
-The learning rate stays at 1e-3: in an unfinished first search (docs/tuning/README.md says how far
-it got) 1e-3 came out ahead of 1e-4 for each agent.
+For each environment and agent, the points of the agent's grid are tried on the first seeds; the
+best go on to further seeds; the winner has the highest mean over all of them. The score of a lane
+is the mean score of its episodes, those after it was solved, if it stopped there, counted as
+optimal; on a bandit, less what the arms that were pulled lose. No seed here is one that is
+reported.
 """
 
 import csv
 import io
-import itertools
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -21,58 +19,40 @@ import numpy as np
 
 from rove import runner
 from rove.agents import settings_of
-from rove.environments import make
+from rove.environments import Bandit, make
 from rove.errors import RunFolderError
+from rove.experiments.searches import Search
+from rove.runner import Run
+from rove.runs import Config
 from rove.training.checkpoint import publish
+from rove.training.outcomes import Outcome
 
-FINALISTS = 4
-FIRST_SEEDS, FURTHER_SEEDS = (1000, 1001), (1002, 1003, 1004)
-ENVIRONMENTS = {"chain-10": 100, "chain-50": 200, "chain-100": 200}
-"""Episodes for each."""
-
-PERIODS = (25, 50, 100)
-GRIDS: dict[str, dict[str, tuple]] = {
-    "dqn": {
-        "target_period": PERIODS,
-        "epsilon": (0.01, 0.03, 0.1, 0.3),
-        "epsilon_steps": (0, 5000),
-    },
-    "noisynet": {
-        "target_period": PERIODS,
-        "rho": (-7.0, -6.0, -5.0, -4.5, -4.0, -3.5, -3.0, -2.0),
-    },
-    "ge": {
-        "target_period": PERIODS,
-        "rho": (-6.0, -5.0, -4.0, -3.0),
-        "sigma": (1e-3, 1e-2),
-    },
-}
 COLUMNS = ("environment", "agent", "settings", "seed", "score")
 
 
-def points(agent: str) -> list[dict[str, Any]]:
-    """Every point of the agent's grid."""
-    grid = GRIDS[agent]
-    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-
-
-def tune(out: Path, say: Callable[[str], None] = print, workers: int | None = None) -> None:
+def tune(
+    search: Search, out: Path, say: Callable[[str], None] = print, workers: int | None = None
+) -> None:
     """Search all of it; `out` gets record.csv, which a second call goes on from, and tuned.json."""
     record = _read(out / "record.csv")
     _write(out / "record.csv", record)  # so that a folder that cannot be written is found out now
     tuned: dict[str, dict[str, Any]] = {}
-    for environment in ENVIRONMENTS:
-        for agent in GRIDS:
-            candidates = points(agent)
-            _try(record, out, environment, agent, candidates, FIRST_SEEDS, workers)
-            best = sorted(
-                candidates, key=lambda p: -_mean(record, environment, agent, p, FIRST_SEEDS)
-            )[:FINALISTS]
-            _try(record, out, environment, agent, best, FURTHER_SEEDS, workers)
-            seeds = FIRST_SEEDS + FURTHER_SEEDS
-            winner = max(best, key=lambda p: _mean(record, environment, agent, p, seeds))
+    for environment in search.environments:
+        for agent in search.grids:
+            if not search.fits(agent, environment):
+                continue
+            candidates, seeds = search.points(agent), search.first_seeds
+            _try(search, record, out, environment, agent, candidates, seeds, workers)
+            candidates.sort(key=lambda p: -_mean(record, environment, agent, p, seeds))
+            if search.further_seeds:
+                candidates = candidates[: search.finalists]
+                further = search.further_seeds
+                _try(search, record, out, environment, agent, candidates, further, workers)
+                seeds += further
+            winner = max(candidates, key=lambda p: _mean(record, environment, agent, p, seeds))
             score = _mean(record, environment, agent, winner, seeds)
-            tuned.setdefault(environment, {})[agent] = {"settings": winner, "score": score}
+            settings = _own(search, environment, agent) | winner
+            tuned.setdefault(environment, {})[agent] = {"settings": settings, "score": score}
             say(f"{environment} {agent}: {winner} scores {score:.3f} over {len(seeds)} seeds")
     publish(out / "tuned.json", (json.dumps(tuned, indent=2) + "\n").encode())
 
@@ -80,7 +60,17 @@ def tune(out: Path, say: Callable[[str], None] = print, workers: int | None = No
 Record = dict[tuple[str, str, str, int], float]
 
 
+def _own(search: Search, environment: str, agent: str) -> dict[str, Any]:
+    """The shared settings that an agent has; a linear one keeps its network."""
+    kind = settings_of(agent)
+    base = {k: v for k, v in search.base(environment).items() if hasattr(kind, k)}
+    if not getattr(kind, "hidden", True):
+        base.pop("hidden", None)
+    return base
+
+
 def _try(
+    search: Search,
     record: Record,
     out: Path,
     environment: str,
@@ -90,23 +80,34 @@ def _try(
     workers: int | None,
 ) -> None:
     """Train what the record does not have yet, all at once, and add it."""
-    plan = []
+    plan: list[tuple[dict[str, Any], Config]] = []
+    base, episodes = _own(search, environment, agent), search.environments[environment]
     for point in candidates:
         missing = [s for s in seeds if (environment, agent, json.dumps(point), s) not in record]
         if missing:
-            # Only the point is set here: what an earlier search found must not leak in.
-            settings = settings_of(agent)(**point)
-            episodes = ENVIRONMENTS[environment]
-            config = runner.configure(settings, make(environment), seeds=missing, episodes=episodes)
+            # Only base and point are set: what an earlier search found must not leak in.
+            settings, place = settings_of(agent)(**(base | point)), make(environment)
+            until = search.until_solved and place.optimum is not None
+            config = runner.configure(
+                settings, place, seeds=missing, episodes=episodes, until_solved=until
+            )
             plan.append((point, config))
     if not plan:
         return
     runs = runner.run_all([(config, None) for _, config in plan], workers=workers, on="processes")
     for (point, config), run in zip(plan, runs, strict=True):
-        scores = {o.job.seed: float(np.mean(o.episodes.returns)) for o in run.outcomes}
+        scores = {o.job.seed: _score(run, o, episodes) for o in run.outcomes}
         for seed in config.seeds:  # a lane that diverged has no score
             record[environment, agent, json.dumps(point), seed] = scores.get(seed, -math.inf)
     _write(out / "record.csv", record)
+
+
+def _score(run: Run, outcome: Outcome, episodes: int) -> float:
+    environment, scores = run.config.environment, outcome.scores
+    if isinstance(environment, Bandit):
+        return -float(outcome.visits[: environment.n] @ environment.regrets) / episodes
+    rest = episodes - len(scores)
+    return float(np.sum(scores) + rest * (environment.optimum or 0.0)) / episodes
 
 
 def _mean(

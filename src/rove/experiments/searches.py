@@ -1,0 +1,119 @@
+"""What is searched: for each agent a grid, and for each environment a budget, as data."""
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Grid = Mapping[str, tuple]
+
+
+@dataclass(frozen=True)
+class Search:
+    """Every point of an agent's grid is tried on a few seeds; the best go on to further ones."""
+
+    environments: Mapping[str, int]
+    """Episodes for each."""
+    grids: Mapping[str, Grid]
+    """For each agent, what is searched. All have the same number of points."""
+    first_seeds: tuple[int, ...]
+    further_seeds: tuple[int, ...] = ()
+    finalists: int = 1
+    bases: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    """By the family of an environment, settings that all agents which have them share."""
+    until_solved: bool = False
+    """Whether a lane that has solved its task stops, and scores the optimum from there on."""
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Agents that are for some families of environments alone."""
+
+    def points(self, agent: str) -> list[dict[str, Any]]:
+        """Every point of the agent's grid."""
+        grid = self.grids[agent]
+        return [dict(zip(grid, each, strict=True)) for each in itertools.product(*grid.values())]
+
+    def fits(self, agent: str, environment: str) -> bool:
+        return environment.rpartition("-")[0] in self.only.get(agent, (family(environment),))
+
+    def base(self, environment: str) -> dict[str, Any]:
+        return self.bases.get(family(environment), {})
+
+
+def family(environment: str) -> str:
+    """A name without its size."""
+    name, _, size = environment.rpartition("-")
+    return name if size.isdigit() else environment
+
+
+PERIODS = (25, 50, 100)
+FIGURE_2 = Search(
+    environments={"chain-10": 100, "chain-50": 200, "chain-100": 200},
+    grids={
+        "dqn": {
+            "target_period": PERIODS,
+            "epsilon": (0.01, 0.03, 0.1, 0.3),
+            "epsilon_steps": (0, 5000),
+        },
+        "noisynet": {
+            "target_period": PERIODS,
+            "rho": (-7.0, -6.0, -5.0, -4.5, -4.0, -3.5, -3.0, -2.0),
+        },
+        "ge": {
+            "target_period": PERIODS,
+            "rho": (-6.0, -5.0, -4.0, -3.0),
+            "sigma": (1e-3, 1e-2),
+        },
+    },
+    first_seeds=(1000, 1001),
+    further_seeds=(1002, 1003, 1004),
+    finalists=4,
+)
+
+_EPSILON: Grid = {"epsilon": (0.01, 0.03, 0.1), "epsilon_steps": (0, 5000)}
+_GAUSS: Grid = {"rho": (-5.0, -4.0, -3.0), "sigma": (1e-3, 1e-2)}
+_REGRESSION: Grid = {"sigma": (0.03, 0.1, 0.3), "prior": (1.0, 10.0)}
+_CHAIN = {"target_period": 25}
+SCOREBOARD = Search(
+    environments={"chain-50": 150, "permuted-chain-20": 150, "deep-sea-10": 400, "bandit-10": 500},
+    grids={
+        "dqn": _EPSILON,
+        "c51": {"epsilon": (0.01, 0.03, 0.1), "high": (12.0, 101.0)},
+        "qr_dqn": _EPSILON,
+        "noisynet": {"rho": (-6.0, -5.0, -4.5, -4.0, -3.5, -3.0)},
+        "ge": _GAUSS,
+        "vdqn": _GAUSS,
+        "bbq": _GAUSS,
+        "bayesian_dqn": _REGRESSION,
+        "bootstrapped_dqn": {"prior": (1.0, 3.0, 10.0), "mask": (0.5, 1.0)},
+        "parameter_noise": {"distance": (0.05, 0.2, 0.5), "std": (0.02, 0.1)},
+        "double_uncertain": {"rate": (0.02, 0.1, 0.3), "resample": ("step", "episode")},
+        "rlsvi": _REGRESSION,
+        "ige": {"prior": (3.0, 10.0, 30.0), "rank": (4, 8)},
+        "psrl": {"concentration": (0.01, 0.1, 1.0), "reward_std": (0.3, 1.0)},
+        "bayesian_q_learning": {"lam": (0.03, 0.1, 1.0), "beta": (0.1, 1.0)},
+        "thompson": {"sigma": (0.7, 1.0, 1.4), "prior": (1.0, 3.0)},
+    },
+    first_seeds=(1000, 1001),
+    bases={
+        "chain": _CHAIN,
+        "permuted-chain": _CHAIN,
+        "deep-sea": {
+            "hidden": (50, 50),
+            "batch_size": 128,
+            "buffer_size": 10_000,
+            "learning_starts": 128,
+            "target_period": 4,
+        },
+        "bandit": {
+            "hidden": (50, 50),
+            "batch_size": 32,
+            "buffer_size": 2000,
+            "learning_starts": 32,
+            "target_period": 4,
+            "period": 5,
+        },
+    },
+    until_solved=True,
+    only={"thompson": ("bandit",)},
+)
+
+SEARCHES = {"figure-2": FIGURE_2, "scoreboard": SCOREBOARD}
