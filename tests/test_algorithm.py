@@ -588,3 +588,56 @@ def test_numbers_do_not_retrace_and_do_take_effect():
     assert traces == 1
     run(batch_size=N + 1)  # a shape does: the count counts
     assert traces == 2
+
+
+def linear_agent(**changes):
+    """A mean-field posterior over a linear value: Q's law is known."""
+    returns = Gaussian(1e-3, draw="mean")
+    return Agent(returns, MeanField(-1.0), hidden=(), batch_size=2, buffer_size=4, **changes)
+
+
+def alike(n):
+    """The same transition, n times."""
+    x = jnp.tile(jnp.array([1.0, 2.0]), (n, 1))
+    action, zeros = jnp.zeros(n, jnp.int32), jnp.zeros(n)
+    return Transition(x, action, zeros, x, zeros.astype(bool))
+
+
+def test_the_bonus_is_the_standard_deviation_of_q():
+    """With weights of standard deviation s, std Q = s·√(1² + 2² + 1) at x = (1, 2) and a bias."""
+    agent, n = linear_agent(bonus=0.5), 40_000
+    law = agent.posterior.law(agent.init(2, 3, noise.root(0)).phi)
+    got = np.asarray(agent.curiosity(law, alike(n), noise.root(1)))
+    hand = 0.5 * np.log1p(np.exp(-1.0)) * np.sqrt(1.0 + 4.0 + 1.0)
+    assert got.mean() == pytest.approx(hand, abs=4 * got.std() / np.sqrt(n))
+    certain = Agent(Gaussian(0.0), Dirac(), bonus=0.5)
+    law = certain.posterior.law(certain.init(2, 3, noise.root(0)).phi)
+    np.testing.assert_array_equal(certain.curiosity(law, alike(3), noise.root(1)), 0.0)
+
+
+def test_the_bonus_moves_the_update():
+    key = noise.root(5)
+    learned = []
+    for bonus in (None, 0.0, 10.0):
+        agent = linear_agent(bonus=bonus)
+        state = agent.init(2, 3, noise.root(0))
+        for i in range(3):
+            state = agent.observe(state, jax.tree.map(lambda leaf: leaf[0], alike(1)))
+            state, _ = agent.learn(state, noise.fold(key, i))
+        learned.append(jax.tree.leaves(state.phi.learned))
+    none, nought, ten = (np.concatenate([np.ravel(x) for x in leaves]) for leaves in learned)
+    np.testing.assert_allclose(none, nought, rtol=1e-6)
+    assert np.abs(none - ten).max() > 1e-4
+
+
+def test_an_exact_fit_takes_its_targets_from_one_theta():
+    """Alike transitions have one target there, and targets of their own in a minibatch."""
+    agent = linear_agent(gamma=0.5)
+    law = agent.posterior.law(agent.init(2, 3, noise.root(0)).phi)
+    one = np.asarray(agent.target_of_one(law, law, alike(5), noise.root(1)))
+    own = np.asarray(agent.target(law, law, alike(5), noise.root(1), noise.root(2)))[0]
+    assert len(set(one.tolist())) == 1
+    assert len(set(own.tolist())) == 5
+    theta = agent.posterior.sample(law, noise.fold(noise.root(1), 0))
+    q = agent.posterior.apply(law, theta, jnp.array([1.0, 2.0]))
+    np.testing.assert_allclose(one, 0.5 * np.max(q), rtol=1e-6)

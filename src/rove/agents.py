@@ -175,11 +175,14 @@ class BBQ(GE):
     label: ClassVar[str] = "BBQ"
     prior: float = 1.0
     """Standard deviation of the prior."""
+    bonus: float | None = None
+    """η of an intrinsic reward: η times the standard deviation of Q over θ; None: without."""
 
     def compose(self) -> Agent:
         check_number("sigma", self.sigma, above=0.0)
         returns = Gaussian(self.sigma, draw="mean")
-        return Agent(returns, MeanField(self.rho, prior=self.prior), **self.shared())
+        posterior = MeanField(self.rho, prior=self.prior)
+        return Agent(returns, posterior, bonus=self.bonus, **self.shared())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -3,11 +3,13 @@
 Comments marked 1.k and 2.k carry out line k of Algorithm 1 and of Algorithm 2.
 """
 
+from functools import partial
 from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int
@@ -21,7 +23,7 @@ from rove.replay import Transition
 from rove.returns.base import Return
 
 # What a step's key is folded with, so that no two draws of a step share one.
-_RESAMPLE, _EXPLORE, _MINIBATCH, _THETA, _TARGET_THETA, _TARGET, _REFIT = range(7)
+_RESAMPLE, _EXPLORE, _MINIBATCH, _THETA, _TARGET_THETA, _TARGET, _REFIT, _BONUS = range(8)
 
 _adam = optax.scale_by_adam()
 
@@ -36,6 +38,9 @@ class Agent(Learner):
     or every episode."""
     double: bool = eqx.field(default=False, static=True)
     """Whether a′ of the target is greedy on q_φ instead of q_φ⁻ (double Q-learning)."""
+    bonus: float | Array | None = None
+    """η of an intrinsic reward, η times the standard deviation of Q_θ(s, a) over θ ~ q_φ; none:
+    without."""
     epsilon: float | Array = 0.0
     """Probability of a uniformly random action, once the schedule has ended."""
     epsilon_start: float | Array = 1.0
@@ -59,6 +64,8 @@ class Agent(Learner):
                 raise ConfigError("resample", self.resample, "step, episode, or a number of steps")
             check_integer("resample", self.resample, at_least=1)
         check_flag("double", self.double)
+        if self.bonus is not None:
+            check_number("bonus", self.bonus, at_least=0.0)
         check_number("epsilon", self.epsilon, at_least=0.0, at_most=1.0)
         check_number("epsilon_start", self.epsilon_start, at_least=0.0, at_most=1.0)
         check_integer("epsilon_steps", self.epsilon_steps, at_least=0)
@@ -165,6 +172,10 @@ class Agent(Learner):
     def discrete(self) -> bool:
         return self.returns.discrete
 
+    @property
+    def one_hot(self) -> bool:
+        return self.posterior.one_hot
+
     def pictures(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
         return [self.returns.picture(z) for z in self.by_action(outputs)]
 
@@ -187,6 +198,8 @@ class Agent(Learner):
         batch, ids = replay.sample(state.replay, noise.fold(key, _MINIBATCH), self.batch_size)
         k_theta, k_target = noise.fold(key, _THETA), noise.fold(key, _TARGET)
         k_target_theta = k_theta if self.posterior.paired else noise.fold(key, _TARGET_THETA)
+        if self.bonus is not None:
+            batch = batch._replace(reward=batch.reward + self.curiosity(law, batch, key))
         x = self.target(law, phi_target, batch, k_target_theta, k_target)
 
         def objective(learned: Any) -> tuple[Array, Array]:
@@ -201,13 +214,22 @@ class Agent(Learner):
             self.returns.scale,
             state.counter,
             state.replay,
-            lambda transitions, k: self.target(
-                law, phi_target, transitions, noise.fold(k, 0), noise.fold(k, 1)
-            )[0],
+            partial(self.target_of_one, law, phi_target),
             noise.fold(key, _REFIT),
         )
         phi = phi._replace(held=held)
         return state._replace(phi=phi, phi_target=phi_target, optimiser=optimiser), loss
+
+    def curiosity(self, law: Law, batch: Transition, key: Key) -> Float[Array, " n"]:
+        """η·std Q_θ(s, a), without bias for a Gaussian: √π/2 times the distance of two draws."""
+
+        def values(i: int) -> Array:
+            z = self.posterior.forward_all(law, batch.observation, noise.fold(key, _BONUS, i))
+            q = jnp.take_along_axis(self.means(z), batch.action[None, :, None], axis=2)
+            return jnp.mean(q[:, :, 0], axis=0)
+
+        assert self.bonus is not None
+        return self.bonus * np.float32(np.sqrt(np.pi) / 2) * jnp.abs(values(0) - values(1))
 
     def objective(
         self, phi: Phi, batch: Transition, ids: Int[Array, " n"], x: Array, key: Key
@@ -235,6 +257,32 @@ class Agent(Learner):
         judge = z
         if self.double:
             judge = self.posterior.forward_all(law, batch.next_observation, k_theta)
+        return self.backup(z, judge, batch, k_draw)
+
+    def target_of_one(
+        self, law: Law, phi_target: Law, batch: Transition, key: Key
+    ) -> Float[Array, " n"]:
+        """The same with one θ⁻ for all transitions: for an exact fit to many, in which what θ⁻
+        is uncertain of would average out if each had its own."""
+        k_theta, k_draw = noise.fold(key, 0), noise.fold(key, 1)
+
+        def outputs(law: Law) -> Array:
+            theta = self.posterior.sample(law, k_theta)
+            each = jax.vmap(self.posterior.apply, (None, None, 0))
+            return each(law, theta, batch.next_observation)[None]
+
+        z = outputs(phi_target)
+        return self.backup(z, outputs(law) if self.double else z, batch, k_draw)[0]
+
+    def backup(
+        self,
+        z: Float[Array, "draws n outputs"],
+        judge: Float[Array, "draws n outputs"],
+        batch: Transition,
+        k_draw: Key,
+    ) -> Array:
+        """r + γ·Z(s′, a′) for each draw and transition, from what the network puts out for s′;
+        a′ is greedy on `judge`."""
         best = jnp.argmax(self.means(judge), axis=-1)
         z_best = jnp.take_along_axis(self.by_action(z), best[..., None, None], axis=2)[:, :, 0]
         draws, n = best.shape

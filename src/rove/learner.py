@@ -107,6 +107,11 @@ class Learner(eqx.Module):
         """For diagnostics: what it thinks of some states."""
 
     @property
+    def one_hot(self) -> bool:
+        """Whether it needs observations that hold a single 1."""
+        return False
+
+    @property
     def discrete(self) -> bool:
         """Whether Z has atoms rather than a density."""
         return False

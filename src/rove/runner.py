@@ -95,11 +95,15 @@ def configure(
         agent = default_settings(agent, environment)
     if isinstance(agent, Settings):
         agent = with_settings(agent, settings)
-        agent.compose()
+        learner = agent.compose()
     elif not isinstance(agent, Learner):
         raise ConfigError("agent", agent, "a name, settings such as rove.GE(), or a rove.Agent")
     elif settings:
         raise ConfigError(*next(iter(settings.items())), "set on the Agent itself")
+    else:
+        learner = agent
+    if learner.one_hot:
+        check_one_hot(agent.name, environment)
     if (episodes is None) == (steps is None):
         raise ConfigError("episodes", episodes, f"give episodes or steps (steps is {steps!r})")
     for field, value in (("episodes", episodes), ("steps", steps)):
@@ -146,6 +150,14 @@ def check_environment(environment: Environment) -> None:
         if found != needed:
             what = f"{field} has shape {found}, where {needed} is needed"
             raise ConfigError("environment", environment.name, what)
+
+
+def check_one_hot(agent: str, environment: Environment) -> None:
+    """Refuse an environment whose first observation is not a 1 among zeros."""
+    first = np.asarray(environment.reset(noise.root(0))[1])
+    if np.sum(first != 0) != 1 or first.max() != 1:
+        what = "one whose observations hold a single 1, such as bandit-10"
+        raise ConfigError("environment", environment.name, f"for {agent}: {what}")
 
 
 def default_settings(agent: str, environment: Environment) -> Settings:

@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, stats
 
 import rove
-from rove import noise
+from rove import noise, runner
 from rove.environments.bandit import Bandit
 from rove.errors import ConfigError
 
@@ -120,3 +120,9 @@ def test_bad_values_are_refused_by_name(field, settings, monkeypatch):
         Bandit(**settings)
     assert caught.value.field == field
     assert repr(settings[field]) in str(caught.value)
+
+
+def test_a_table_refuses_observations_that_are_not_one_hot():
+    with pytest.raises(ConfigError, match="hold a single 1, such as bandit-10"):
+        runner.configure("thompson", "chain-10", episodes=1)
+    runner.configure("thompson", rove.Chain(10, features="one-hot"), episodes=1)

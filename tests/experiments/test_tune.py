@@ -1,28 +1,51 @@
-"""The search: one budget for every agent, on seeds of its own, resumable; and what it feeds."""
+"""The searches: one budget for every agent, on seeds of its own, resumable; and what they feed."""
 
 import json
 
+import numpy as np
 import pytest
 
 from rove import runner
+from rove.agents import AGENTS, settings_of
 from rove.environments import make
-from rove.experiments import figure_2, tune
+from rove.experiments import figure_2, scoreboard, tune
+from rove.experiments.searches import FIGURE_2, SCOREBOARD, SEARCHES, Search
 from rove.tuned import tuned
 
+TINY = Search(
+    environments={"chain-3": 3},
+    grids={"dqn": {"hidden": ((8,),), "epsilon": (0.0, 1.0), "buffer_size": (64,)}},
+    first_seeds=(1000, 1001),
+    further_seeds=(1002, 1003, 1004),
+)
 
-def test_one_budget_for_every_agent_on_seeds_that_no_figure_reports():
-    sizes = {agent: len(tune.points(agent)) for agent in tune.GRIDS}
-    assert set(sizes.values()) == {24}
-    assert not set(tune.FIRST_SEEDS + tune.FURTHER_SEEDS) & set(range(figure_2.SEEDS))
+
+@pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
+def test_one_budget_for_every_agent_on_seeds_that_are_not_reported(search):
+    assert len({len(search.points(agent)) for agent in search.grids}) == 1
+    reported = range(max(figure_2.SEEDS, scoreboard.SEEDS))
+    assert not set(search.first_seeds + search.further_seeds) & set(reported)
+
+
+def test_the_scoreboard_search_has_every_agent_and_every_kind_of_task():
+    assert set(SCOREBOARD.grids) == set(AGENTS)
+    families = {name.rpartition("-")[0] for name in SCOREBOARD.environments}
+    assert {name.rpartition("-")[0] for name in scoreboard.EPISODES} == families
+
+
+def test_every_point_of_every_search_can_be_run():
+    for search in SEARCHES.values():
+        for environment in search.environments:
+            for agent in (a for a in search.grids if search.fits(a, environment)):
+                base = tune._own(search, environment, agent)
+                for point in search.points(agent):
+                    settings = settings_of(agent)(**(base | point))
+                    runner.configure(settings, make(environment), episodes=1)
 
 
 def test_a_tiny_search_picks_the_best_and_goes_on_from_its_record(tmp_path, monkeypatch):
-    monkeypatch.setattr(tune, "ENVIRONMENTS", {"chain-3": 3})
-    grid = {"hidden": ((8,),), "epsilon": (0.0, 1.0), "buffer_size": (64,)}
-    monkeypatch.setattr(tune, "GRIDS", {"dqn": grid})
-    monkeypatch.setattr(tune, "FINALISTS", 1)
     said = []
-    tune.tune(tmp_path, said.append)
+    tune.tune(TINY, tmp_path, said.append)
     rows = (tmp_path / "record.csv").read_text().splitlines()
     assert len(rows) == 1 + 2 * 2 + 3
     record = tune._read(tmp_path / "record.csv")
@@ -31,19 +54,38 @@ def test_a_tiny_search_picks_the_best_and_goes_on_from_its_record(tmp_path, monk
     best = max(scores, key=lambda p: sum(scores[p][:2]))
     assert winner["settings"] == json.loads(best)
     assert winner["score"] == pytest.approx(sum(scores[best]) / 5, rel=1e-4)
-    monkeypatch.setattr(tune.lanes, "execute", None)  # a second call trains nothing
+    monkeypatch.setattr(runner, "run_all", None)  # a second call trains nothing
     again = []
-    tune.tune(tmp_path, again.append)
+    tune.tune(TINY, tmp_path, again.append)
     assert again == said
 
 
+def test_what_a_lane_scores_by_hand():
+    """Five episodes of a budget of ten: the rest count as optimal. A bandit's is its regret."""
+    run = runner.train("dqn", "chain-3", episodes=5, hidden=(8,), buffer_size=64)
+    hand = (run.returns.sum() + 5 * 11.0) / 10
+    assert tune._score(run, run.outcomes[0], 10) == pytest.approx(hand)
+    bandit = runner.train("thompson", "bandit-3", episodes=30)
+    pulls = bandit.visits[0, :3] * 30
+    assert pulls.sum() == 30
+    hand = -(pulls * (max(make("bandit-3").means) - make("bandit-3").means)).sum() / 30
+    assert tune._score(bandit, bandit.outcomes[0], 30) == pytest.approx(hand, rel=1e-5)
+
+
 def test_tuned_settings_are_those_of_the_nearest_size():
-    assert tuned("ge", "chain-100") == tuned("ge", "chain-128") == tuned("ge", "permuted-chain-90")
+    assert tuned("ge", "chain-100") == tuned("ge", "chain-128")
     assert tuned("ge", "chain-11") == tuned("ge", "chain-10")
     assert tuned("nobody", "chain-10") == {}
-    for agent in tune.GRIDS:
-        for environment in tune.ENVIRONMENTS:
+    for agent in FIGURE_2.grids:
+        for environment in FIGURE_2.environments:
             chosen = tuned(agent, environment)
             settings = runner.default_settings(agent, make(environment))
             assert chosen
             assert all(getattr(settings, field) == value for field, value in chosen.items())
+
+
+def test_every_agent_has_settings_for_every_task_of_the_scoreboard():
+    for (environment, agent), config in scoreboard.Scoreboard().configs().items():
+        found = tuned(agent, environment, ["scoreboard"])
+        assert found, (agent, environment)
+        assert np.isfinite(config.episodes)

@@ -1,5 +1,6 @@
-"""The paper's experiments: settings as data, claims as checks."""
+"""The paper's experiments, and the scoreboard: settings as data, claims as checks."""
 
 from rove.experiments.figure_2 import Figure2
+from rove.experiments.scoreboard import Scoreboard
 
-EXPERIMENTS = {"figure-2": Figure2}
+EXPERIMENTS = {"figure-2": Figure2, "scoreboard": Scoreboard}

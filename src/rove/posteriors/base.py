@@ -37,6 +37,11 @@ class Posterior(eqx.Module):
     """Whether θ⁻ takes the random numbers of θ (the same member, index or noise) in the target
     of a transition, or numbers of its own (the paper)."""
 
+    @property
+    def one_hot(self) -> bool:
+        """Whether it needs observations that hold a single 1."""
+        return False
+
     @abc.abstractmethod
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
         """φ at the start, for networks of these layer sizes."""

@@ -34,6 +34,10 @@ class Conjugate(Posterior):
         check_number("prior", self.prior, above=0.0)
         check_integer("period", self.period, at_least=1)
 
+    @property
+    def one_hot(self) -> bool:
+        return True
+
     def check(self, exact: bool, scale: float | Array, hidden: tuple[int, ...]) -> None:
         check_conjugate(self, exact, scale)
         if hidden:

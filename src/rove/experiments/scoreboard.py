@@ -1,0 +1,216 @@
+"""The scoreboard: every agent on tasks that reward exploration, and how soon it solves them."""
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rove import runner
+from rove.agents import AGENTS, label_of, settings_of
+from rove.environments import Bandit, make
+from rove.errors import LaneError
+from rove.experiments.claims import Claim, as_json, as_markdown
+from rove.experiments.searches import SCOREBOARD
+from rove.runner import Run
+from rove.runs import Config
+from rove.statistics import bootstrap_interval, difference_interval, episodes_to_solve
+from rove.training import lanes
+from rove.training.checkpoint import publish
+from rove.training.outcomes import Job
+from rove.tuned import tuned
+
+EPISODES = {
+    "deep-sea-20": 600, "chain-100": 250, "chain-50": 250, "permuted-chain-50": 250,
+    "deep-sea-10": 600, "permuted-chain-20": 250, "chain-10": 100, "bandit-10": 1000,
+}  # fmt: skip
+"""The most that a lane gets. The longest come first."""
+QUICK_EPISODES = {"chain-10": 60, "deep-sea-10": 200, "bandit-10": 200}
+QUICK_AGENTS = ("dqn", "ge", "ige", "thompson", "psrl")
+SEEDS, QUICK_SEEDS = 10, 2
+ORDER = (
+    "chain-10", "chain-50", "chain-100", "permuted-chain-20", "permuted-chain-50",
+    "deep-sea-10", "deep-sea-20", "bandit-10",
+)  # fmt: skip
+"""How the table is read."""
+
+
+class Cell(NamedTuple):
+    """An agent on a task."""
+
+    values: np.ndarray
+    """For each seed, the episode at which it had solved the task, or its budget if it had not;
+    on a bandit, its regret."""
+    solved: np.ndarray
+    """For each seed, whether it had; on a bandit there is no such thing, and this is empty."""
+    episodes: int
+    """The budget."""
+
+    @property
+    def text(self) -> str:
+        """Such as "10/10 84 (70–101)": seeds, the mean and its 95% interval."""
+        low, high = bootstrap_interval(self.values)
+        interval = f"{self.values.mean():.0f} ({low:.0f}–{high:.0f})"
+        if not len(self.solved):
+            return interval
+        count = f"{self.solved.sum()}/{len(self.solved)}"
+        return f"{count} {interval}" if self.solved.any() else count
+
+    @property
+    def share(self) -> float:
+        """How good it is, from 0 to 1, for the colour of the cell."""
+        return float(1.0 - self.values.mean() / self.episodes)
+
+
+@dataclass(frozen=True)
+class Scoreboard:
+    """Scoreboard: every agent on chains, permuted chains, Deep Sea and a bandit."""
+
+    quick: bool = False
+
+    def configs(self) -> dict[tuple[str, str], Config]:
+        """(environment, agent) → what to run, with the settings that one budget found for all."""
+        episodes = QUICK_EPISODES if self.quick else EPISODES
+        agents = QUICK_AGENTS if self.quick else tuple(AGENTS)
+        plan = {}
+        for environment, budget in episodes.items():
+            for agent in agents:
+                if not SCOREBOARD.fits(agent, environment):
+                    continue
+                place = make(environment)
+                plan[environment, agent] = runner.configure(
+                    settings_of(agent)(**tuned(agent, environment, ["scoreboard"])),
+                    place,
+                    seeds=QUICK_SEEDS if self.quick else SEEDS,
+                    episodes=budget,
+                    until_solved=place.optimum is not None,
+                )
+        return plan
+
+    def jobs(self) -> list[Job]:
+        return [job for config in self.configs().values() for job in config.jobs(None)]
+
+    def run(
+        self,
+        out: Path,
+        report: lanes.Report = lambda progress: None,
+        workers: int | None = None,
+    ) -> list[Claim]:
+        """Train it all (or go on with it), and write data, table, picture and claims to `out`."""
+        configs = self.configs()
+        plan = [(config, out / "runs" / "-".join(key)) for key, config in configs.items()]
+        runs = runner.run_all(plan, report, workers, "processes")
+        if errors := [error for run in runs for error in run.errors]:
+            raise LaneError("\n".join(map(str, errors)))
+        cells = {key: cell(run) for key, run in zip(configs, runs, strict=True)}
+        publish(out / "scoreboard.csv", as_csv(cells).encode())
+        publish(out / "scoreboard.md", as_table(cells).encode())
+        draw(cells, out)
+        found = claims(cells)
+        publish(out / "claims.json", as_json(found).encode())
+        publish(out / "claims.md", as_markdown(found).encode())
+        return found
+
+
+Cells = Mapping[tuple[str, str], Cell]
+
+
+def cell(run: Run) -> Cell:
+    environment, budget = run.config.environment, run.config.episodes
+    assert budget is not None
+    if isinstance(environment, Bandit):
+        pulls = np.stack([outcome.visits[: environment.n] for outcome in run.outcomes])
+        return Cell(pulls @ environment.regrets, np.zeros(0, bool), budget)
+    assert environment.optimum is not None
+    times = [episodes_to_solve(o.scores, environment.optimum) for o in run.outcomes]
+    solved = np.array([time is not None for time in times])
+    return Cell(np.array([budget if t is None else t for t in times], float), solved, budget)
+
+
+def as_csv(cells: Cells) -> str:
+    """One line a lane."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("environment", "agent", "seed", "budget", "solved", "value"))
+    for (environment, agent), found in cells.items():
+        for seed, value in enumerate(found.values):
+            solved = int(found.solved[seed]) if len(found.solved) else ""
+            writer.writerow((environment, agent, seed, found.episodes, solved, f"{value:g}"))
+    return text.getvalue()
+
+
+def _axes(cells: Cells) -> tuple[list[str], list[str]]:
+    environments = [name for name in ORDER if any(name == e for e, _ in cells)]
+    return environments, [name for name in AGENTS if any(name == a for _, a in cells)]
+
+
+def as_table(cells: Cells) -> str:
+    """Markdown: a row an agent."""
+    environments, agents = _axes(cells)
+    budgets = {e: c.episodes for (e, _), c in cells.items()}
+    head = [f"{e} (of {budgets[e]})" for e in environments]
+    lines = ["| agent | " + " | ".join(head) + " |", "|---" * (1 + len(head)) + "|"]
+    for agent in agents:
+        texts = [cells[e, agent].text if (e, agent) in cells else "" for e in environments]
+        lines.append(f"| `{agent}` | " + " | ".join(texts) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def draw(cells: Cells, out: Path) -> None:
+    """scoreboard.png and scoreboard.svg: the table, greener where a task is solved sooner."""
+    from rove import plots  # here, because Matplotlib takes long to import
+
+    environments, agents = _axes(cells)
+    shares = np.full((len(agents), len(environments)), np.nan)
+    made = plots.figure(width=1.5 * len(environments) + 2, height=0.34 * len(agents) + 1.2)
+    axes: Any = made.axes[0]
+    for row, agent in enumerate(agents):
+        for column, environment in enumerate(environments):
+            if (found := cells.get((environment, agent))) is not None:
+                shares[row, column] = found.share
+                axes.text(column, row, found.text, ha="center", va="center", fontsize=7)
+    axes.imshow(shares, cmap="Greens", vmin=0.0, vmax=1.4, aspect="auto")
+    axes.set_xticks(range(len(environments)), environments, fontsize=8)
+    axes.set_yticks(range(len(agents)), [label_of(agent) for agent in agents], fontsize=8)
+    axes.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    seeds = max(len(found.values) for found in cells.values())
+    made.supxlabel(
+        f"seeds that solved it; episodes until then, the budget where not: mean and 95% interval "
+        f"of {seeds} seeds; bandit: regret",
+        fontsize=8,
+    )
+    plots.save(made, out / "scoreboard.png")
+    plots.save(made, out / "scoreboard.svg")
+
+
+def claims(cells: Cells) -> list[Claim]:
+    """What the docs say of the scoreboard; none of it is in the paper."""
+    found = []
+    for environment in ("deep-sea-10", "deep-sea-20"):
+        if (environment, "ge") in cells:
+            mine = cells[environment, "ge"]
+            found.append(
+                Claim.judge(
+                    f"ours: mean-field GE does not solve {environment}",
+                    f"{mine.solved.sum()} of {len(mine.solved)} seeds within {mine.episodes}",
+                    not mine.solved.any(),
+                )
+            )
+        pair = [cells.get((environment, agent)) for agent in ("bootstrapped_dqn", "ige")]
+        if pair[0] is not None and pair[1] is not None:
+            gain, interval = difference_interval(pair[0].values, pair[1].values)
+            found.append(
+                Claim.compare(
+                    f"ours: Index GE solves {environment} in fewer episodes than Bootstrapped DQN "
+                    "with priors",
+                    f"{pair[1].text} against {pair[0].text}; fewer by {gain:.0f}, 95% interval "
+                    f"{interval[0]:.0f} to {interval[1]:.0f}, n = {len(pair[1].values)}",
+                    interval,
+                )
+            )
+    return found
