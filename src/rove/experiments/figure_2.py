@@ -10,8 +10,8 @@ import numpy as np
 
 from rove import runner
 from rove.agents import label_of
-from rove.errors import LaneError
-from rove.experiments.claims import Claim, as_json, as_markdown
+from rove.experiments.base import Experiment, Key, Runs
+from rove.experiments.claims import Claim
 from rove.runner import Run
 from rove.runs import Config, episodes_csv
 from rove.statistics import (
@@ -21,9 +21,7 @@ from rove.statistics import (
     moving_average,
     solve_summary,
 )
-from rove.training import lanes
 from rove.training.checkpoint import publish
-from rove.training.outcomes import Job
 
 AGENTS = ("dqn", "noisynet", "ge")
 BOOTSTRAPPED = "bootstrapped_dqn"
@@ -40,13 +38,10 @@ STUCK = 0.1
 
 
 @dataclass(frozen=True)
-class Figure2:
+class Figure2(Experiment):
     """Figure 2: DQN, NoisyNet and GE on chains of 10, 50 and 100 states; visits at 128."""
 
-    quick: bool = False
-
-    def configs(self) -> dict[tuple[str, str], Config]:
-        """(environment, agent) → what to run. The longest lanes come first."""
+    def configs(self) -> dict[Key, Config]:
         episodes = QUICK_EPISODES if self.quick else EPISODES
         seeds = QUICK_SEEDS if self.quick else SEEDS
         plan = {
@@ -65,29 +60,12 @@ class Figure2:
             plan[VISITS, agent] = runner.configure(agent, VISITS, seeds=SEEDS, episodes=ITERATION)
         return plan
 
-    def jobs(self) -> list[Job]:
-        return [job for config in self.configs().values() for job in config.jobs(None)]
-
-    def run(
-        self,
-        out: Path,
-        report: lanes.Report = lambda progress: None,
-        workers: int | None = None,
-    ) -> list[Claim]:
-        """Train it all (or go on with it), and write data, figure and claims to `out`."""
-        configs = self.configs()
-        plan = [(config, out / "runs" / "-".join(key)) for key, config in configs.items()]
-        runs = dict(zip(configs, runner.run_all(plan, report, workers, "processes"), strict=True))
-        if errors := [error for run in runs.values() for error in run.errors]:
-            raise LaneError("\n".join(map(str, errors)))
+    def write(self, runs: Runs, out: Path) -> list[Claim]:
         self.write_data(runs, out)
         self.draw(runs, out)
-        found = claims(runs)
-        publish(out / "claims.json", as_json(found).encode())
-        publish(out / "claims.md", as_markdown(found).encode())
-        return found
+        return claims(runs)
 
-    def write_data(self, runs: dict[tuple[str, str], Run], out: Path) -> None:
+    def write_data(self, runs: Runs, out: Path) -> None:
         """figure-2.csv.gz: every episode; visits.csv: panel (d)."""
         lanes = [(r.config, o.job.seed, o.episodes) for r in runs.values() for o in r.outcomes]
         publish(out / "figure-2.csv.gz", gzip.compress(episodes_csv(lanes).encode(), mtime=0))
@@ -100,7 +78,7 @@ class Figure2:
                 writer.writerows((agent, VISITS, seed, i + 1, f"{f:g}") for i, f in enumerate(row))
         publish(out / "visits.csv", text.getvalue().encode())
 
-    def draw(self, runs: dict[tuple[str, str], Run], out: Path) -> None:
+    def draw(self, runs: Runs, out: Path) -> None:
         """figure-2.png and figure-2.svg."""
         from rove import plots  # here, because Matplotlib takes long to import
 
@@ -136,7 +114,7 @@ class Figure2:
         plots.save(made, out / "figure-2.svg")
 
 
-def claims(runs: dict[tuple[str, str], Run]) -> list[Claim]:
+def claims(runs: Runs) -> list[Claim]:
     """Section 6.2, "Exploration in Chain MDP", sentence by sentence."""
     greedy = {agent: runs["chain-10", agent].evaluate() for agent in AGENTS}
     visits = {agent: runs[VISITS, agent].visits.sum(axis=1) for agent in VISITS_AGENTS}

@@ -12,15 +12,13 @@ import numpy as np
 from rove import runner
 from rove.agents import AGENTS, label_of, settings_of
 from rove.environments import Bandit, make
-from rove.errors import LaneError
-from rove.experiments.claims import Claim, as_json, as_markdown
+from rove.experiments.base import Experiment, Key, Runs
+from rove.experiments.claims import Claim
 from rove.experiments.searches import SCOREBOARD
 from rove.runner import Run
 from rove.runs import Config
 from rove.statistics import bootstrap_interval, difference_interval, episodes_to_solve
-from rove.training import lanes
 from rove.training.checkpoint import publish
-from rove.training.outcomes import Job
 from rove.tuned import tuned
 
 EPISODES = {
@@ -66,13 +64,11 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Scoreboard:
+class Scoreboard(Experiment):
     """Scoreboard: every agent on chains, permuted chains, Deep Sea and a bandit."""
 
-    quick: bool = False
-
-    def configs(self) -> dict[tuple[str, str], Config]:
-        """(environment, agent) → what to run, with the settings that one budget found for all."""
+    def configs(self) -> dict[Key, Config]:
+        """With the settings that one budget found for all."""
         episodes = QUICK_EPISODES if self.quick else EPISODES
         agents = QUICK_AGENTS if self.quick else tuple(AGENTS)
         plan = {}
@@ -90,32 +86,15 @@ class Scoreboard:
                 )
         return plan
 
-    def jobs(self) -> list[Job]:
-        return [job for config in self.configs().values() for job in config.jobs(None)]
-
-    def run(
-        self,
-        out: Path,
-        report: lanes.Report = lambda progress: None,
-        workers: int | None = None,
-    ) -> list[Claim]:
-        """Train it all (or go on with it), and write data, table, picture and claims to `out`."""
-        configs = self.configs()
-        plan = [(config, out / "runs" / "-".join(key)) for key, config in configs.items()]
-        runs = runner.run_all(plan, report, workers, "processes")
-        if errors := [error for run in runs for error in run.errors]:
-            raise LaneError("\n".join(map(str, errors)))
-        cells = {key: cell(run) for key, run in zip(configs, runs, strict=True)}
+    def write(self, runs: Runs, out: Path) -> list[Claim]:
+        cells = {key: cell(run) for key, run in runs.items()}
         publish(out / "scoreboard.csv", as_csv(cells).encode())
         publish(out / "scoreboard.md", as_table(cells).encode())
         draw(cells, out)
-        found = claims(cells)
-        publish(out / "claims.json", as_json(found).encode())
-        publish(out / "claims.md", as_markdown(found).encode())
-        return found
+        return claims(cells)
 
 
-Cells = Mapping[tuple[str, str], Cell]
+Cells = Mapping[Key, Cell]
 
 
 def cell(run: Run) -> Cell:

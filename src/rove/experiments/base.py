@@ -1,0 +1,54 @@
+"""What an experiment is: configurations to train, and what to make of the runs."""
+
+import abc
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from rove import runner
+from rove.errors import LaneError
+from rove.experiments.claims import Claim, as_json, as_markdown
+from rove.runner import Run
+from rove.runs import Config
+from rove.training import lanes
+from rove.training.checkpoint import publish
+from rove.training.outcomes import Job
+
+Key: TypeAlias = tuple[str, str]
+"""An environment and an agent, by the names that the experiment gives them."""
+Runs: TypeAlias = Mapping[Key, Run]
+
+
+@dataclass(frozen=True)
+class Experiment(abc.ABC):
+    quick: bool = False
+    """Fewer seeds and episodes: minutes, and still shows the effect."""
+
+    @abc.abstractmethod
+    def configs(self) -> dict[Key, Config]:
+        """What to train. The longest lanes come first."""
+
+    @abc.abstractmethod
+    def write(self, runs: Runs, out: Path) -> list[Claim]:
+        """Data and pictures to `out`, and what the runs say of the claims."""
+
+    def jobs(self) -> list[Job]:
+        return [job for config in self.configs().values() for job in config.jobs(None)]
+
+    def run(
+        self,
+        out: Path,
+        report: lanes.Report = lambda progress: None,
+        workers: int | None = None,
+    ) -> list[Claim]:
+        """Train it all, or go on with it, and write what came of it to `out`."""
+        configs = self.configs()
+        plan = [(config, out / "runs" / "-".join(key)) for key, config in configs.items()]
+        runs = dict(zip(configs, runner.run_all(plan, report, workers, "processes"), strict=True))
+        if errors := [error for run in runs.values() for error in run.errors]:
+            raise LaneError("\n".join(map(str, errors)))
+        found = self.write(runs, out)
+        publish(out / "claims.json", as_json(found).encode())
+        publish(out / "claims.md", as_markdown(found).encode())
+        return found
