@@ -256,7 +256,7 @@ def _tune(
     """Search the settings of agents with one budget for all, on seeds of its own.
 
     Args:
-        search: which one: figure-2 or scoreboard.
+        search: which one: figure-2, figure-3 or scoreboard.
         out: folder for record.csv (a second call goes on from it) and tuned.json. If not given:
             in tuning/.
         workers: lanes to run at once. If not given: one a core.

@@ -30,7 +30,10 @@ matplotlib.rcParams.update(
     }
 )
 
-COLOURS = {"dqn": "#4c72b0", "noisynet": "#dd8452", "ge": "#2a9d5c"}
+COLOURS = {
+    "dqn": "#4c72b0", "noisynet": "#dd8452", "ge": "#2a9d5c", "ge-step": "#2a9d5c",
+    "ge-episode": "#8e6bbf",
+}  # fmt: skip
 WINDOW = 20
 
 
@@ -48,15 +51,18 @@ def learning_curves(
     per_seed: bool = False,
     window: int = WINDOW,
     label: str = "return",
+    names: Mapping[str, str] | None = None,
 ) -> None:
     """For each name, scores of shape [seeds, episodes]: smoothed mean and 95% interval. `label`
-    tells what is scored."""
+    tells what is scored, `names` how to call a curve other than by its agent."""
     for name, scores in curves.items():
         smooth = moving_average(scores, window)
         episodes = np.arange(1, scores.shape[1] + 1)
         colour = COLOURS.get(name, "#555555" if len(curves) == 1 else None)
         mean = smooth.mean(axis=0)
-        (line,) = axes.plot(episodes, mean, color=colour, lw=1.6, label=label_of(name))
+        (line,) = axes.plot(
+            episodes, mean, color=colour, lw=1.6, label=(names or {}).get(name) or label_of(name)
+        )
         if len(scores) > 1:
             low, high = bootstrap_interval(smooth)
             axes.fill_between(episodes, low, high, color=line.get_color(), alpha=0.2, lw=0)

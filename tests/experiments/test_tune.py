@@ -9,7 +9,7 @@ from rove import runner
 from rove.agents import AGENTS, settings_of
 from rove.environments import make
 from rove.experiments import figure_2, scoreboard, tune
-from rove.experiments.searches import FIGURE_2, SCOREBOARD, SEARCHES, Search
+from rove.experiments.searches import FIGURE_2, SCOREBOARD, SEARCHES, Search, variant
 from rove.tuned import tuned
 
 TINY = Search(
@@ -39,7 +39,7 @@ def test_every_point_of_every_search_can_be_run():
             for agent in (a for a in search.grids if search.fits(a, environment)):
                 base = tune._own(search, environment, agent)
                 for point in search.points(agent):
-                    settings = settings_of(agent)(**(base | point))
+                    settings = settings_of(variant(agent)[0])(**(base | point))
                     runner.configure(settings, make(environment), episodes=1)
 
 

@@ -1,6 +1,7 @@
 """The paper's experiments, and the scoreboard: settings as data, claims as checks."""
 
 from rove.experiments.figure_2 import Figure2
+from rove.experiments.figure_3 import Figure3
 from rove.experiments.scoreboard import Scoreboard
 
-EXPERIMENTS = {"figure-2": Figure2, "scoreboard": Scoreboard}
+EXPERIMENTS = {"figure-2": Figure2, "figure-3": Figure3, "scoreboard": Scoreboard}

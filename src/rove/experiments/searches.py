@@ -15,7 +15,7 @@ class Search:
     environments: Mapping[str, int]
     """Episodes for each."""
     grids: Mapping[str, Grid]
-    """For each agent, what is searched. All have the same number of points."""
+    """For each agent, or variant of one, what is searched. All have as many points."""
     first_seeds: tuple[int, ...]
     further_seeds: tuple[int, ...] = ()
     finalists: int = 1
@@ -32,10 +32,16 @@ class Search:
         return [dict(zip(grid, each, strict=True)) for each in itertools.product(*grid.values())]
 
     def fits(self, agent: str, environment: str) -> bool:
-        return environment.rpartition("-")[0] in self.only.get(agent, (family(environment),))
+        return family(environment) in self.only.get(agent, (family(environment),))
 
     def base(self, environment: str) -> dict[str, Any]:
         return self.bases.get(family(environment), {})
+
+
+def variant(name: str) -> tuple[str, dict[str, Any]]:
+    """An agent and what is set for it: ge-episode is ge with a θ an episode."""
+    agent, _, resample = name.partition("-")
+    return agent, {"resample": resample} if resample else {}
 
 
 def family(environment: str) -> str:
@@ -116,4 +122,18 @@ SCOREBOARD = Search(
     only={"thompson": ("bandit",)},
 )
 
-SEARCHES = {"figure-2": FIGURE_2, "scoreboard": SCOREBOARD}
+_SMALL_GAUSS: Grid = {"rho": (-6.0, -5.0, -4.0), "sigma": (1e-4, 1e-3)}
+_CONTROL = {"hidden": (64, 64), "target_period": 200, "learning_starts": 500}
+FIGURE_3 = Search(
+    environments={"sparse-cartpole": 200, "sparse-mountain-car": 250, "sparse-acrobot": 100},
+    grids={
+        "dqn": {"epsilon": (0.02, 0.1, 0.2), "epsilon_steps": (0, 10_000)},
+        "noisynet": {"rho": (-7.0, -6.0, -5.0, -4.5, -4.0, -3.0)},
+        "ge-step": _SMALL_GAUSS,
+        "ge-episode": _SMALL_GAUSS,
+    },
+    first_seeds=(1000, 1001),
+    bases={f"sparse-{name}": _CONTROL for name in ("cartpole", "mountain-car", "acrobot")},
+)
+
+SEARCHES = {"figure-2": FIGURE_2, "figure-3": FIGURE_3, "scoreboard": SCOREBOARD}

@@ -21,7 +21,7 @@ from rove import runner
 from rove.agents import settings_of
 from rove.environments import Bandit, make
 from rove.errors import RunFolderError
-from rove.experiments.searches import Search
+from rove.experiments.searches import Search, variant
 from rove.runner import Run
 from rove.runs import Config
 from rove.training.checkpoint import publish
@@ -52,7 +52,11 @@ def tune(
             winner = max(candidates, key=lambda p: _mean(record, environment, agent, p, seeds))
             score = _mean(record, environment, agent, winner, seeds)
             settings = _own(search, environment, agent) | winner
-            tuned.setdefault(environment, {})[agent] = {"settings": settings, "score": score}
+            entry = {"settings": settings, "score": score}
+            found = tuned.setdefault(environment, {})
+            found[agent] = entry
+            name = variant(agent)[0]  # which has the settings of its best variant
+            found[name] = max(entry, found.get(name, entry), key=lambda e: e["score"])
             say(f"{environment} {agent}: {winner} scores {score:.3f} over {len(seeds)} seeds")
     publish(out / "tuned.json", (json.dumps(tuned, indent=2) + "\n").encode())
 
@@ -61,9 +65,10 @@ Record = dict[tuple[str, str, str, int], float]
 
 
 def _own(search: Search, environment: str, agent: str) -> dict[str, Any]:
-    """The shared settings that an agent has; a linear one keeps its network."""
-    kind = settings_of(agent)
-    base = {k: v for k, v in search.base(environment).items() if hasattr(kind, k)}
+    """The shared settings that an agent has, and its variant's; a linear one keeps its network."""
+    name, chosen = variant(agent)
+    kind = settings_of(name)
+    base = {k: v for k, v in search.base(environment).items() if hasattr(kind, k)} | chosen
     if not getattr(kind, "hidden", True):
         base.pop("hidden", None)
     return base
@@ -86,7 +91,7 @@ def _try(
         missing = [s for s in seeds if (environment, agent, json.dumps(point), s) not in record]
         if missing:
             # Only base and point are set: what an earlier search found must not leak in.
-            settings, place = settings_of(agent)(**(base | point)), make(environment)
+            settings, place = settings_of(variant(agent)[0])(**(base | point)), make(environment)
             until = search.until_solved and place.optimum is not None
             config = runner.configure(
                 settings, place, seeds=missing, episodes=episodes, until_solved=until

@@ -1,0 +1,185 @@
+"""Figure 3: DQN, NoisyNet and GE on sparse control tasks."""
+
+import csv
+import gzip
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from rove import runner
+from rove.agents import label_of, settings_of
+from rove.environments import make
+from rove.experiments.base import Experiment, Key, Runs
+from rove.experiments.claims import Claim
+from rove.experiments.searches import variant
+from rove.runner import Run
+from rove.runs import Config, episodes_csv
+from rove.statistics import bootstrap_interval, difference_interval
+from rove.training.checkpoint import publish
+from rove.tuned import tuned
+
+AGENTS = ("dqn", "noisynet", "ge-step", "ge-episode")
+"""The paper's three, and GE that holds its θ for an episode."""
+LABELS = {"ge-step": "GE", "ge-episode": "GE, a θ an episode"}
+CAR = "sparse-mountain-car"
+EPISODES = {CAR: 600, "sparse-acrobot": 200, "sparse-cartpole": 400}
+QUICK_EPISODES = {CAR: 100, "sparse-acrobot": 30, "sparse-cartpole": 150}
+SEEDS, QUICK_SEEDS = 5, 2
+ITERATION = 20
+VISITS_AFTER, QUICK_VISITS_AFTER = (10, 30), (2, 5)
+"""Panel (d): iterations."""
+VISITS_AGENTS = ("ge-step", "dqn")
+RARELY = 0.05
+"""Of all episodes."""
+
+
+def label(name: str) -> str:
+    return LABELS.get(name) or label_of(name)
+
+
+@dataclass(frozen=True)
+class Figure3(Experiment):
+    """Figure 3: DQN, NoisyNet and GE on sparse CartPole, MountainCar and Acrobot; visits."""
+
+    @property
+    def visits_after(self) -> tuple[int, ...]:
+        return QUICK_VISITS_AFTER if self.quick else VISITS_AFTER
+
+    def configs(self) -> dict[Key, Config]:
+        episodes = QUICK_EPISODES if self.quick else EPISODES
+        plan = {
+            (environment, agent): self._config(environment, agent, budget)
+            for environment, budget in episodes.items()
+            for agent in AGENTS
+        }
+        for agent in VISITS_AGENTS:  # the first of each run above, to the bit
+            for iterations in self.visits_after:
+                config = self._config(CAR, agent, iterations * ITERATION)
+                plan[f"visits-{iterations}", agent] = config
+        return plan
+
+    def _config(self, environment: str, agent: str, episodes: int) -> Config:
+        name, chosen = variant(agent)
+        settings = chosen | tuned(agent, environment, ["figure-3"])
+        seeds = QUICK_SEEDS if self.quick else SEEDS
+        return runner.configure(
+            settings_of(name)(**settings), make(environment), seeds=seeds, episodes=episodes
+        )
+
+    def write(self, runs: Runs, out: Path) -> list[Claim]:
+        self.write_data(runs, out)
+        self.draw(runs, out)
+        return self.claims(runs)
+
+    def write_data(self, runs: Runs, out: Path) -> None:
+        """figure-3.csv.gz: every episode; visits.csv.gz: panel (d)."""
+        shown = [run for (name, _), run in runs.items() if name in EPISODES]
+        lanes = [(run.config, o.job.seed, o.episodes) for run in shown for o in run.outcomes]
+        publish(out / "figure-3.csv.gz", gzip.compress(episodes_csv(lanes).encode(), mtime=0))
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(("agent", "iterations", "seed", "cell", "frequency"))
+        for iterations in self.visits_after:
+            for agent in VISITS_AGENTS:
+                run = runs[f"visits-{iterations}", agent]
+                for seed, row in zip(run.seeds, run.visits, strict=True):
+                    rows = ((agent, iterations, seed, i, f"{f:g}") for i, f in enumerate(row) if f)
+                    writer.writerows(rows)
+        publish(out / "visits.csv.gz", gzip.compress(text.getvalue().encode(), mtime=0))
+
+    def draw(self, runs: Runs, out: Path) -> None:
+        """figure-3.png and figure-3.svg."""
+        from rove import plots  # here, because Matplotlib takes long to import
+
+        made = plots.figure(2, 4, width=13.0, height=6.0)
+        top, bottom = made.axes[:4], made.axes[4:]
+        names = ("sparse-cartpole", CAR, "sparse-acrobot")
+        for axes, letter, environment in zip(top, "abc", names, strict=False):
+            place = runs[environment, "dqn"].config.environment
+            curves = {agent: runs[environment, agent].scores for agent in AGENTS}
+            plots.learning_curves(axes, curves, label=place.score_label, names=LABELS)
+            title = environment.replace("-", " ").title().replace(" ", "")
+            axes.set_title(f"({letter}) {title}", loc="left")
+        top[3].set_axis_off()
+        top[3].legend(*top[0].get_legend_handles_labels(), loc="center left")
+        pairs = [(i, agent) for i in self.visits_after for agent in VISITS_AGENTS]
+        for axes, (iterations, agent) in zip(bottom, pairs, strict=True):
+            run = runs[f"visits-{iterations}", agent]
+            place = run.config.environment
+            plots.visits(axes, run.visits.reshape(-1, *place.cells), place.coordinates)
+            axes.set_title(f"(d) {label(agent)}, {iterations} iterations", loc="left")
+        seeds = len(runs[CAR, "dqn"].seeds)
+        made.supxlabel(
+            f"mean and 95% bootstrap interval over {seeds} seeds; moving window of "
+            f"{plots.WINDOW} episodes; (d): in what fraction of episodes a cell was visited",
+            fontsize=8,
+        )
+        plots.save(made, out / "figure-3.png")
+        plots.save(made, out / "figure-3.svg")
+
+    def claims(self, runs: Runs) -> list[Claim]:
+        """Section 6.2, "Exploration in Sparse Reward Environments", sentence by sentence."""
+        found = [
+            _ahead(
+                f"{environment}: GE entails much faster progress than {label(other)}",
+                runs[environment, "ge-step"],
+                runs[environment, other],
+            )
+            for environment in ("sparse-cartpole", CAR, "sparse-acrobot")
+            for other in ("dqn", "noisynet")
+        ]
+        found += [_rarely(runs[CAR, agent]) for agent in ("dqn", "noisynet")]
+        last = f"visits-{self.visits_after[-1]}"
+        spread = {agent: spread_of(runs[last, agent]) for agent in VISITS_AGENTS}
+        gain, interval = difference_interval(spread["ge-step"], spread["dqn"])
+        found.append(
+            Claim.compare(
+                f"{CAR}: after {self.visits_after[-1]} iterations GE's visits are more widespread "
+                "than DQN's",
+                f"effective number of cells: GE {spread['ge-step'].mean():.0f}, DQN "
+                f"{spread['dqn'].mean():.0f}; difference {gain:.0f}, 95% interval "
+                f"{interval[0]:.0f} to {interval[1]:.0f}, n = {len(spread['dqn'])}",
+                interval,
+            )
+        )
+        found += [
+            _ahead(
+                f"ours, {environment}: GE that holds θ for an episode is ahead of GE a step",
+                runs[environment, "ge-episode"],
+                runs[environment, "ge-step"],
+            )
+            for environment in ("sparse-cartpole", CAR, "sparse-acrobot")
+        ]
+        return found
+
+
+def spread_of(run: Run) -> np.ndarray:
+    """For each seed, exp of the entropy of where its visits fell: so many cells, if evenly."""
+    share = run.visits / run.visits.sum(axis=1, keepdims=True)
+    return np.exp(-np.sum(np.where(share > 0, share * np.log(np.maximum(share, 1e-12)), 0.0), 1))
+
+
+def _ahead(text: str, better: Run, worse: Run) -> Claim:
+    """The mean score of all episodes, an area under the curve, is higher beyond its interval."""
+    means = [run.scores.mean(axis=1) for run in (better, worse)]
+    gain, (low, high) = difference_interval(*means)
+    return Claim.compare(
+        text,
+        f"mean {better.config.environment.score_label} of all episodes {means[0].mean():.2f} and "
+        f"{means[1].mean():.2f}; difference {gain:.2f}, 95% interval {low:.2f} to {high:.2f}, "
+        f"n = {len(means[0])}",
+        (low, high),
+    )
+
+
+def _rarely(run: Run) -> Claim:
+    reached = run.scores.mean(axis=1)
+    low, high = bootstrap_interval(reached)
+    return Claim.judge(
+        f"{CAR}: {label(run.config.agent_name)} never, or very rarely, reaches the target",
+        f"reached in {reached.mean():.2f} of all episodes, 95% interval {low:.2f} to {high:.2f}, "
+        f"n = {len(reached)}",
+        bool(reached.mean() < RARELY),
+    )
