@@ -58,11 +58,11 @@ class Live:
             name = self._bar_of(told.job)
             seen = self._seen[name]
             seen[id(told.job)] = told
-            done = sum(getattr(p, _goal(p.job)[0]) for p in seen.values())
+            done = sum(_done(p) for p in seen.values())
             speed = sum(p.steps_per_second for p in seen.values() if not p.finished)
             recent = np.mean([p.recent for p in seen.values()])
             label = told.job.environment.score_label
-            shown = f"{label} {recent:7.3f}  {speed:6,.0f} steps/s"
+            shown = f"{label} {recent:7.3f}  " + (f"{speed:6,.0f} steps/s" if speed else "")
             self._progress.update(self._bars[name], completed=done, shown=shown)
             quiet = time.monotonic() - self._last_line < 5.0
             if not self._console.is_terminal and (told.finished or not quiet):
@@ -70,7 +70,8 @@ class Live:
                 unit, goal = _goal(told.job)
                 self._console.print(
                     f"{told.job.name}: {getattr(told, unit)} of {goal} {unit}s, "
-                    f"{label} {told.recent:.3f}, {told.steps_per_second:,.0f} steps/s",
+                    f"{label} {told.recent:.3f}"
+                    + (f", {told.steps_per_second:,.0f} steps/s" if told.steps_per_second else ""),
                     highlight=False,
                 )
 
@@ -80,6 +81,12 @@ class Live:
 
     def __exit__(self, *exception: object) -> None:
         self._progress.stop()
+
+
+def _done(told: lanes.Progress) -> int:
+    """How far a lane is; one that stopped before its goal, because it is solved, is done."""
+    unit, goal = _goal(told.job)
+    return goal if told.finished else getattr(told, unit)
 
 
 def _goal(job: Job) -> tuple[str, int]:
