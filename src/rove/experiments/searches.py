@@ -77,9 +77,8 @@ FIGURE_2 = Search(
 _EPSILON: Grid = {"epsilon": (0.01, 0.03, 0.1), "epsilon_steps": (0, 5000)}
 _GAUSS: Grid = {"rho": (-5.0, -4.0, -3.0), "sigma": (1e-3, 1e-2)}
 _REGRESSION: Grid = {"sigma": (0.03, 0.1, 0.3), "prior": (1.0, 10.0)}
-_CHAIN = {"target_period": 25}
 SCOREBOARD = Search(
-    environments={"chain-50": 150, "permuted-chain-20": 150, "deep-sea-10": 400, "bandit-10": 500},
+    environments={"chain-50": 150, "deep-sea-10": 400, "bandit-10": 500},
     grids={
         "dqn": _EPSILON,
         "c51": {"epsilon": (0.01, 0.03, 0.1), "high": (12.0, 101.0)},
@@ -100,8 +99,7 @@ SCOREBOARD = Search(
     },
     first_seeds=(1000, 1001),
     bases={
-        "chain": _CHAIN,
-        "permuted-chain": _CHAIN,
+        "chain": {"target_period": 25},
         "deep-sea": {
             "hidden": (50, 50),
             "batch_size": 128,
