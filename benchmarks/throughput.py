@@ -63,22 +63,23 @@ def worker(name: str, seed: int) -> None:
 
     from rove.environments.chain import Chain
     from rove.training import compiled
+    from rove.training.lane import FAULTS, Lane, start
 
     answers, sys.stdout = sys.stdout, sys.stderr
     agent, environment = make_agent(name), Chain(4)
-    start, run = jax.jit(compiled.start), jax.jit(compiled.run, donate_argnums=2)
+    begin, run = jax.jit(start), jax.jit(compiled.run, donate_argnums=2)
     no_limit = np.int32(2**30)
 
     began = time.perf_counter()  # a first call that runs no step: tracing and compiling
-    lane = jax.block_until_ready(start(agent, environment, np.int32(seed)))
+    lane = jax.block_until_ready(begin(agent, environment, np.int32(seed)))
     lane = jax.block_until_ready(run(agent, environment, lane, np.int32(0), no_limit))
     compile_s = time.perf_counter() - began
 
-    def learn(lane: compiled.Lane, last: int) -> compiled.Lane:
+    def learn(lane: Lane, last: int) -> Lane:
         while int(lane.step) < last:  # a chunk also ends when its episode log is full
             lane = run(agent, environment, lane, np.int32(last), no_limit)
             if int(lane.fault):
-                raise RuntimeError(f"{name}: fault in {compiled.FAULTS[int(lane.fault)]}")
+                raise RuntimeError(f"{name}: fault in {FAULTS[int(lane.fault)]}")
         return lane
 
     def answer(**fields: object) -> None:

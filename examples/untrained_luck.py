@@ -10,6 +10,7 @@ import numpy as np
 
 import rove
 from rove.training import compiled
+from rove.training.lane import start
 
 SEEDS = 200
 agent = rove.DQN(buffer_size=64).compose()
@@ -17,7 +18,7 @@ for name in ("chain-10", "chain-50", "chain-100", "permuted-chain-50"):
     environment = rove.environments.make(name)
 
     def untrained(seed, environment=environment):
-        lane = compiled.start(agent, environment, seed)
+        lane = start(agent, environment, seed)
         return compiled.evaluate(agent, environment, lane.agent, seed)[0]
 
     returns = np.asarray(jax.jit(jax.vmap(untrained))(jnp.arange(SEEDS)))

@@ -34,7 +34,8 @@ def test_help_and_list(capsys):
     assert "rove list" in capsys.readouterr().out
     cli.main(["list"])
     shown = capsys.readouterr().out
-    for name in ("dqn", "ge", "chain-N", "bandit-N", "cartpole", "sparse-acrobot", "figure-2"):
+    names = ("dqn", "ge", "chain-N", "bandit-N", "cartpole", "sparse-acrobot", "gym/ID", "figure-2")
+    for name in names:
         assert name in shown
     cli.main(["--version"])
     assert capsys.readouterr().out.startswith("rove 0.")

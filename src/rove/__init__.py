@@ -31,6 +31,7 @@ from rove.environments import (
     Environment,
     MountainCar,
     Sparse,
+    adopt,
 )
 from rove.environments.gymnasium import SparseReward, register
 from rove.errors import ConfigError, LaneError, RoveError, RunFolderError
@@ -110,6 +111,7 @@ __all__ = [
     "Sparse",
     "SparseReward",
     "Thompson",
+    "adopt",
     "load",
     "register",
     "train",

@@ -107,7 +107,8 @@ def _list(grid: bool = False) -> None:
                 (f.doc for f in environments.ENVIRONMENTS.values()),
                 strict=True,
             )
-        ),
+        )
+        | {"gym/ID": "Any environment that is registered with Gymnasium: gym/CartPole-v1."},
         "experiments": {name: kind.__doc__ for name, kind in EXPERIMENTS.items()},
     }
     for title, rows in tables.items():
@@ -155,7 +156,7 @@ class Train:
     out: Path | None = None
     """Run folder, which the same command goes on from. If not given: runs/AGENT-ENVIRONMENT."""
     workers: int | None = None
-    """Lanes to run at once. If not given: one a core."""
+    """Lanes to run at once. If not given: one a core (of gym/ID: all)."""
     on: Literal["processes", "threads"] = "processes"
     """Where lanes run: each in a process, or in threads of this one. The results are the same."""
 
@@ -170,12 +171,13 @@ def _train(arguments: list[str]) -> None:
         got = " ".join(arguments) or "nothing"
         raise ConfigError("train", got, f"an agent and an environment first\n{USAGE['train']}")
     environment = environments.make(names[1])
+    settable = environments.settings(environment)
     settings = runner.default_settings(names[0], environment)
     kind = dataclasses.make_dataclass(
         "Train",
         [
             ("agent", type(settings), dataclasses.field(default_factory=lambda: settings)),
-            ("env", type(environment), dataclasses.field(default_factory=lambda: environment)),
+            ("env", type(settable), dataclasses.field(default_factory=lambda: settable)),
         ],
         bases=(Train,),
         frozen=True,
@@ -188,21 +190,23 @@ def _train(arguments: list[str]) -> None:
         "environment, or for the nearest that was.",
         config=(tyro.conf.OmitSubcommandPrefixes,),
     )
-    if told.env.name.rpartition("-")[2] != environment.name.rpartition("-")[2]:
-        raise ConfigError("env", told.env.name, f"a size is set by the name: {told.env.name}")
+    chosen = environments.configured(environment, told.env)
+    if chosen.name.rpartition("-")[2] != environment.name.rpartition("-")[2]:
+        raise ConfigError("env", chosen.name, f"a size is set by the name: {chosen.name}")
     if told.episodes is not None and told.steps is not None:
         raise ConfigError("steps", told.steps, "not with --episodes: give one of the two")
     episodes = told.episodes if told.episodes is not None or told.steps is not None else 250
-    platform.prepare(lanes=min(told.seeds, told.workers or lanes.cores()))
+    hosted = isinstance(chosen, environments.HostEnvironment)  # its lanes take turns
+    platform.prepare(lanes=1 if hosted else min(told.seeds, told.workers or lanes.cores()))
     config = runner.configure(
         told.agent,
-        told.env,
+        chosen,
         seeds=told.seeds,
         episodes=episodes,
         steps=told.steps,
         until_solved=told.until_solved,
     )
-    out = told.out or Path("runs") / f"{names[0]}-{told.env.name}"
+    out = told.out or config.default_folder
     with display.Live(console, config.jobs(None)) as live:
         run = runner.run_all([(config, out)], live.report, told.workers, told.on)[0]
     if run.outcomes:

@@ -85,11 +85,13 @@ class Learner(eqx.Module):
     @abc.abstractmethod
     def act(
         self, state: AgentState, observation: Float[Array, " features"], key: Key
-    ) -> Int[Array, ""]:
-        """The action to explore with."""
+    ) -> Int[Array, ""] | Float[Array, " k"]:
+        """The action to explore with: its number, or a vector where actions are continuous."""
 
     @abc.abstractmethod
-    def greedy(self, state: AgentState, observation: Float[Array, " features"]) -> Int[Array, ""]:
+    def greedy(
+        self, state: AgentState, observation: Float[Array, " features"]
+    ) -> Int[Array, ""] | Float[Array, " k"]:
         """The action that is best on average, without noise."""
 
     @abc.abstractmethod

@@ -16,11 +16,12 @@ import numpy as np
 
 from rove import environments, noise
 from rove.agents import Settings, settings_of, with_settings
-from rove.environments import Environment
+from rove.environments import Environment, HostEnvironment, Task, adopt
 from rove.errors import ConfigError, LaneError, RoveError, check_flag, check_integer
 from rove.learner import Learner
 from rove.runs import Config, RunFolder
-from rove.training import compiled, lanes, outcomes, processes
+from rove.training import compiled, host, lanes, outcomes, processes
+from rove.training.lane import SNAPSHOTS
 from rove.training.outcomes import UNLIMITED, Episodes, Job, Outcome
 from rove.tuned import tuned
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 def train(
     agent: str | Settings | Learner,
-    environment: str | Environment,
+    environment: Any,
     *,
     seeds: int | Iterable[int] = 1,
     episodes: int | None = None,
@@ -47,7 +48,8 @@ def train(
     **Arguments**
     - `agent`: a name ("ge"), its settings (`rove.GE(rho=-4)`), or a composed `rove.Agent`. A name
       takes the tuned settings of the environment, and `settings` on top of them.
-    - `environment`: a name ("chain-100") or an `Environment`.
+    - `environment`: a name ("chain-100", "gym/CartPole-v1"), an `Environment`, a Gymnasium
+      environment, of which every seed gets a copy, or a function that makes one (see `adopt`).
     - `seeds`: how many (0, 1, …), or which.
     - `episodes`, `steps`: when to stop; one of the two.
     - `until_solved`: whether a lane also stops at ten optimal episodes in a row.
@@ -77,7 +79,7 @@ def train(
 
 def configure(
     agent: str | Settings | Learner,
-    environment: str | Environment,
+    environment: Any,
     *,
     seeds: int | Iterable[int] = 1,
     episodes: int | None = None,
@@ -86,11 +88,7 @@ def configure(
     **settings: Any,
 ) -> Config:
     """What `train` was asked for, checked before anything compiles."""
-    if isinstance(environment, str):
-        environment = environments.make(environment)
-    elif not isinstance(environment, Environment):
-        raise ConfigError("environment", environment, "a name or a rove.Environment")
-    check_environment(environment)
+    environment = as_environment(environment)
     if isinstance(agent, str):
         agent = default_settings(agent, environment)
     if isinstance(agent, Settings):
@@ -124,6 +122,17 @@ def configure(
     return Config(agent, environment, tuple(int(s) for s in seeds), episodes, steps, until_solved)
 
 
+def as_environment(environment: Any) -> Task:
+    """The environment a person means: by name, composed, or one of Gymnasium's."""
+    if isinstance(environment, str):
+        environment = environments.make(environment)
+    elif not isinstance(environment, Task):
+        environment = adopt(environment)
+    if isinstance(environment, Environment):
+        check_environment(environment)
+    return environment
+
+
 def check_environment(environment: Environment) -> None:
     """Refuse an environment whose shapes are not what it says, before anything compiles."""
 
@@ -152,15 +161,15 @@ def check_environment(environment: Environment) -> None:
             raise ConfigError("environment", environment.name, what)
 
 
-def check_one_hot(agent: str, environment: Environment) -> None:
+def check_one_hot(agent: str, environment: Task) -> None:
     """Refuse an environment whose first observation is not a 1 among zeros."""
-    first = np.asarray(environment.reset(noise.root(0))[1])
+    first = np.asarray(next(iter(environment.probes().values())))
     if np.sum(first != 0) != 1 or first.max() != 1:
         what = "one whose observations hold a single 1, such as bandit-10"
         raise ConfigError("environment", environment.name, f"for {agent}: {what}")
 
 
-def default_settings(agent: str, environment: Environment) -> Settings:
+def default_settings(agent: str, environment: Task) -> Settings:
     """A named agent with the settings tuned for an environment."""
     return with_settings(settings_of(agent)(), tuned(agent, environment.name))
 
@@ -177,7 +186,8 @@ def run_all(
         raise ConfigError("on", on, "threads or processes")
     jobs_of = [config.jobs(path) for config, path in plan]
     all_jobs = [job for jobs in jobs_of for job in jobs]
-    lanes.checked_workers(all_jobs, workers)
+    for loop, mine in _loops(all_jobs, lanes):
+        loop.checked_workers(mine, workers)
     apart = on == "processes" and _fit_for_processes(plan, all_jobs, workers)
     with contextlib.ExitStack() as stack:
         writers: dict[Path, _EpisodesWriter] = {}
@@ -195,13 +205,16 @@ def run_all(
             if job.folder in writers:
                 writers[job.folder].saved(job, episodes)
 
-        execute = processes.execute if apart else lanes.execute
-        results = iter(execute([job for jobs in jobs_of for job in jobs], report, saved, workers))
+        found = {}
+        compiled_lanes = processes if apart else lanes
+        for loop, mine in _loops([j for jobs in jobs_of for j in jobs], compiled_lanes):
+            done = loop.execute(mine, report, saved, workers)
+            found.update({id(job): result for job, result in zip(mine, done, strict=True)})
         runs = []
         for (config, path), jobs in zip(plan, jobs_of, strict=True):
-            found = [next(results) for _ in jobs]
-            errors = [r for r in found if isinstance(r, LaneError)]
-            done = [r for r in found if isinstance(r, Outcome)]
+            results = [found[id(job)] for job in jobs]
+            errors = [r for r in results if isinstance(r, LaneError)]
+            done = [r for r in results if isinstance(r, Outcome)]
             runs.append(Run(config, done, path, errors))
             if path is not None:
                 writers[path].write()
@@ -216,6 +229,14 @@ def _fit_for_processes(
     ahead = sum(not outcomes.over(job) for job in jobs)
     several = min(ahead, workers or lanes.cores()) > 1
     return several and all(c.portable for c, _ in plan) and jax.default_backend() == "cpu"
+
+
+def _loops(jobs: Sequence[Job], compiled_lanes: Any) -> list[tuple[Any, list[Job]]]:
+    """The training loops, compiled (as lanes or processes) and on the host, each with the lanes
+    that need it."""
+    hosted = [isinstance(job.environment, HostEnvironment) for job in jobs]
+    split = [[j for j, h in zip(jobs, hosted, strict=True) if h == kind] for kind in (False, True)]
+    return [(loop, mine) for loop, mine in zip((compiled_lanes, host), split, strict=True) if mine]
 
 
 class _EpisodesWriter:
@@ -289,14 +310,12 @@ class Run:
     def policy(self, seed: int | None = None) -> Callable[[Any], int]:
         """The greedy policy on the posterior mean: from an observation to an action."""
         outcome = self._outcome(seed)
-        agent, state = self.config.compose(), outcome.lane.agent
-        size = self.config.environment.observation_size
+        agent, environment = self.config.compose(), self.config.environment
+        lane = outcome.lane
 
         def act(observation: Any) -> int:
-            x = np.asarray(observation, np.float32)
-            if x.shape != (size,):
-                raise ConfigError("observation", x.shape, f"an array of shape ({size},)")
-            return int(_greedy(agent, state, x))
+            x = environment.shown(lane.environment, jnp.asarray(environment.vector(observation)))
+            return environment.action(_greedy(agent, lane.agent, x))
 
         return act
 
@@ -310,7 +329,10 @@ class Run:
         """[seeds]: the score of one episode of each lane's greedy policy."""
         agent, environment = self.config.compose(), self.config.environment
         lanes_ = [outcome.lane for outcome in self.outcomes]
-        played = [_evaluate(agent, environment, x.agent, x.seed) for x in lanes_]
+        if isinstance(environment, HostEnvironment):
+            played = [host.evaluate(agent, environment, lane) for lane in lanes_]
+        else:
+            played = [_evaluate(agent, environment, x.agent, x.seed) for x in lanes_]
         return environment.score(*np.array(played, float).reshape(-1, 3).T)
 
     def plot(self, path: str | Path | None = None) -> Figure:
@@ -382,7 +404,7 @@ class Run:
         names = list(environment.probes()) or ["start"]
         values, outputs = map(np.asarray, outcome.lane.snapshots)
         taken = int(np.log2(max(len(outcome.episodes.returns), 1))) + 1
-        taken = min(taken, compiled.SNAPSHOTS)
+        taken = min(taken, SNAPSHOTS)
         columns = max(len(names), 3)
         made = plots.figure(3, columns, width=3.2 * columns, height=8.0)
         grid = np.array(made.axes).reshape(3, columns)
@@ -415,8 +437,7 @@ class Run:
     def save(self, out: str | Path | None = None) -> Path:
         """Write the run to a folder of its own; without one, to runs/AGENT-ENVIRONMENT."""
         if out is None:
-            name = f"{self.config.agent_name}-{self.config.environment.name}"
-            out = self.path or Path("runs") / name
+            out = self.path or self.config.default_folder
         folder = RunFolder(out)
         if self.path is not None and self.path.resolve() == folder.path.resolve():
             return folder.path
@@ -429,13 +450,12 @@ class Run:
         return folder.path
 
 
-def load(
-    path: str | Path, agent: Learner | None = None, environment: Environment | None = None
-) -> Run:
+def load(path: str | Path, agent: Learner | None = None, environment: Any = None) -> Run:
     """A run from its folder: finished, or as far as its checkpoints go. An agent or environment
     that is not rove's own has to be given."""
     folder = RunFolder(path)
-    config = folder.config(agent, environment)
+    given = None if environment is None else as_environment(environment)
+    config = folder.config(agent, given)
     found = [job for job in config.jobs(folder.path) if outcomes.exists(job)]
     return Run(config, [outcomes.load(job) for job in found], folder.path)
 

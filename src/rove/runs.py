@@ -23,7 +23,7 @@ import rove.tabular
 from rove import environments
 from rove.agents import AGENTS, Settings, with_settings
 from rove.algorithm import Agent
-from rove.environments import Environment
+from rove.environments import HostEnvironment, Task
 from rove.errors import RoveError, RunFolderError
 from rove.learner import Learner
 from rove.statistics import IN_A_ROW
@@ -43,7 +43,7 @@ class Config:
     """Everything needed to run again."""
 
     agent: Settings | Learner
-    environment: Environment
+    environment: Task
     seeds: tuple[int, ...]
     episodes: int | None = None
     steps: int | None = None
@@ -57,6 +57,11 @@ class Config:
     @property
     def label(self) -> str:
         return f"{self.agent_name} on {self.environment.name}"
+
+    @property
+    def default_folder(self) -> Path:
+        """Where a run is written if nobody says."""
+        return Path("runs") / f"{self.agent_name}-{self.environment.name.replace('/', '-')}"
 
     def compose(self) -> Learner:
         return self.agent.compose() if isinstance(self.agent, Settings) else self.agent
@@ -102,7 +107,8 @@ class Config:
             "environment": {
                 "name": self.environment.name,
                 "options": environments.options(self.environment),
-            },
+            }
+            | _given(self.environment),
             "seeds": list(self.seeds),
             "episodes": self.episodes,
             "steps": self.steps,
@@ -123,7 +129,18 @@ def _agent(told: dict[str, Any]) -> Settings | Learner:
     return with_settings(AGENTS[told["name"]](), told["settings"])
 
 
-def _environment(told: dict[str, Any]) -> Environment:
+def _given(environment: Task) -> dict[str, Any]:
+    """A mark on an environment that a person gave, and has to give again."""
+    given = isinstance(environment, HostEnvironment) and environment.source.given
+    return {"given": True} if given else {}
+
+
+def _environment(told: dict[str, Any]) -> Task:
+    if told.get("given"):
+        raise RunFolderError(
+            f"the run was made with an environment of one's own, {told['name']}: "
+            "pass it to rove.load(folder, environment=...)"
+        )
     return environments.make(told["name"], **told["options"])
 
 
@@ -222,9 +239,7 @@ class RunFolder:
             raise RunFolderError(f"{path} is not a run of this version of rove")
         return told
 
-    def config(
-        self, agent: Learner | None = None, environment: Environment | None = None
-    ) -> Config:
+    def config(self, agent: Learner | None = None, environment: Task | None = None) -> Config:
         """The run's configuration; an agent or environment that is not rove's own, and so cannot
         be rebuilt from JSON, is given."""
         told = self._read()

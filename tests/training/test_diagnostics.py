@@ -9,7 +9,7 @@ from rove import noise
 from rove.agents import AGENTS
 from rove.algorithm import Agent
 from rove.learner import DRAWS
-from rove.training.compiled import SNAPSHOTS
+from rove.training.lane import SNAPSHOTS
 
 SMALL = {"hidden": (8,), "learning_starts": 20, "batch_size": 8, "buffer_size": 200}
 

@@ -10,6 +10,7 @@ from rove import noise, runner, statistics
 from rove.errors import ConfigError, LaneError
 from rove.replay import Transition
 from rove.training import compiled, lanes, outcomes
+from rove.training.lane import start
 
 FAST = {"hidden": (16,), "batch_size": 16, "buffer_size": 600, "learning_starts": 50}
 
@@ -53,7 +54,7 @@ def test_theta_is_held_for_exactly_so_many_steps():
     job = ge(resample=5).jobs(None)[0]
     agent, environment = job.agent, job.environment
     run = jax.jit(compiled.run)
-    lane = jax.jit(compiled.start)(agent, environment, jnp.int32(0))
+    lane = jax.jit(start)(agent, environment, jnp.int32(0))
     changed = []
     for t in range(1, 71):  # the first update is at step 50
         before = lane.agent.theta

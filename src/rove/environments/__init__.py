@@ -5,10 +5,12 @@ from typing import Any, NamedTuple
 
 from rove.environments.acrobot import Acrobot
 from rove.environments.bandit import Bandit
-from rove.environments.base import Coordinate, Environment, Step
+from rove.environments.base import Coordinate, Environment, Step, Task
 from rove.environments.cartpole import CartPole
 from rove.environments.chain import Chain
 from rove.environments.deep_sea import DeepSea
+from rove.environments.host import PREFIX, HostEnvironment, adopt, from_name
+from rove.environments.host import settings as host_settings
 from rove.environments.mountain_car import MountainCar
 from rove.environments.sparse import Sparse
 from rove.errors import ConfigError, did_you_mean
@@ -23,9 +25,12 @@ __all__ = [
     "DeepSea",
     "Environment",
     "Family",
+    "HostEnvironment",
     "MountainCar",
     "Sparse",
     "Step",
+    "Task",
+    "adopt",
     "make",
     "names",
     "options",
@@ -86,15 +91,17 @@ def names(size: str = "N") -> list[str]:
     return [f"{name}-{size}" if family.sized else name for name, family in ENVIRONMENTS.items()]
 
 
-def make(name: str, **settings: Any) -> Environment:
-    """The environment a person means by a name such as chain-100 or cartpole."""
+def make(name: str, **settings: Any) -> Task:
+    """The environment a person means by a name such as chain-100, cartpole or gym/CartPole-v1."""
+    if name.startswith(PREFIX):
+        return from_name(name, **settings)
     known, _, size = name.rpartition("-")
     sized = size.isascii() and size.isdigit()
     if not sized:
         known = name
     if known not in ENVIRONMENTS or ENVIRONMENTS[known].sized != sized:
         near = (names(size) if sized else []) + names()
-        allowed = "one of " + ", ".join(names()) + ", for example chain-100"
+        allowed = "one of " + ", ".join(names()) + ", for example chain-100; or gym/ID"
         raise ConfigError("environment", name, allowed + did_you_mean(name, near))
     kind, named, *_ = ENVIRONMENTS[known]
     fields = _fields(kind)
@@ -112,8 +119,25 @@ def make(name: str, **settings: Any) -> Environment:
         raise
 
 
-def options(environment: Environment) -> dict[str, Any]:
+def settings(environment: Task) -> Any:
+    """What a person can set of an environment by name, as a dataclass with its values: the
+    environment itself, or Gymnasium's options."""
+    if isinstance(environment, HostEnvironment):
+        return host_settings(environment.name)
+    return environment
+
+
+def configured(environment: Task, told: Any) -> Task:
+    """The environment, with what a person has set."""
+    if isinstance(environment, HostEnvironment):
+        return from_name(environment.name, **dataclasses.asdict(told))
+    return told
+
+
+def options(environment: Task) -> dict[str, Any]:
     """An environment's fields, as `make` takes them; one inside it as its name and options."""
+    if isinstance(environment, HostEnvironment):
+        return environment.options()
     values = {field: getattr(environment, field) for field in _fields(type(environment))}
     return {
         field: {"name": value.name, "options": options(value)}
@@ -128,5 +152,5 @@ def _made(value: Any) -> Any:
     return make(value["name"], **value["options"]) if isinstance(value, dict) else value
 
 
-def _fields(kind: type[Environment]) -> list[str]:
+def _fields(kind: type[Task]) -> list[str]:
     return [f.name for f in dataclasses.fields(kind)]

@@ -1,12 +1,14 @@
-"""What a compiled environment is: pure functions of its state."""
+"""What an environment is, and what one that compiles is: pure functions of its state."""
 
 import abc
 from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
+import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
+from rove.errors import ConfigError
 from rove.noise import Key
 
 State: TypeAlias = Any
@@ -33,8 +35,8 @@ class Coordinate(NamedTuple):
     high: float
 
 
-class Environment(eqx.Module):
-    """An environment whose `reset` and `step` compile. Discrete actions, flat observations."""
+class Task(eqx.Module):
+    """What training asks of any environment. Discrete actions, flat observations."""
 
     @property
     @abc.abstractmethod
@@ -45,11 +47,6 @@ class Environment(eqx.Module):
     @abc.abstractmethod
     def observation_size(self) -> int:
         """Length of an observation."""
-
-    @property
-    @abc.abstractmethod
-    def observation_bounds(self) -> tuple[Bound, Bound]:
-        """The least and the greatest numbers an observation can hold."""
 
     @property
     @abc.abstractmethod
@@ -95,9 +92,37 @@ class Environment(eqx.Module):
         """A few observations worth watching during training, by name."""
         return {}
 
+    def shown(
+        self, state: State, observation: Float[Array, " features"]
+    ) -> Float[Array, " features"]:
+        """What the agent is shown of an observation."""
+        return observation
+
+    def vector(self, observation: Any) -> np.ndarray:
+        """An observation from outside, as `shown` takes it."""
+        x = np.asarray(observation, np.float32)
+        if x.shape != (self.observation_size,):
+            raise ConfigError(
+                "observation", x.shape, f"an array of shape {(self.observation_size,)}"
+            )
+        return x
+
+    def action(self, index: Array) -> int:
+        """An action as the environment numbers it."""
+        return int(index)
+
     @abc.abstractmethod
     def reset(self, key: Key) -> tuple[State, Float[Array, " features"]]:
         """A first state and its observation."""
+
+
+class Environment(Task):
+    """An environment whose `reset` and `step` compile."""
+
+    @property
+    @abc.abstractmethod
+    def observation_bounds(self) -> tuple[Bound, Bound]:
+        """The least and the greatest numbers an observation can hold."""
 
     @abc.abstractmethod
     def step(self, state: State, action: Int[Array, ""], key: Key) -> Step:

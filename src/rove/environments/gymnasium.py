@@ -13,7 +13,11 @@ from rove.environments import ENVIRONMENTS, Environment, Sparse
 from rove.errors import check_number
 
 _reset = jax.jit(lambda environment, key: environment.reset(key))
-_step = jax.jit(lambda environment, state, action, key: environment.step(state, action, key))
+_step = jax.jit(
+    lambda environment, state, action, key, time: environment.step(
+        state, action, noise.fold(key, time)
+    )
+)
 
 
 class CompiledEnv(gymnasium.Env):
@@ -46,8 +50,8 @@ class CompiledEnv(gymnasium.Env):
         if not self.action_space.contains(action):
             raise gymnasium.error.InvalidAction(f"{action!r} is not in {self.action_space}")
         self._time += 1
-        key = noise.fold(self._episode_key, self._time)
-        after = _step(self.environment, self._state, np.int32(action), key)
+        told = (self._state, np.int32(action), self._episode_key, np.int32(self._time))
+        after = _step(self.environment, *told)
         self._state = after.state
         return (
             np.asarray(after.observation),

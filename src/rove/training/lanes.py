@@ -14,6 +14,7 @@ import numpy as np
 from rove import platform
 from rove.errors import ConfigError, LaneError, RoveError, check_integer
 from rove.training import compiled, outcomes
+from rove.training.lane import Lane
 from rove.training.outcomes import Episodes, Job, Outcome
 
 SECONDS_A_CHUNK = 0.5
@@ -174,7 +175,7 @@ def drive(
     return results
 
 
-def _advance(flights: Sequence[Outcome], steps: Sequence[int], chunk: int) -> list[compiled.Lane]:
+def _advance(flights: Sequence[Outcome], steps: Sequence[int], chunk: int) -> list[Lane]:
     """One chunk of a lane, or of several that share a program."""
     last_step = [min(s + chunk, f.job.steps) for s, f in zip(steps, flights, strict=True)]
     last_episode = [flight.job.episodes for flight in flights]

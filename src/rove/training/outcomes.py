@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rove.environments.base import Environment
+from rove.environments.base import Task
 from rove.errors import LaneError, RunFolderError
 from rove.learner import Learner
-from rove.training import checkpoint, compiled
-from rove.training.compiled import UNLIMITED
+from rove.training import checkpoint
+from rove.training.lane import FAULTS, UNLIMITED, Lane, start
 
-_start = jax.jit(compiled.start)
+_start = jax.jit(start)
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Job:
     """What a lane is to do."""
 
     agent: Learner
-    environment: Environment
+    environment: Task
     seed: int
     episodes: int = UNLIMITED
     steps: int = UNLIMITED
@@ -63,7 +63,7 @@ class Outcome(NamedTuple):
 
     job: Job
     episodes: Episodes
-    lane: compiled.Lane
+    lane: Lane
     finished: bool = False
 
     @property
@@ -84,10 +84,10 @@ def fresh(job: Job) -> Outcome:
     return Outcome(job, Episodes(*(np.zeros(0, kind) for kind in kinds)), lane)
 
 
-def extended(before: Outcome, lane: compiled.Lane) -> Outcome:
+def extended(before: Outcome, lane: Lane) -> Outcome:
     """A lane after one more chunk. Raises where a number in it was not finite."""
     job = before.job
-    if fault := compiled.FAULTS[int(lane.fault)]:
+    if fault := FAULTS[int(lane.fault)]:
         hint = " (try a smaller lr)" if fault == "loss" else ""
         raise LaneError(
             f"{job.name}: the {fault} was not a finite number at step {int(lane.step):,}{hint}"
@@ -104,7 +104,7 @@ def extended(before: Outcome, lane: compiled.Lane) -> Outcome:
     return Outcome(job, episodes, _retired(lane) if finished else lane, finished)
 
 
-def _retired(lane: compiled.Lane) -> compiled.Lane:
+def _retired(lane: Lane) -> Lane:
     """A finished lane: it keeps what evaluation needs and lets go of what learning needed."""
     memory = lane.agent.replay
     agent = lane.agent._replace(replay=memory._replace(rows=memory.rows[:0]), optimiser=None)
@@ -127,7 +127,7 @@ def load(job: Job) -> Outcome:
     assert job.path is not None
     arrays, about = _read(job)
     seed = jax.ShapeDtypeStruct((), jnp.int32)
-    shape: Any = jax.eval_shape(compiled.start, job.agent, job.environment, seed)
+    shape: Any = jax.eval_shape(start, job.agent, job.environment, seed)
     finished = bool(about.get("finished"))
     if finished:
         shape = jax.eval_shape(_retired, shape)

@@ -1,0 +1,174 @@
+"""A Gymnasium environment that is checked at every step: what is wrong with it has a name."""
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from rove.errors import RoveError
+
+Encode = Callable[[Any], np.ndarray]
+"""From an observation, as an environment gives it, to a vector of float32."""
+
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+class BadEnvironment(RoveError):
+    """What an environment did wrong: the field at fault, and what is the matter with it."""
+
+    def __init__(self, field: str, what: str):
+        self.field, self.what = field, what
+        super().__init__(f"{field} {what}")
+
+
+class Guard:
+    """One environment of one lane. `reset` and `step` give vectors and numbers that are in order,
+    or raise `BadEnvironment`."""
+
+    def __init__(self, env: Any, longest_episode: int, ours: bool = True):
+        self.env, self._ours = env, ours
+        self.action_space = _discrete(env)
+        self.encode = encoder(env.observation_space)
+        self._longest = longest_episode
+        self._first_action = int(self.action_space.start)
+        self._length = 0
+
+    def reset(self, seed: int) -> np.ndarray:
+        """The first observation of an episode, which the seed decides."""
+        try:
+            told = self.env.reset(seed=seed)
+        except Exception as error:
+            hint = " (reset has to take a seed)" if "'seed'" in str(error) else ""
+            raise BadEnvironment("reset", f"raised {_shown(error)}{hint}") from error
+        if not isinstance(told, tuple) or len(told) != 2 or not isinstance(told[1], dict):
+            what = f"returned {_brief(told)}, where (observation, info) is needed"
+            raise BadEnvironment("reset", what)
+        self._length = 0
+        return self.encode(told[0])
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool]:
+        """The next observation (at an episode's end its final one), the reward, `terminated` and
+        `truncated`."""
+        if self.env.action_space is not self.action_space:
+            self._same_actions()
+        try:
+            told = self.env.step(np.int64(self._first_action + int(action)))
+        except Exception as error:
+            raise BadEnvironment("step", f"raised {_shown(error)}") from error
+        if not isinstance(told, tuple) or len(told) != 5:
+            needed = "(observation, reward, terminated, truncated, info)"
+            raise BadEnvironment("step", f"returned {_brief(told)}, where {needed} is needed")
+        observation, reward, terminated, truncated, _ = told
+        ended = _flag("terminated", terminated), _flag("truncated", truncated)
+        self._length += 1
+        if self._length >= self._longest and not any(ended):
+            what = f"did not end in {self._longest:,} steps (longest_episode; or add a TimeLimit)"
+            raise BadEnvironment("the episode", what)
+        return self.encode(observation), _reward(reward), *ended
+
+    def close(self) -> None:
+        """Let it go, unless it is a person's own. What it says to that is of no consequence."""
+        try:
+            if self._ours:
+                self.env.close()
+        except Exception:
+            return
+
+    def _same_actions(self) -> None:
+        found = self.env.action_space
+        if found != self.action_space:
+            what = f"changed from {self.action_space} to {found}"
+            raise BadEnvironment("action_space", what)
+
+
+def encoder(space: Any) -> Encode:
+    """How observations of a space become vectors: a box as it is, in one row; anything discrete
+    one-hot; parts one after another."""
+    if isinstance(space, spaces.Box):
+        shape = space.shape
+        kinds = "fiub" if space.dtype.kind == "f" else "iub"
+
+        def of_box(observation: Any) -> np.ndarray:
+            try:
+                x = np.asarray(observation)
+            except ValueError as error:  # a ragged list
+                raise BadEnvironment("observation", f"is no array: {error}") from None
+            if x.shape != shape:
+                what = f"has shape {x.shape}, where its space says {shape}"
+                raise BadEnvironment("observation", what)
+            if x.dtype.kind not in kinds:
+                what = f"holds {x.dtype}, where its space says {space.dtype}"
+                raise BadEnvironment("observation", what)
+            with np.errstate(over="ignore"):  # too large is not finite, and is told so
+                return _finite(x.astype(np.float32).ravel())
+
+        return of_box
+    try:
+        fixed = space.is_np_flattenable and spaces.flatdim(space) > 0
+    except NotImplementedError:  # a package's own kind of space
+        fixed = False
+    if not fixed:
+        what = f"is {_brief(space)}: needed are observations of a fixed size; wrap the environment"
+        raise BadEnvironment("observation_space", what)
+
+    def of_parts(observation: Any) -> np.ndarray:
+        if not space.contains(observation):
+            what = f"is {_brief(observation)}, which is not in its space, {space}"
+            raise BadEnvironment("observation", what)
+        return _finite(np.asarray(spaces.flatten(space, observation), np.float32))
+
+    return of_parts
+
+
+def _finite(x: np.ndarray) -> np.ndarray:
+    if not np.isfinite(x).all():
+        i = int(np.flatnonzero(~np.isfinite(x))[0])
+        raise BadEnvironment("observation", f"was not a finite number: {x[i]} at index {i}")
+    return x
+
+
+def _reward(reward: Any) -> float:
+    if not isinstance(reward, float | int | np.floating | np.integer | np.bool_):
+        if np.shape(reward) != ():
+            what = f"has shape {np.shape(reward)}, where a number is needed"
+            raise BadEnvironment("reward", what)
+        if np.asarray(reward).dtype.kind not in "fiub":
+            raise BadEnvironment("reward", f"is {_brief(reward)}, not a number")
+    number = float(reward)
+    if not abs(number) <= _LARGEST:
+        raise BadEnvironment("reward", f"was not a finite number: {number}")
+    return number
+
+
+def _flag(field: str, value: Any) -> bool:
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise BadEnvironment(field, f"is {_brief(value)}, where True or False is needed")
+
+
+def _discrete(env: Any) -> spaces.Discrete:
+    """The actions, which value-based agents need to be discrete."""
+    if isinstance(env, gymnasium.vector.VectorEnv):
+        what = "is a VectorEnv: give a single environment, of which every seed gets one of its own"
+        raise BadEnvironment("environment", what)
+    if not isinstance(env, gymnasium.Env):
+        raise BadEnvironment("environment", f"is {_brief(env)}, not a gymnasium.Env")
+    for field in ("action_space", "observation_space"):
+        if not isinstance(getattr(env, field, None), spaces.Space):
+            raise BadEnvironment(field, "is missing, or not a gymnasium space")
+    if not isinstance(env.action_space, spaces.Discrete):
+        what = f"is {env.action_space}: this agent needs a Discrete one; wrap the environment"
+        raise BadEnvironment("action_space", what)
+    return env.action_space
+
+
+def _shown(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:300].rstrip(": ")
+
+
+def _brief(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,300 @@
+"""Any Gymnasium environment, as training sees it: `make("gym/CartPole-v1")`, or one's own."""
+
+import copy
+import dataclasses
+import functools
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import gymnasium
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float, Int
+
+from rove.environments.base import State, Task
+from rove.environments.guard import BadEnvironment, Encode, Guard, encoder
+from rove.errors import ConfigError, check_flag, check_integer, did_you_mean
+from rove.noise import Key
+
+PREFIX = "gym/"
+LONGEST_EPISODE = 100_000
+PROBES = 3
+CLIP = 10.0
+"""How far from its mean a normalised number may be, in standard deviations."""
+
+_INSTALL = {
+    "box2d": 'pip install swig "gymnasium[box2d]"',
+    "mujoco": 'pip install "gymnasium[mujoco]"',
+    "ale_py": "pip install ale-py",
+    "pygame": "pip install pygame",
+}
+
+
+class Statistics(NamedTuple):
+    """Of the observations a lane has seen so far."""
+
+    count: Float[Array, ""]
+    mean: Float[Array, " features"]
+    squares: Float[Array, " features"]
+    """Sum of the squared distances from the mean."""
+
+    def seen(self, x: Float[Array, " features"]) -> "Statistics":
+        """With one more (Welford 1962)."""
+        count = self.count + 1.0
+        mean = self.mean + (x - self.mean) / count
+        return Statistics(count, mean, self.squares + (x - self.mean) * (x - mean))
+
+    def normalised(self, x: Float[Array, " features"]) -> Float[Array, " features"]:
+        std = jnp.sqrt(self.squares / jnp.maximum(self.count, 1.0) + 1e-8)
+        return jnp.clip((x - self.mean) / std, -CLIP, CLIP)
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Where environments come from: a registered id and its options, or what a person gave."""
+
+    name: str
+    options: str = "{}"
+    """As JSON."""
+    given: int = 0
+    """What tells one given object from another; 0 for a registered id."""
+    build: Callable[[], Any] = dataclasses.field(default=lambda: None, compare=False)
+    spaces: tuple[str, str] = dataclasses.field(default=("", ""), compare=False)
+    encode: Encode = dataclasses.field(default=np.asarray, compare=False)
+    first_action: int = dataclasses.field(default=0, compare=False)
+
+
+class HostEnvironment(Task):
+    """A Gymnasium environment. It is stepped on the host; the state that training carries for it
+    is the statistics of its observations, if they are normalised."""
+
+    source: Source = eqx.field(static=True)
+    size: int = eqx.field(static=True)
+    actions: int = eqx.field(static=True)
+    first: Float[Array | np.ndarray, "probes features"]
+    """Some first observations."""
+    normalise: bool = eqx.field(default=False, static=True)
+    """Show the agent observations less their running mean, by their standard deviation."""
+    longest_episode: int = eqx.field(default=LONGEST_EPISODE, static=True)
+    """Steps after which an episode that has not ended is an error."""
+
+    def __check_init__(self) -> None:
+        check_flag("normalise", self.normalise)
+        check_integer("longest_episode", self.longest_episode, at_least=1)
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    @property
+    def observation_size(self) -> int:
+        return self.size
+
+    @property
+    def num_actions(self) -> int:
+        return self.actions
+
+    @property
+    def optimum(self) -> None:
+        """None: nobody has said."""
+        return None
+
+    @property
+    def bins(self) -> int:
+        return 0
+
+    def bin(self, state: State) -> Int[Array, ""]:
+        raise NotImplementedError  # there are no cells
+
+    def probes(self) -> dict[str, Float[Array, " features"]]:
+        """First observations of some episodes."""
+        names = ("start", *(f"start {i + 1}" for i in range(1, PROBES)))
+        return {name: jnp.asarray(x) for name, x in zip(names, self.first, strict=False)}
+
+    def reset(self, key: Key) -> tuple[State, Float[Array, " features"]]:
+        """Before the first episode: nothing was seen yet, and the observation is to come."""
+        nought = jnp.zeros(self.size)
+        state = Statistics(jnp.zeros(()), nought, nought) if self.normalise else ()
+        return state, nought
+
+    def noted(self, state: State, observation: Float[Array, " features"]) -> State:
+        """The statistics with an observation in them."""
+        return state.seen(observation) if self.normalise else state
+
+    def shown(
+        self, state: State, observation: Float[Array, " features"]
+    ) -> Float[Array, " features"]:
+        return state.normalised(observation) if self.normalise else observation
+
+    def vector(self, observation: Any) -> np.ndarray:
+        try:
+            return self.source.encode(observation)
+        except BadEnvironment as error:
+            raise ConfigError("observation", observation, str(error)) from None
+
+    def action(self, index: Array) -> int:
+        return self.source.first_action + int(index)
+
+    def make(self) -> Guard:
+        """A new one, checked at every step."""
+        env = self.source.build()
+        return Guard(env, self.longest_episode, ours=id(env) != self.source.given)
+
+    def options(self) -> dict[str, Any]:
+        """What the name leaves open, as JSON has it."""
+        shared = {"normalise": self.normalise, "longest_episode": self.longest_episode}
+        described = dict(
+            zip(("observation_space", "action_space"), self.source.spaces, strict=True)
+        )
+        return shared | (described if self.source.given else json.loads(self.source.options))
+
+
+def from_name(name: str, **options: Any) -> HostEnvironment:
+    """The environment of a name such as gym/CartPole-v1. Options other than rove's own go to
+    `gymnasium.make`."""
+    own = {key: options.pop(key) for key in ("normalise", "longest_episode") if key in options}
+    known, others = settable(name)
+    for key, value in options.items():
+        if key not in known and not others:
+            hint = ", ".join(known) + did_you_mean(key, known)
+            raise ConfigError(key, value, f"an unknown option; {name} has {hint}")
+    options = {k: v for k, v in options.items() if k not in known or v != known[k]}
+    build = functools.partial(_made, name, options)
+    return _checked(Source(name, json.dumps(options, sort_keys=True), build=build), own)
+
+
+def adopt(
+    environment: Any, *, normalise: bool = False, longest_episode: int = LONGEST_EPISODE
+) -> HostEnvironment:
+    """One's own Gymnasium environment: an instance, of which every seed gets a copy, or a function
+    that makes one.
+
+    **Arguments**
+    - `normalise`: show the agent observations less their running mean, by their standard
+      deviation.
+    - `longest_episode`: steps after which an episode that has not ended is an error.
+    """
+    own = {"normalise": normalise, "longest_episode": longest_episode}
+    if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
+        build = functools.partial(_copied, environment)
+    elif callable(environment):
+        build = environment
+    else:
+        allowed = "a name, a rove.Environment, a gymnasium.Env, or a function that makes one"
+        raise ConfigError("environment", environment, allowed)
+    return _checked(Source("", given=id(environment), build=build), own)
+
+
+def settable(name: str) -> tuple[dict[str, Any], bool]:
+    """The options of a registered environment that a person can set, and their defaults; and
+    whether it may take others."""
+    spec = _spec(name)
+    entry, known, others = spec.entry_point, dict(spec.kwargs), False
+    try:
+        if isinstance(entry, str):
+            entry = gymnasium.envs.registration.load_env_creator(entry)
+        parameters = inspect.signature(entry).parameters.values() if entry is not None else ()
+    except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
+        raise _missing(name, error) from None
+    for parameter in parameters:
+        others |= parameter.kind is inspect.Parameter.VAR_KEYWORD
+        known.setdefault(parameter.name, parameter.default)
+    plain = {k: v for k, v in known.items() if isinstance(v, bool | int | float | str)}
+    return {k: v for k, v in plain.items() if k not in ("render_mode", "family")}, others
+
+
+def settings(name: str) -> Any:
+    """The options of a registered environment as a dataclass, for the command."""
+    told = {"normalise": False, "longest_episode": LONGEST_EPISODE, **settable(name)[0]}
+    fields = [(key, type(x), dataclasses.field(default=x)) for key, x in told.items()]
+    kind = dataclasses.make_dataclass("Options", fields, frozen=True)
+    kind.__doc__ = (
+        "Show observations normalised (normalise); steps after which an episode that has not "
+        "ended is an error (longest-episode); the others go to gymnasium.make."
+    )
+    return kind()
+
+
+def _spec(name: str) -> Any:
+    """What is registered under a name."""
+    try:
+        return gymnasium.spec(_imported(name.removeprefix(PREFIX)))
+    except gymnasium.error.Error:
+        known = [f"{PREFIX}{known}" for known in gymnasium.registry]
+        allowed = "gym/ID of an environment that is registered with Gymnasium (package:ID imports "
+        raise ConfigError(
+            "environment", name, f"{allowed}the package first){did_you_mean(name, known)}"
+        ) from None
+
+
+def _imported(registered: str) -> str:
+    """The part of an id after its package, which is imported."""
+    package, _, rest = registered.rpartition(":")
+    if package:
+        try:
+            __import__(package)
+        except ImportError as error:
+            raise ConfigError(
+                "environment", registered, f"{error}: pip install {package}"
+            ) from None
+    return rest
+
+
+def _made(name: str, options: dict[str, Any]) -> Any:
+    registered = _imported(name.removeprefix(PREFIX))
+    try:
+        return gymnasium.make(registered, disable_env_checker=True, **options)
+    except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
+        raise _missing(name, error) from None
+    except Exception as error:
+        what = f"gymnasium.make raised {type(error).__name__}: {error}"
+        raise ConfigError("environment", name, what) from error
+
+
+def _missing(name: str, error: Exception) -> ConfigError:
+    """A package that an environment needs is not installed."""
+    where = f"{_spec(name).entry_point} {error}".lower()
+    install = next((line for key, line in _INSTALL.items() if key in where), str(error))
+    return ConfigError("environment", name, f"it needs a package that is not installed: {install}")
+
+
+def _copied(environment: Any) -> Any:
+    """A copy; or the thing itself, where it cannot be copied, for the one lane it can serve."""
+    try:
+        return copy.deepcopy(environment)
+    except Exception:
+        return environment
+
+
+def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
+    """Look at an environment before anything compiles: its spaces and some first observations."""
+    try:
+        env = source.build()
+    except ConfigError:
+        raise
+    except Exception as error:
+        what = f"a function that makes a gymnasium.Env; it raised {type(error).__name__}: {error}"
+        raise ConfigError("environment", source.name or "given", what) from error
+    name = source.name or _description(env)
+    try:
+        guard = Guard(env, own.get("longest_episode", LONGEST_EPISODE))
+        first = np.unique([guard.reset(seed) for seed in range(PROBES)], axis=0)
+        encode = encoder(env.observation_space)
+    except BadEnvironment as error:
+        raise ConfigError("environment", name, str(error)) from None
+    spaces = (str(env.observation_space), str(env.action_space))
+    source = dataclasses.replace(
+        source, name=name, spaces=spaces, encode=encode, first_action=int(guard.action_space.start)
+    )
+    if not source.given:
+        guard.close()  # what a person gave is theirs to close
+    return HostEnvironment(source, first.shape[1], int(guard.action_space.n), first, **own)
+
+
+def _description(env: Any) -> str:
+    spec = getattr(env, "spec", None) if isinstance(env, gymnasium.Env) else None
+    return spec.id if spec is not None else type(getattr(env, "unwrapped", env)).__name__

@@ -1,0 +1,301 @@
+"""Environments that misbehave: each ends its lane with an error that names environment, step and
+field, and takes nothing else with it."""
+
+import re
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import rove
+from rove import cli
+from rove.errors import ConfigError, LaneError
+
+SMALL = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
+BAD_STEP = 13  # the third of the second episode
+
+
+class Plain(gymnasium.Env):
+    """Ten steps an episode, nothing wrong. The subclasses go wrong at step 13 of a lane, if its
+    number is odd or `always` is set."""
+
+    observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, number=1):
+        self.number, self.steps, self.time = number, 0, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return self.np_random.random(2).astype(np.float32), {}
+
+    def step(self, action):
+        self.steps, self.time = self.steps + 1, self.time + 1
+        told = [self.np_random.random(2).astype(np.float32), 1.0, False, self.time >= 10, {}]
+        if self.steps == BAD_STEP and self.number == 1:
+            return self.wrong(told)
+        return tuple(told)
+
+    def wrong(self, told):
+        return tuple(told)
+
+
+def bad(change):
+    """A kind of `Plain` whose 13th step is changed so."""
+
+    class Bad(Plain):
+        def wrong(self, told):
+            return change(self, told)
+
+    return Bad
+
+
+def having(index, value):
+    """One field of the answer is something else."""
+    return bad(lambda self, told: (*told[:index], value, *told[index + 1 :]))
+
+
+def raising(error):
+    def change(self, told):
+        raise error
+
+    return bad(change)
+
+
+def closed(self, told):
+    self.close()
+    raise RuntimeError("the window was closed")
+
+
+def other_actions(self, told):
+    self.action_space = spaces.Discrete(5)  # seen at the step after
+    return tuple(told)
+
+
+def never_again(self, told):
+    self.time = -(10**9)
+    return tuple(told)
+
+
+def no_more_resets(self, told):
+    def reset(*, seed=None, options=None):
+        return np.zeros(2, np.float32)
+
+    self.reset = reset
+    return (*told[:2], True, *told[3:])
+
+
+def raising_reset(self, told):
+    def reset(*, seed=None, options=None):
+        raise OSError("the simulator is gone")
+
+    self.reset = reset
+    return (*told[:2], True, *told[3:])
+
+
+NAN = np.array([0.0, np.nan], np.float32)
+CASES = {
+    "a NaN in the observation": (having(0, NAN), 13, "observation was not a finite.* nan .*1"),
+    "an infinite observation": (having(0, np.array([np.inf, 0.0])), 13, "observation .* inf"),
+    "too large for float32": (having(0, np.array([1e300, 0.0])), 13, "observation .* inf"),
+    "another shape": (having(0, np.zeros(3)), 13, r"observation has shape \(3,\).*\(2,\)"),
+    "a ragged observation": (having(0, [[1.0], [1.0, 2.0]]), 13, "observation is no array"),
+    "an observation of text": (having(0, np.array(["a", "b"])), 13, "observation holds <U1"),
+    "an observation of objects": (having(0, np.array([1, None])), 13, "observation holds object"),
+    "no observation": (having(0, None), 13, "observation has shape"),
+    "complex numbers": (having(0, np.zeros(2, complex)), 13, "observation holds complex128"),
+    "a reward of NaN": (having(1, float("nan")), 13, "reward was not a finite number: nan"),
+    "a reward that is infinite": (having(1, -np.inf), 13, "reward was not a finite number: -inf"),
+    "no reward": (having(1, None), 13, "reward is None, not a number"),
+    "a reward of text": (having(1, "1.0"), 13, "reward is '1.0', not a number"),
+    "a reward that is a vector": (having(1, np.ones(1)), 13, r"reward has shape \(1,\)"),
+    "terminated is a number": (having(2, 0.5), 13, "terminated is 0.5.*True or False"),
+    "truncated is missing": (having(3, None), 13, "truncated is None"),
+    "the old tuple of four": (bad(lambda s, t: (t[0], t[1], False, {})), 13, "step returned"),
+    "nothing at all": (bad(lambda s, t: None), 13, "step returned None"),
+    "an exception": (raising(ValueError("joint 3")), 13, "step raised ValueError: joint 3"),
+    "an exit": (raising(AssertionError()), 13, "step raised AssertionError"),
+    "it was closed": (bad(closed), 13, "step raised RuntimeError: the window was closed"),
+    "other actions": (bad(other_actions), 14, r"action_space changed .*\(2\) to .*\(5\)"),
+    "an episode without end": (bad(never_again), 60, "episode did not end in 50 steps"),
+    "a reset without info": (bad(no_more_resets), 14, r"reset returned array.*\(obs.*info\)"),
+    "a reset that raises": (bad(raising_reset), 14, "reset raised OSError: the simulator is gone"),
+}
+
+
+def made(kind):
+    """What makes environments for seeds 0, 1, …: the one of seed 1 goes wrong. The first that is
+    made is only looked at."""
+    numbers = iter(range(-1, 1000))
+    return lambda: kind(next(numbers))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_bad_environment_ends_its_lane_and_no_other(case, tmp_path):
+    kind, step, words = CASES[case]
+    environment = rove.adopt(made(kind), longest_episode=50)
+    config = rove.runner.configure(rove.DQN(**SMALL), environment, seeds=3, episodes=6)
+    run = rove.runner.run_all([(config, tmp_path)])[0]
+    assert run.seeds == (0, 2)
+    np.testing.assert_array_equal(run.lengths, 10)
+    assert run.lengths.shape == (2, 6)
+    (error,) = run.errors
+    assert re.search(words, str(error)), error
+    assert f"dqn on {kind.__name__}, seed 1, step {step} (episode " in str(error)
+    back = rove.load(tmp_path, environment=environment)
+    np.testing.assert_array_equal(back.returns, run.returns)
+
+
+def test_the_last_checkpoint_of_a_lane_that_failed_loads(tmp_path, monkeypatch):
+    """It was saved after the first episode; the second went wrong."""
+    original = rove.training.host.execute
+    monkeypatch.setattr(
+        rove.runner.host, "execute", lambda *a: original(*a, checkpoint_seconds=0.0)
+    )
+    environment = rove.adopt(lambda: CASES["an exception"][0]())
+    with pytest.raises(LaneError, match=r"seed 0, step 13 \(episode 2\): step raised"):
+        rove.train(rove.DQN(**SMALL), environment, episodes=6, out=tmp_path)
+    back = rove.load(tmp_path, environment=environment)
+    assert back.lengths.tolist() == [[10.0]]
+    assert back.policy()(np.zeros(2)) in (0, 1)
+    assert (tmp_path / "episodes.csv").read_text().count("dqn,Bad,0") == 1
+
+
+# Refused before anything is trained
+
+
+def with_spaces(observations, actions):
+    class Spaced(Plain):
+        observation_space, action_space = observations, actions
+
+    return Spaced
+
+
+class NoSeed(Plain):
+    def reset(self):
+        return np.zeros(2, np.float32), {}
+
+
+class NoInfo(Plain):
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(2, np.float32)
+
+
+class StartsAtNaN(Plain):
+    def reset(self, *, seed=None, options=None):
+        return NAN, {}
+
+
+class NoSpaces(gymnasium.Env):
+    pass
+
+
+def breaking():
+    raise ImportError("no module named simulator")
+
+
+TWO = spaces.Discrete(2)
+REFUSED = {
+    "continuous actions": (with_spaces(Plain.observation_space, spaces.Box(-1, 1, (3,))), "Box"),
+    "several actions": (with_spaces(Plain.observation_space, spaces.MultiBinary(3)), "Discrete"),
+    "no fixed size": (with_spaces(spaces.Sequence(TWO), TWO), "observation_space is Sequence"),
+    "another shape than declared": (
+        with_spaces(spaces.Box(0, 1, (3,)), TWO), r"observation has shape \(2,\)"
+    ),
+    "floats where integers are declared": (
+        with_spaces(spaces.Box(0, 255, (2,), np.uint8), TWO), "holds float32.* uint8"
+    ),
+    "not in its discrete space": (with_spaces(spaces.Discrete(4), TWO), "not in its space"),
+    "no spaces": (NoSpaces, "action_space is missing"),
+    "a reset without seed": (NoSeed, "reset has to take a seed"),
+    "a reset without info": (NoInfo, "reset returned array"),
+    "a NaN to start with": (StartsAtNaN, "observation was not a finite"),
+    "a function that raises": (breaking, "ImportError: no module named simulator"),
+    "a function that makes something else": (lambda: 3, "is 3, not a gymnasium.Env"),
+    "a number": (3, "a function that makes one"),
+    "nothing": (None, "a function that makes one"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_an_environment_is_looked_at_before_anything_is_trained(case):
+    given, words = REFUSED[case]
+    with pytest.raises(ConfigError, match=words) as caught:
+        rove.train(rove.DQN(**SMALL), given, episodes=1)
+    assert caught.value.field == "environment"
+
+
+def test_a_vector_environment_is_refused_with_the_reason():
+    vector = gymnasium.make_vec("CartPole-v1", num_envs=2)
+    for given in (vector, lambda: vector):
+        with pytest.raises(ConfigError, match=r"VectorEnv: give a single environment"):
+            rove.train(rove.DQN(**SMALL), given, episodes=1)
+    vector.close()
+
+
+class Uncopied(Plain):
+    def __deepcopy__(self, memo):
+        raise TypeError("a handle")
+
+
+def test_one_environment_cannot_serve_two_seeds():
+    env = Uncopied()
+    assert rove.train(rove.DQN(**SMALL), env, episodes=2).lengths.tolist() == [[10.0, 10.0]]
+    for given in (env, lambda: env):
+        with pytest.raises(ConfigError, match="function that makes a new environment each time"):
+            rove.train(rove.DQN(**SMALL), given, seeds=2, episodes=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("gym/CartPoel-v1", "Did you mean 'gym/CartPole-v1'"),
+        ("gym/CartPole-v7", "Did you mean 'gym/CartPole-v1'"),
+        ("gym/rove/Chian-v0", "Did you mean 'gym/rove/Chain-v0'"),
+        ("gym/", "registered with Gymnasium"),
+        ("gym/no_such_package:Thing-v0", "pip install no_such_package"),
+        ("gym/Pendulum-v1", "needs a Discrete one"),
+    ],
+)
+def test_names_that_lead_nowhere(name, words):
+    with pytest.raises(ConfigError, match=words):
+        rove.train("dqn", name, episodes=1)
+
+
+def test_a_package_that_is_missing_is_named():
+    def needs(error):
+        def entry():
+            raise error
+
+        gymnasium.register("Needs-v0", entry_point=entry)
+        try:
+            with pytest.raises(ConfigError) as caught:
+                rove.train("dqn", "gym/Needs-v0", episodes=1)
+        finally:
+            del gymnasium.registry["Needs-v0"]
+        return str(caught.value)
+
+    missing = gymnasium.error.DependencyNotInstalled
+    assert 'pip install swig "gymnasium[box2d]"' in needs(missing("Box2D is not installed"))
+    assert 'pip install "gymnasium[mujoco]"' in needs(ImportError("No module named 'mujoco'"))
+    assert "flux" in needs(ImportError("No module named 'flux'"))
+
+
+def test_the_command_ends_with_1_for_a_lane_and_2_for_a_mistake(tmp_path, capsys):
+    gymnasium.register("Raises-v0", entry_point=lambda: CASES["an exception"][0]())
+    words = ["--agent.hidden", "8", "--agent.learning-starts", "8", "--episodes", "3"]
+    try:
+        for name, code, said in [
+            ("gym/Raises-v0", 1, "dqn on gym/Raises-v0, seed 0, step 13 (episode 2): step raised"),
+            ("gym/Raise-v0", 2, "Did you mean 'gym/Raises-v0'?"),
+        ]:
+            with pytest.raises(SystemExit) as stopped:
+                cli.main(["train", "dqn", name, *words, "--out", str(tmp_path / "run")])
+            told = capsys.readouterr().err
+            assert stopped.value.code == code
+            assert said in told
+            assert "Traceback" not in told
+    finally:
+        del gymnasium.registry["Raises-v0"]

@@ -1,0 +1,338 @@
+"""The loop on the host: what is stored and learned, columns, files, and going on after a kill."""
+
+import csv
+import signal
+import subprocess
+import sys
+import time
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import rove
+from rove import noise, replay, runner
+from rove.errors import ConfigError
+from rove.statistics import episodes_to_solve
+from rove.training import checkpoint, host
+from rove.training.lane import ENVIRONMENT, LOG_CAPACITY
+
+FAST = {"hidden": (16,), "batch_size": 16, "buffer_size": 600, "learning_starts": 50}
+
+
+class Counting(gymnasium.Env):
+    """Shows the number of steps since its reset, and whether the episode is one that ends (1) or
+    is cut off (0); three steps an episode, a reward of the number of the step."""
+
+    observation_space = spaces.Box(0.0, 10.0, (2,))
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, ends=True):
+        self.ends, self.time = ends, 0
+
+    def shown(self):
+        return np.array([self.time, self.ends], np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return self.shown(), {}
+
+    def step(self, action):
+        self.time += 1
+        over = self.time == 3
+        return self.shown(), float(self.time), over and self.ends, over and not self.ends, {}
+
+
+def content(out):
+    files = sorted((out / "lanes").glob("*.safetensors"))
+    return (out / "episodes.csv").read_bytes(), [checkpoint.load_arrays(f)[0] for f in files]
+
+
+def assert_same(a, b):
+    (csv_a, arrays_a), (csv_b, arrays_b) = content(a), content(b)
+    assert csv_a == csv_b
+    for mine, theirs in zip(arrays_a, arrays_b, strict=True):
+        assert mine.keys() == theirs.keys()
+        for name in mine:
+            np.testing.assert_array_equal(mine[name], theirs[name], err_msg=name)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_final_observations_are_stored_and_only_an_end_is_terminal(ends):
+    """Every row of the replay, written out: the last s′ of an episode is its own, not a reset's."""
+    config = runner.configure(
+        rove.DQN(**FAST), rove.adopt(lambda: Counting(ends)), seeds=1, episodes=100
+    )
+    flight = host._Flight(config.jobs(None)[0], lambda told: None, lambda saved: None, 1e9)
+    flight.begin()
+    for _ in range(9):
+        flight.step()
+    rows, held = replay.everything(flight.lane.agent.replay)
+    rows = [np.asarray(column)[np.asarray(held)] for column in rows]
+    np.testing.assert_array_equal(rows[0], [[t, ends] for t in [0, 1, 2] * 3])
+    np.testing.assert_array_equal(rows[3], [[t, ends] for t in [1, 2, 3] * 3])
+    np.testing.assert_array_equal(rows[2], [1, 2, 3] * 3)
+    np.testing.assert_array_equal(rows[4], [False, False, ends] * 3)
+    np.testing.assert_array_equal(flight.lane.observation, [0, ends])
+
+
+class OneStep(gymnasium.Env):
+    """One state, one step an episode, a reward of 1; terminated, or cut off."""
+
+    observation_space = spaces.Discrete(1)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, ends):
+        self.ends = ends
+
+    def reset(self, *, seed=None, options=None):
+        return 0, {}
+
+    def step(self, action):
+        return 0, 1.0, self.ends, not self.ends, {}
+
+
+@pytest.mark.parametrize(("ends", "value"), [(True, 1.0), (False, 2.0)])
+def test_a_time_limit_is_bootstrapped_and_an_end_is_not(ends, value):
+    """γ = ½: a return of 1 where the task ends, of 1 + ½ + ¼ + … = 2 where time runs out."""
+    agent = rove.DQN(
+        hidden=(), gamma=0.5, lr=0.02, epsilon=1.0, target_period=5, learning_starts=16,
+        batch_size=16, buffer_size=600,
+    )  # fmt: skip
+    run = rove.train(agent, lambda: OneStep(ends), episodes=600)
+    state = run.outcomes[0].lane.agent
+    beliefs = agent.compose().beliefs(state, jnp.ones((1, 1)), noise.root(0))
+    np.testing.assert_allclose(beliefs.values[0, 0], value, atol=0.02)
+
+
+def test_every_episode_is_written_down():
+    """More than the log holds, one step each."""
+    run = rove.train(rove.DQN(**FAST), lambda: OneStep(True), episodes=2 * LOG_CAPACITY + 50)
+    assert run.returns.shape == (1, 2 * LOG_CAPACITY + 50)
+    np.testing.assert_array_equal(run.returns, 1.0)
+    np.testing.assert_array_equal(run.lengths, 1)
+    np.testing.assert_array_equal(np.diff(run.outcomes[0].episodes.step), 1)
+
+
+def test_a_budget_of_steps_ends_within_an_episode():
+    run = rove.train(rove.DQN(**FAST), Counting, steps=100)
+    assert int(run.outcomes[0].lane.step) == 100
+    assert run.lengths.tolist() == [[3.0] * 33]
+    assert run.returns.tolist() == [[6.0] * 33]
+
+
+@pytest.mark.parametrize("resample", ["step", "episode"])
+def test_a_lane_does_not_depend_on_its_neighbours(resample):
+    settings = rove.GE(**FAST, resample=resample)
+    alone = rove.train(settings, "gym/CartPole-v1", seeds=[1], episodes=15).outcomes[0]
+    among = rove.train(settings, "gym/CartPole-v1", seeds=3, episodes=15)
+    for mine, theirs in zip(
+        jax.tree.leaves(alone.lane._replace(log=None)),
+        jax.tree.leaves(among.outcomes[1].lane._replace(log=None)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(mine, theirs)
+    assert not np.array_equal(among.returns[0], among.returns[1])
+    two = rove.train(settings, "gym/CartPole-v1", seeds=3, episodes=15, workers=2)
+    np.testing.assert_array_equal(two.returns, among.returns)
+
+
+def test_numbers_do_not_compile_again():
+    before = host._programs.cache_info().misses
+    for lr, seed in ((1e-3, 0), (1e-4, 1)):
+        rove.train(rove.DQN(**{**FAST, "hidden": (7,)}, lr=lr), Counting, seeds=[seed], episodes=2)
+    # two sources, so two structures; the same source twice is one
+    environment = rove.adopt(Counting)
+    for lr, seed in ((1e-3, 0), (1e-4, 1)):
+        agent = rove.DQN(**{**FAST, "hidden": (7,)}, lr=lr)
+        rove.train(agent, environment, seeds=[seed], episodes=2)
+    assert host._programs.cache_info().misses - before <= 1
+
+
+def test_resets_have_seeds_of_their_own():
+    seeds = {host.reset_seed(s, ENVIRONMENT, e) for s in range(30) for e in range(30)}
+    assert len(seeds) == 900
+    assert all(0 <= seed < 2**31 for seed in seeds)
+
+
+def test_the_columns_and_pictures_are_those_of_the_compiled_loop(tmp_path):
+    run = rove.train(rove.GE(**FAST), "gym/CartPole-v1", seeds=2, episodes=9, out=tmp_path)
+    with open(tmp_path / "episodes.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == list(rove.runs.COLUMNS)
+    assert len(rows) == 18
+    assert {row["terminated"] for row in rows} == {"1"}
+    np.testing.assert_array_equal(run.returns, run.lengths)  # CartPole pays 1 a step
+    assert np.all(run.spread > 0)
+    np.testing.assert_array_equal(run.coverage, 0)
+    values = np.asarray(run.outcomes[0].lane.snapshots.values)
+    assert [i for i in range(len(values)) if np.any(values[i])] == [0, 1, 2, 3]
+    run.plot_diagnostics(tmp_path / "d.svg")
+    assert "s = start" in (tmp_path / "d.svg").read_text()
+
+
+def test_a_run_is_loaded_by_name(tmp_path):
+    environment = rove.environments.make("gym/rove/Chain-v0", n=6, features="one-hot")
+    run = rove.train(rove.GE(**FAST), environment, seeds=2, episodes=4, out=tmp_path)
+    back = rove.load(tmp_path)
+    assert back.config == run.config
+    assert back.config.environment.options()["n"] == 6
+    assert back.config.environment.observation_size == 6
+    np.testing.assert_array_equal(back.returns, run.returns)
+    np.testing.assert_array_equal(back.evaluate(), run.evaluate())
+    with pytest.raises(ConfigError, match="features"):
+        rove.environments.make("gym/rove/Chain-v0", features=3)
+
+
+def test_an_environment_of_ones_own_has_to_be_given_again(tmp_path):
+    env = gymnasium.make("CartPole-v1")
+    run = rove.train(rove.DQN(**FAST), env, seeds=2, episodes=4, out=tmp_path)
+    with pytest.raises(rove.RunFolderError, match=r"CartPole-v1: pass it.*environment="):
+        rove.load(tmp_path)
+    back = rove.load(tmp_path, environment=env)
+    np.testing.assert_array_equal(back.evaluate(), run.evaluate())
+    observation = env.reset(seed=0)[0]
+    assert back.policy(1)(observation) == run.policy(1)(observation)
+
+
+def test_evaluation_is_the_greedy_policys_own_episode():
+    run = rove.train(rove.DQN(**FAST), "gym/CartPole-v1", episodes=30)
+    env, act = gymnasium.make("CartPole-v1"), run.policy()
+    observation, _ = env.reset(seed=host.reset_seed(0, host.EVALUATION, 0))
+    returns, done = 0.0, False
+    while not done:
+        observation, reward, terminated, truncated, _ = env.step(act(observation))
+        returns, done = returns + reward, terminated or truncated
+    assert run.evaluate().tolist() == [returns]
+
+
+class Image(gymnasium.Env):
+    """A picture of integers, and actions that are numbered from 5."""
+
+    observation_space = spaces.Box(0, 255, (2, 3), np.uint8)
+    action_space = spaces.Discrete(3, start=5)
+    taken: set = set()
+
+    def reset(self, *, seed=None, options=None):
+        return np.arange(6, dtype=np.uint8).reshape(2, 3), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.taken.add(int(action))
+        return np.full((2, 3), 7, np.uint8), 0.0, True, False, {}
+
+
+def test_pictures_are_flattened_and_actions_have_the_environments_numbers():
+    run = rove.train(rove.DQN(**FAST, epsilon=1.0), Image(), episodes=50)
+    assert Image.taken == {5, 6, 7}
+    assert run.policy()(np.zeros((2, 3), np.uint8)) in (5, 6, 7)
+    np.testing.assert_array_equal(run.outcomes[0].lane.observation, 7.0)
+    with pytest.raises(ConfigError, match="shape"):
+        run.policy()(np.zeros(6))
+
+
+def test_parts_follow_one_another():
+    from rove.environments.guard import encoder
+
+    space = spaces.Dict({"a": spaces.Discrete(3), "b": spaces.Box(0, 9, (2,))})
+    vector = encoder(space)({"a": np.int64(1), "b": np.array([4, 5], np.float32)})
+    np.testing.assert_array_equal(vector, [0, 1, 0, 4, 5])
+    assert vector.dtype == np.float32
+
+
+def test_normalised_observations_and_their_statistics():
+    """Against NumPy, over all observations of all episodes, first ones and final ones too."""
+    seen = []
+
+    class Noting(Counting):
+        def shown(self):
+            seen.append([3.0 + 2.0 * self.time + 0.1 * len(seen), 4.0])
+            return np.array(seen[-1], np.float32)
+
+    environment = rove.adopt(Noting, normalise=True)
+    seen.clear()
+    run = rove.train(rove.DQN(**FAST), environment, episodes=40)
+    lane = run.outcomes[0].lane
+    count, mean, squares = lane.environment
+    assert count == len(seen) == 40 * 4
+    np.testing.assert_allclose(mean, np.mean(seen, axis=0), rtol=1e-4)
+    np.testing.assert_allclose(squares / count, np.var(seen, axis=0), rtol=1e-3, atol=1e-5)
+    last = (seen[-1][0] - np.mean(seen, axis=0)[0]) / np.std(seen, axis=0)[0]
+    np.testing.assert_allclose(lane.observation, [last, 0.0], rtol=1e-3, atol=1e-3)
+    agent, raw = run.config.compose(), np.array([20.0, 4.0], np.float32)
+    shown = (raw - np.asarray(mean)) / np.sqrt(np.asarray(squares / count) + 1e-8)
+    assert run.policy()(raw) == int(agent.greedy(lane.agent, jnp.clip(shown, -10, 10)))
+
+
+COMMAND = """
+import sys, rove
+from rove import runner
+original = runner.host.execute
+runner.host.execute = lambda *a: original(*a, checkpoint_seconds=0.2)
+environment = rove.environments.make("gym/CartPole-v1", normalise=True)
+settings = rove.GE(hidden=(16,), batch_size=16, buffer_size=700, learning_starts=100,
+                   resample="episode")
+rove.train(settings, environment, seeds=2, steps=4000, out=sys.argv[1])
+"""
+
+
+def test_a_killed_run_ends_bit_identical(tmp_path):
+    """Kill -9 once both lanes have a file, in the middle of an episode as like as not."""
+
+    def start(out):
+        return subprocess.Popen([sys.executable, "-c", COMMAND, str(out)], stderr=subprocess.PIPE)
+
+    whole = start(tmp_path / "whole")
+    _, told = whole.communicate(timeout=200)
+    assert whole.returncode == 0, told.decode()
+    killed = start(tmp_path / "killed")
+    until = time.monotonic() + 100
+    while time.monotonic() < until and killed.poll() is None:
+        if len(list((tmp_path / "killed").glob("lanes/*.safetensors"))) == 2:
+            time.sleep(0.3)
+            break
+        time.sleep(0.01)
+    killed.kill()
+    killed.wait()
+    assert killed.returncode == -signal.SIGKILL, "it was over before it could be killed"
+    part = rove.load(tmp_path / "killed")
+    assert all(0 < int(o.lane.step) < 4000 for o in part.outcomes)
+    assert all(int(o.lane.length) == 0 for o in part.outcomes)
+    again = start(tmp_path / "killed")
+    _, told = again.communicate(timeout=200)
+    assert again.returncode == 0, told.decode()
+    assert_same(tmp_path / "whole", tmp_path / "killed")
+
+
+def test_stopped_by_hand_it_goes_on_to_the_same_end(tmp_path, monkeypatch):
+    original = host.execute
+    monkeypatch.setattr(runner.host, "execute", lambda *a: original(*a, checkpoint_seconds=0.0))
+    arguments = (rove.DQN(**FAST), "gym/CartPole-v1")
+
+    def stop(told):
+        if told.step > 150:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rove.train(*arguments, seeds=2, episodes=30, out=tmp_path / "a", report=stop)
+    assert 0 < rove.load(tmp_path / "a").returns.shape[1] < 30
+    rove.train(*arguments, seeds=2, episodes=30, out=tmp_path / "a")
+    monkeypatch.undo()
+    rove.train(*arguments, seeds=2, episodes=30, out=tmp_path / "b")
+    assert_same(tmp_path / "a", tmp_path / "b")
+
+
+def test_the_chain_is_solved_as_in_the_compiled_loop():
+    """The same environment by both loops: other random numbers, so not the same bits."""
+    settings = rove.runner.default_settings("ge", rove.Chain(10))
+    solved = []
+    for environment in ("chain-10", "gym/rove/Chain-v0"):
+        run = rove.train(settings, environment, seeds=3, episodes=120)
+        solved.append([episodes_to_solve(row, 11.0) for row in run.returns])
+    compiled, hosted = solved
+    assert all(when is not None for when in compiled + hosted)
+    assert 0.5 < np.mean(hosted) / np.mean(compiled) < 2.0
