@@ -188,18 +188,19 @@ def run_all(
     all_jobs = [job for jobs in jobs_of for job in jobs]
     for loop, mine in _loops(all_jobs, lanes):
         loop.checked_workers(mine, workers)
-    apart = on == "processes" and _fit_for_processes(plan, all_jobs, workers)
     with contextlib.ExitStack() as stack:
         writers: dict[Path, _EpisodesWriter] = {}
+        for (config, path), jobs in zip(plan, jobs_of, strict=True):
+            if path is not None:
+                folder = RunFolder(path)
+                stack.enter_context(folder.open(config))
+                writers[path] = _EpisodesWriter(folder, config, jobs)
+        apart = on == "processes" and _fit_for_processes(plan, all_jobs, workers)
         for i, (config, path) in enumerate(plan):
             if path is None and apart:  # a worker's results are in a folder
                 temporary = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rove-")))
                 stack.enter_context(RunFolder(temporary).open(config))
                 jobs_of[i] = config.jobs(temporary)
-            elif path is not None:
-                folder = RunFolder(path)
-                stack.enter_context(folder.open(config))
-                writers[path] = _EpisodesWriter(folder, config, jobs_of[i])
 
         def saved(job: Job, episodes: Episodes) -> None:
             if job.folder in writers:
