@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rove import GE, Chain, runner
-from rove.errors import ConfigError, LaneError
+from rove.errors import ConfigError, LaneError, RunFolderError
 from rove.training import processes
 
 SMALL = GE(hidden=(16, 16), buffer_size=400, learning_starts=50)
@@ -116,3 +116,9 @@ def wait_for(condition, seconds: float = 90.0) -> None:
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.05)
+
+
+def test_a_folder_that_holds_another_run_is_refused(tmp_path):
+    runner.run_all([(config(2, 3), tmp_path)])
+    with pytest.raises(RunFolderError, match="holds a different run"):
+        runner.run_all([(config(2, 4), tmp_path)], on="processes")
