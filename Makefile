@@ -41,7 +41,7 @@ bench: $(INSTALLED)
 tune: $(INSTALLED)
 	for search in figure-2 figure-3 scoreboard; do \
 		$(BIN)/rove tune $$search --out docs/tuning/$$search && \
-		cp docs/tuning/$$search/tuned.json src/rove/settings/$$search.json || exit 1; \
+		cp docs/tuning/$$search/tuned.json src/rove/defaults/$$search.json || exit 1; \
 	done
 
 clean:

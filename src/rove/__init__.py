@@ -1,5 +1,7 @@
 """rove: exploration in reinforcement learning. Any return distribution Z_θ, any q_φ(θ)."""
 
+from rove.actor_critic import ActorCritic
+from rove.actor_critic_agents import DDPG, DDPGGE, TD3, DDPGNoisyNet
 from rove.agents import (
     AGENTS,
     BBQ,
@@ -29,6 +31,7 @@ from rove.environments import (
     Chain,
     DeepSea,
     Environment,
+    LinearQuadratic,
     MountainCar,
     Sparse,
     adopt,
@@ -60,6 +63,8 @@ __all__ = [
     "AGENTS",
     "BBQ",
     "C51",
+    "DDPG",
+    "DDPGGE",
     "DQN",
     "ENVIRONMENTS",
     "GE",
@@ -67,8 +72,10 @@ __all__ = [
     "PSRL",
     "QRDQN",
     "RLSVI",
+    "TD3",
     "VDQN",
     "Acrobot",
+    "ActorCritic",
     "Agent",
     "AgentState",
     "Bandit",
@@ -80,6 +87,7 @@ __all__ = [
     "Chain",
     "ConfigError",
     "Conjugate",
+    "DDPGNoisyNet",
     "DeepSea",
     "Dirac",
     "DoubleUncertain",
@@ -92,6 +100,7 @@ __all__ = [
     "LastLayer",
     "LearnedGaussian",
     "Learner",
+    "LinearQuadratic",
     "LowRank",
     "MeanField",
     "Mixture",

@@ -4,6 +4,7 @@ the two tabular ones that they are measured by."""
 import dataclasses
 from typing import Any, ClassVar, Literal
 
+from rove.actor_critic_agents import ACTOR_CRITICS
 from rove.algorithm import Agent
 from rove.errors import ConfigError, check_choice, check_number, did_you_mean
 from rove.learner import Learner
@@ -19,20 +20,8 @@ from rove.posteriors import (
     ParameterNoise,
 )
 from rove.returns import Categorical, Gaussian, LearnedGaussian, Quantile
+from rove.settings import Settings
 from rove.tabular import PosteriorSampling, QValueSampling
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Settings:
-    """What a named agent can be told. `compose` makes the agent."""
-
-    name: ClassVar[str]
-    """What a person types."""
-    label: ClassVar[str]
-    """What a picture says."""
-
-    def compose(self) -> Learner:
-        raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -363,7 +352,7 @@ class BayesianQLearning(Settings):
 
 _ALL = (
     DQN, C51, QRDQN, NoisyNet, GE, VDQN, BBQ, BayesianDQN, BootstrappedDQN, ParameterNoiseDQN,
-    DoubleUncertain, Thompson, RLSVI, IGE, PSRL, BayesianQLearning,
+    DoubleUncertain, Thompson, RLSVI, IGE, PSRL, BayesianQLearning, *ACTOR_CRITICS,
 )  # fmt: skip
 AGENTS: dict[str, type[Settings]] = {kind.name: kind for kind in _ALL}
 
@@ -378,6 +367,11 @@ def settings_of(name: str) -> type[Settings]:
     if name not in AGENTS:
         raise ConfigError("agent", name, "one of " + ", ".join(AGENTS) + did_you_mean(name, AGENTS))
     return AGENTS[name]
+
+
+def fitting(continuous: bool) -> list[str]:
+    """The named agents for continuous actions, or for discrete ones."""
+    return [name for name, kind in AGENTS.items() if kind().compose().continuous == continuous]
 
 
 def with_settings(settings: Settings, changes: dict[str, Any]) -> Settings:

@@ -10,22 +10,20 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
 from rove import noise, replay
 from rove.errors import ConfigError, check_flag, check_hidden, check_integer, check_number
-from rove.learner import DRAWS, AgentState, Beliefs, Learner, Memory
+from rove.learner import DRAWS, AgentState, Beliefs, Learner, Memory, check_resample, redraw_due
 from rove.noise import Key
+from rove.objective import descended, init_optimiser, means, objective, stds, targets
 from rove.posteriors.base import Law, Phi, Posterior
 from rove.replay import Transition
 from rove.returns.base import Return
 
 # What a step's key is folded with, so that no two draws of a step share one.
 _RESAMPLE, _EXPLORE, _MINIBATCH, _THETA, _TARGET_THETA, _TARGET, _REFIT, _BONUS = range(8)
-
-_adam = optax.scale_by_adam()
 
 
 class Agent(Learner):
@@ -59,10 +57,7 @@ class Agent(Learner):
         for field, family in (("returns", Return), ("posterior", Posterior)):
             if not isinstance(getattr(self, field), family):
                 raise ConfigError(field, getattr(self, field), f"a rove.{family.__name__}")
-        if self.resample not in ("step", "episode"):
-            if isinstance(self.resample, str):
-                raise ConfigError("resample", self.resample, "step, episode, or a number of steps")
-            check_integer("resample", self.resample, at_least=1)
+        check_resample(self.resample)
         check_flag("double", self.double)
         if self.bonus is not None:
             check_number("bonus", self.bonus, at_least=0.0)
@@ -100,7 +95,7 @@ class Agent(Learner):
             phi=phi,
             phi_target=law,
             theta=() if self.resample == "step" else self.posterior.sample(law, k_theta),
-            optimiser=_adam.init(phi.learned),
+            optimiser=init_optimiser(phi.learned),
             replay=replay.init(self.buffer_size, features),
             counter=jnp.zeros((), jnp.int32),
         )
@@ -112,9 +107,8 @@ class Agent(Learner):
         over."""
         if self.resample == "step":
             return state
-        due = begins if self.resample == "episode" else state.counter % self.resample == 0
         theta = lax.cond(
-            due,
+            redraw_due(self.resample, state.counter, begins),
             lambda: self.posterior.sample(
                 self.posterior.law(state.phi), noise.fold(key, _RESAMPLE)
             ),
@@ -154,7 +148,7 @@ class Agent(Learner):
 
     def means(self, z: Float[Array, "*n outputs"]) -> Float[Array, "*n actions"]:
         """E[Z_θ(s, ·)] of every action, from the network's output."""
-        return jnp.vectorize(self.returns.mean, signature="(k)->()")(self.by_action(z))
+        return means(self.returns, self.by_action(z))
 
     def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
         """For diagnostics: what q_φ and Z say of some states."""
@@ -165,8 +159,8 @@ class Agent(Learner):
             return self.means(jax.vmap(self.posterior.apply, (None, None, 0))(law, theta, xs))
 
         outputs = jax.vmap(self.posterior.mean, (None, 0))(law, xs)
-        stds = jnp.vectorize(self.returns.std, signature="(k)->()")(self.by_action(outputs))
-        return Beliefs(jax.vmap(values)(noise.folds(key, DRAWS)), outputs, stds)
+        spread = stds(self.returns, self.by_action(outputs))
+        return Beliefs(jax.vmap(values)(noise.folds(key, DRAWS)), outputs, spread)
 
     @property
     def discrete(self) -> bool:
@@ -202,12 +196,13 @@ class Agent(Learner):
             batch = batch._replace(reward=batch.reward + self.curiosity(law, batch, key))
         x = self.target(law, phi_target, batch, k_target_theta, k_target)
 
-        def objective(learned: Any) -> tuple[Array, Array]:
+        def of_learned(learned: Any) -> tuple[Array, Array]:
             return self.objective(state.phi._replace(learned=learned), batch, ids, x, k_theta)
 
-        gradient, loss = jax.grad(objective, has_aux=True)(state.phi.learned)
-        direction, optimiser = _adam.update(gradient, state.optimiser)
-        learned = jax.tree.map(lambda p, d: p - self.lr * d, state.phi.learned, direction)  # 2.12
+        gradient, loss = jax.grad(of_learned, has_aux=True)(state.phi.learned)
+        learned, optimiser = descended(  # 2.12
+            state.phi.learned, gradient, state.optimiser, self.lr
+        )
         phi = state.phi._replace(learned=learned)
         held = self.posterior.refit(
             phi,
@@ -234,20 +229,11 @@ class Agent(Learner):
     def objective(
         self, phi: Phi, batch: Transition, ids: Int[Array, " n"], x: Array, key: Key
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """c/N times E_θ[−Σ log Z_θ(x_j)] − H(q_φ): (4), (7) for a Gaussian. Also its first term.
-
-        c is the return's `scale`. Where the loss is −c·log Z_θ, as the Gaussian's, c/N leaves the
-        minimiser where it is; where it is −log Z_θ, c tempers q_φ. The expectation takes
-        draws of θ for every term of the sum, which has less variance than one draw for all.
-        `x` holds a target for each draw and term.
-        """
+        """`objective.objective` of a minibatch: (4), (7) for a Gaussian. Also its first term."""
         law = self.posterior.law(phi)
         z = self.by_action(self.posterior.forward_all(law, batch.observation, key))
         z = jnp.take_along_axis(z, batch.action[None, :, None, None], axis=2)[:, :, 0]
-        weights = self.posterior.weights(law, ids, key)
-        loss = jnp.mean(weights * jax.vmap(jax.vmap(self.returns.loss))(z, x))
-        n = batch.reward.shape[0]
-        return loss - self.returns.scale / n * self.posterior.entropy(law), loss
+        return objective(self.returns, self.posterior, law, z, ids, x, key)
 
     def target(
         self, law: Law, phi_target: Law, batch: Transition, k_theta: Key, k_draw: Key
@@ -285,8 +271,4 @@ class Agent(Learner):
         a′ is greedy on `judge`."""
         best = jnp.argmax(self.means(judge), axis=-1)
         z_best = jnp.take_along_axis(self.by_action(z), best[..., None, None], axis=2)[:, :, 0]
-        draws, n = best.shape
-        keys = noise.folds(k_draw, draws * n).reshape(draws, n, 2)
-        discount = self.gamma * (1.0 - batch.terminated)
-        over_rows = jax.vmap(self.returns.target)
-        return jax.vmap(over_rows, (0, None, None, 0))(z_best, batch.reward, discount, keys)
+        return targets(self.returns, z_best, batch.reward, batch.terminated, self.gamma, k_draw)

@@ -1,12 +1,13 @@
 """What the training loop asks of an agent."""
 
 import abc
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
+from rove.errors import ConfigError, check_integer
 from rove.noise import Key
 from rove.posteriors.base import Draw, Law, Phi
 from rove.replay import Replay, Transition
@@ -24,6 +25,8 @@ class AgentState(NamedTuple):
     """Adam's moments; None once a lane has finished."""
     replay: Replay
     counter: Int[Array, ""]
+    actor: Any = ()
+    """What an actor–critic knows besides: its policy."""
 
 
 DRAWS = 16
@@ -76,7 +79,8 @@ class Learner(eqx.Module):
 
     @abc.abstractmethod
     def init(self, features: int, actions: int, key: Key) -> AgentState:
-        """What it knows at step 0."""
+        """What it knows at step 0. `actions`: how many there are; or, where they are continuous,
+        how many numbers make one."""
 
     @abc.abstractmethod
     def redraw(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
@@ -114,6 +118,11 @@ class Learner(eqx.Module):
         return False
 
     @property
+    def continuous(self) -> bool:
+        """Whether an action is a vector in [−1, 1]^k rather than a number."""
+        return False
+
+    @property
     def discrete(self) -> bool:
         """Whether Z has atoms rather than a density."""
         return False
@@ -121,3 +130,18 @@ class Learner(eqx.Module):
     @abc.abstractmethod
     def pictures(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
         """Z(s, a) of every action to draw, from a row of `Beliefs.outputs`: where, and how high."""
+
+
+def check_resample(resample: Any) -> None:
+    """Refuse anything but "step", "episode" or a number of steps."""
+    if resample not in ("step", "episode"):
+        if isinstance(resample, str):
+            raise ConfigError("resample", resample, "step, episode, or a number of steps")
+        check_integer("resample", resample, at_least=1)
+
+
+def redraw_due(
+    resample: Literal["step", "episode"] | int, counter: Int[Array, ""], begins: Bool[Array, ""]
+) -> Bool[Array, ""]:
+    """Whether a θ that is held for an episode, or so many steps, is to be drawn anew."""
+    return begins if isinstance(resample, str) else counter % resample == 0

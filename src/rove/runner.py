@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rove import environments, noise
-from rove.agents import Settings, settings_of, with_settings
+from rove.agents import Settings, fitting, settings_of, with_settings
 from rove.environments import Environment, HostEnvironment, Task, adopt
 from rove.errors import ConfigError, LaneError, RoveError, check_flag, check_integer
 from rove.learner import Learner
@@ -93,13 +93,16 @@ def configure(
         agent = default_settings(agent, environment)
     if isinstance(agent, Settings):
         agent = with_settings(agent, settings)
-        learner = agent.compose()
     elif not isinstance(agent, Learner):
         raise ConfigError("agent", agent, "a name, settings such as rove.GE(), or a rove.Agent")
     elif settings:
         raise ConfigError(*next(iter(settings.items())), "set on the Agent itself")
-    else:
-        learner = agent
+    learner = agent.compose() if isinstance(agent, Settings) else agent
+    if learner.continuous != environment.continuous:
+        kind = "continuous" if environment.continuous else "discrete"
+        fit = ", ".join(fitting(environment.continuous))
+        what = f"{environment.name} has {kind} actions, for which there are {fit}"
+        raise ConfigError("agent", agent.name, what)
     if learner.one_hot:
         check_one_hot(agent.name, environment)
     if (episodes is None) == (steps is None):
@@ -137,9 +140,10 @@ def check_environment(environment: Environment) -> None:
     """Refuse an environment whose shapes are not what it says, before anything compiles."""
 
     def first_steps() -> tuple:
-        key = noise.root(0)
+        key, k = noise.root(0), environment.num_actions
+        action = jnp.zeros(k) if environment.continuous else jnp.zeros((), jnp.int32)
         state, first = environment.reset(key)
-        return first, environment.step(state, jnp.zeros((), jnp.int32), key)
+        return first, environment.step(state, action, key)
 
     try:
         first, after = jax.eval_shape(first_steps)
@@ -308,13 +312,13 @@ class Run:
         rows = [o.visits / max(len(o.episodes.returns), 1) for o in self.outcomes]
         return np.array(rows).reshape(len(rows), bins)
 
-    def policy(self, seed: int | None = None) -> Callable[[Any], int]:
+    def policy(self, seed: int | None = None) -> Callable[[Any], Any]:
         """The greedy policy on the posterior mean: from an observation to an action."""
         outcome = self._outcome(seed)
         agent, environment = self.config.compose(), self.config.environment
         lane = outcome.lane
 
-        def act(observation: Any) -> int:
+        def act(observation: Any) -> Any:
             x = environment.shown(lane.environment, jnp.asarray(environment.vector(observation)))
             return environment.action(_greedy(agent, lane.agent, x))
 

@@ -21,6 +21,7 @@ import rove.posteriors
 import rove.returns
 import rove.tabular
 from rove import environments
+from rove.actor_critic import ActorCritic
 from rove.agents import AGENTS, Settings, with_settings
 from rove.algorithm import Agent
 from rove.environments import HostEnvironment, Task
@@ -158,7 +159,7 @@ def _plain(value: Any) -> Any:
 
 def _rebuild(told: dict[str, Any]) -> Any:
     """A composed agent from `_describe`. Only rove's own families can be named."""
-    kinds: dict[str, Any] = {"Agent": Agent}
+    kinds: dict[str, Any] = {"Agent": Agent, "ActorCritic": ActorCritic}
     for module in (rove.returns, rove.posteriors, rove.tabular):
         kinds |= {name: getattr(module, name) for name in module.__all__}
     name = told["type"]

@@ -7,7 +7,7 @@ from importlib import resources
 from typing import Any
 
 SEARCHES = ("figure-2", "figure-3", "scoreboard")
-"""Where settings/ has a file; an earlier one goes before a later one."""
+"""Where defaults/ has a file; an earlier one goes before a later one."""
 
 
 def tuned(agent: str, environment: str, searches: Sequence[str] = SEARCHES) -> dict[str, Any]:
@@ -33,5 +33,5 @@ def _nearest(name: str, known: Sequence[str]) -> str | None:
 
 
 def _read(search: str) -> dict[str, Any]:
-    file = resources.files("rove") / "settings" / f"{search}.json"
+    file = resources.files("rove") / "defaults" / f"{search}.json"
     return json.loads(file.read_text("utf-8")) if file.is_file() else {}

@@ -67,8 +67,8 @@ def test_agrees_with_the_compiled_environment(kind, options):
 
 def test_every_environment_is_registered_once():
     names = {name for name in gymnasium.registry if name.startswith("rove/")}
-    compiled = {"rove/Chain-v0", "rove/DeepSea-v0", "rove/Bandit-v0"}
-    assert names == compiled | {f"rove/{name}-v0" for name in SPARSE}
+    kinds = ("Chain", "DeepSea", "Bandit", "LinearQuadratic", *SPARSE)
+    assert names == {f"rove/{kind}-v0" for kind in kinds}
     rove.register()  # a second call changes nothing
 
 

@@ -27,8 +27,11 @@ def test_a_family_keeps_the_interface(family, name):
     key, (low, high) = noise.root(0), map(np.float32, environment.observation_bounds)
     state, observation = environment.reset(key)
     shown = [observation, *environment.probes().values()]
-    for action in range(environment.num_actions):
-        step = environment.step(state, jnp.int32(action), key)
+    actions = [jnp.int32(action) for action in range(environment.num_actions)]
+    if environment.continuous:
+        actions = [jnp.full(environment.num_actions, u) for u in (-1.0, 0.0, 1.0)]
+    for action in actions:
+        step = environment.step(state, action, key)
         shown.append(step.observation)
         assert 0 <= environment.bin(step.state) < environment.bins
         assert jnp.isfinite(step.reward)

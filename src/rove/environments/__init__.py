@@ -11,6 +11,7 @@ from rove.environments.chain import Chain
 from rove.environments.deep_sea import DeepSea
 from rove.environments.host import PREFIX, HostEnvironment, adopt, from_name
 from rove.environments.host import settings as host_settings
+from rove.environments.linear_quadratic import LinearQuadratic
 from rove.environments.mountain_car import MountainCar
 from rove.environments.sparse import Sparse
 from rove.errors import ConfigError, did_you_mean
@@ -26,6 +27,7 @@ __all__ = [
     "Environment",
     "Family",
     "HostEnvironment",
+    "LinearQuadratic",
     "MountainCar",
     "Sparse",
     "Step",
@@ -82,6 +84,7 @@ ENVIRONMENTS: dict[str, Family] = {
         "Acrobot with a single reward: 1 for the goal.",
         "Acrobot-v1",
     ),
+    "linear-quadratic": Family(LinearQuadratic, {}, LinearQuadratic.__doc__),
 }
 """Families by name. The name of one that has sizes ends in one: chain-100 is Chain(100)."""
 

@@ -36,7 +36,8 @@ class Coordinate(NamedTuple):
 
 
 class Task(eqx.Module):
-    """What training asks of any environment. Discrete actions, flat observations."""
+    """What training asks of any environment. Flat observations; actions that are numbers 0, 1, …,
+    or vectors in [−1, 1]^k."""
 
     @property
     @abc.abstractmethod
@@ -51,7 +52,12 @@ class Task(eqx.Module):
     @property
     @abc.abstractmethod
     def num_actions(self) -> int:
-        """Number of actions."""
+        """Number of actions; where they are continuous, k."""
+
+    @property
+    def continuous(self) -> bool:
+        """Whether an action is a vector in [−1, 1]^k."""
+        return False
 
     @property
     @abc.abstractmethod
@@ -107,9 +113,9 @@ class Task(eqx.Module):
             )
         return x
 
-    def action(self, index: Array) -> int:
-        """An action as the environment numbers it."""
-        return int(index)
+    def action(self, chosen: Array) -> int | np.ndarray:
+        """An action as the environment takes it."""
+        return np.asarray(chosen) if self.continuous else int(chosen)
 
     @abc.abstractmethod
     def reset(self, key: Key) -> tuple[State, Float[Array, " features"]]:
@@ -125,5 +131,5 @@ class Environment(Task):
         """The least and the greatest numbers an observation can hold."""
 
     @abc.abstractmethod
-    def step(self, state: State, action: Int[Array, ""], key: Key) -> Step:
+    def step(self, state: State, action: Int[Array, ""] | Float[Array, " k"], key: Key) -> Step:
         """The next state, observation and reward."""

@@ -11,6 +11,8 @@ from rove.errors import RoveError
 
 Encode = Callable[[Any], np.ndarray]
 """From an observation, as an environment gives it, to a vector of float32."""
+Decode = Callable[[Any], Any]
+"""From a learner's action, a number or a vector in [−1, 1]^k, to the environment's."""
 
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -30,10 +32,10 @@ class Guard:
 
     def __init__(self, env: Any, longest_episode: int, ours: bool = True):
         self.env, self._ours = env, ours
-        self.action_space = _discrete(env)
+        self.action_space = _actions(env)
         self.encode = encoder(env.observation_space)
+        self.decode = decoder(self.action_space)
         self._longest = longest_episode
-        self._first_action = int(self.action_space.start)
         self._length = 0
 
     def reset(self, seed: int) -> np.ndarray:
@@ -41,7 +43,7 @@ class Guard:
         try:
             told = self.env.reset(seed=seed)
         except Exception as error:
-            hint = " (reset has to take a seed)" if "'seed'" in str(error) else ""
+            hint = " (reset has to take a seed)" if "argument 'seed'" in str(error) else ""
             raise BadEnvironment("reset", f"raised {_shown(error)}{hint}") from error
         if not isinstance(told, tuple) or len(told) != 2 or not isinstance(told[1], dict):
             what = f"returned {_brief(told)}, where (observation, info) is needed"
@@ -55,7 +57,7 @@ class Guard:
         if self.env.action_space is not self.action_space:
             self._same_actions()
         try:
-            told = self.env.step(np.int64(self._first_action + int(action)))
+            told = self.env.step(self.decode(action))
         except Exception as error:
             raise BadEnvironment("step", f"raised {_shown(error)}") from error
         if not isinstance(told, tuple) or len(told) != 5:
@@ -149,8 +151,25 @@ def _flag(field: str, value: Any) -> bool:
     raise BadEnvironment(field, f"is {_brief(value)}, where True or False is needed")
 
 
-def _discrete(env: Any) -> spaces.Discrete:
-    """The actions, which value-based agents need to be discrete."""
+def decoder(space: spaces.Discrete | spaces.Box) -> Decode:
+    """How a learner's actions become those of a space: numbers from its first on; for a box, −1 is
+    its lower bound and 1 its upper."""
+    if isinstance(space, spaces.Discrete):
+        first = int(space.start)
+        return lambda action: np.int64(first + int(action))
+    low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+    centre, half = (low + high) / 2, (high - low) / 2
+
+    def to_box(action: Any) -> np.ndarray:
+        unit = np.clip(np.asarray(action, np.float64).reshape(space.shape), -1.0, 1.0)
+        inside = (centre + half * unit).astype(space.dtype)
+        return np.clip(inside, space.low, space.high)  # rounding may have left it
+
+    return to_box
+
+
+def _actions(env: Any) -> spaces.Discrete | spaces.Box:
+    """The actions: numbers, or vectors of floats within bounds."""
     if isinstance(env, gymnasium.vector.VectorEnv):
         what = "is a VectorEnv: give a single environment, of which every seed gets one of its own"
         raise BadEnvironment("environment", what)
@@ -159,10 +178,16 @@ def _discrete(env: Any) -> spaces.Discrete:
     for field in ("action_space", "observation_space"):
         if not isinstance(getattr(env, field, None), spaces.Space):
             raise BadEnvironment(field, "is missing, or not a gymnasium space")
-    if not isinstance(env.action_space, spaces.Discrete):
-        what = f"is {env.action_space}: this agent needs a Discrete one; wrap the environment"
+    space = env.action_space
+    if isinstance(space, spaces.Box) and space.dtype is not None and space.dtype.kind == "f":
+        if not space.is_bounded():
+            what = f"is {space}: its bounds have to be finite; wrap it in a RescaleAction"
+            raise BadEnvironment("action_space", what)
+        return space
+    if not isinstance(space, spaces.Discrete):
+        what = f"is {space}: needed is a Discrete one, or a Box of floats; wrap the environment"
         raise BadEnvironment("action_space", what)
-    return env.action_space
+    return space
 
 
 def _shown(error: BaseException) -> str:

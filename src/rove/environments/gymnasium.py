@@ -12,7 +12,14 @@ from rove import noise
 from rove.environments import ENVIRONMENTS, Environment, Sparse
 from rove.errors import check_number
 
-_reset = jax.jit(lambda environment, key: environment.reset(key))
+
+@jax.jit
+def _reset(environment: Environment, seed: int | jax.Array) -> tuple[Any, tuple]:
+    """An episode's key, and its first state and observation."""
+    key = noise.root(seed)
+    return key, environment.reset(noise.fold(key, 0))
+
+
 _step = jax.jit(
     lambda environment, state, action, key, time: environment.step(
         state, action, noise.fold(key, time)
@@ -30,7 +37,12 @@ class CompiledEnv(gymnasium.Env):
         shape = (environment.observation_size,)
         low, high = (np.full(shape, x, np.float32) for x in environment.observation_bounds)
         self.observation_space = spaces.Box(low, high, shape, np.float32)
-        self.action_space = spaces.Discrete(environment.num_actions)
+        actions = environment.num_actions
+        self.action_space: Any = (
+            spaces.Box(-1.0, 1.0, (actions,), np.float32)
+            if environment.continuous
+            else spaces.Discrete(actions)
+        )
         self._state: Any = None
         self._episode_key: Any = None
         self._time = 0
@@ -39,9 +51,8 @@ class CompiledEnv(gymnasium.Env):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
-        self._episode_key = noise.root(int(self.np_random.integers(2**31)))
-        self._time = 0
-        self._state, observation = _reset(self.environment, noise.fold(self._episode_key, 0))
+        self._time, seed = 0, int(self.np_random.integers(2**31))
+        self._episode_key, (self._state, observation) = _reset(self.environment, seed)
         return np.asarray(observation), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
@@ -50,7 +61,8 @@ class CompiledEnv(gymnasium.Env):
         if not self.action_space.contains(action):
             raise gymnasium.error.InvalidAction(f"{action!r} is not in {self.action_space}")
         self._time += 1
-        told = (self._state, np.int32(action), self._episode_key, np.int32(self._time))
+        action = np.asarray(action, np.float32 if self.environment.continuous else np.int32)
+        told = (self._state, action, self._episode_key, np.int32(self._time))
         after = _step(self.environment, *told)
         self._state = after.state
         return (

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import inspect
 import json
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from rove.environments.base import State, Task
-from rove.environments.guard import BadEnvironment, Encode, Guard, encoder
+from rove.environments.guard import BadEnvironment, Decode, Encode, Guard, encoder
 from rove.errors import ConfigError, check_flag, check_integer, did_you_mean
 from rove.noise import Key
 
@@ -65,7 +66,7 @@ class Source:
     build: Callable[[], Any] = dataclasses.field(default=lambda: None, compare=False)
     spaces: tuple[str, str] = dataclasses.field(default=("", ""), compare=False)
     encode: Encode = dataclasses.field(default=np.asarray, compare=False)
-    first_action: int = dataclasses.field(default=0, compare=False)
+    decode: Decode = dataclasses.field(default=int, compare=False)
 
 
 class HostEnvironment(Task):
@@ -79,6 +80,8 @@ class HostEnvironment(Task):
     """Some first observations."""
     normalise: bool = eqx.field(default=False, static=True)
     """Show the agent observations less their running mean, by their standard deviation."""
+    vectors: bool = eqx.field(default=False, static=True)
+    """Whether actions are vectors, of so many numbers."""
     longest_episode: int = eqx.field(default=LONGEST_EPISODE, static=True)
     """Steps after which an episode that has not ended is an error."""
 
@@ -97,6 +100,10 @@ class HostEnvironment(Task):
     @property
     def num_actions(self) -> int:
         return self.actions
+
+    @property
+    def continuous(self) -> bool:
+        return self.vectors
 
     @property
     def optimum(self) -> None:
@@ -136,8 +143,9 @@ class HostEnvironment(Task):
         except BadEnvironment as error:
             raise ConfigError("observation", observation, str(error)) from None
 
-    def action(self, index: Array) -> int:
-        return self.source.first_action + int(index)
+    def action(self, chosen: Array) -> int | np.ndarray:
+        action = self.source.decode(chosen)
+        return action if self.continuous else int(action)
 
     def make(self) -> Guard:
         """A new one, checked at every step."""
@@ -288,11 +296,14 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
         raise ConfigError("environment", name, str(error)) from None
     spaces = (str(env.observation_space), str(env.action_space))
     source = dataclasses.replace(
-        source, name=name, spaces=spaces, encode=encode, first_action=int(guard.action_space.start)
+        source, name=name, spaces=spaces, encode=encode, decode=guard.decode
     )
     if not source.given:
         guard.close()  # what a person gave is theirs to close
-    return HostEnvironment(source, first.shape[1], int(guard.action_space.n), first, **own)
+    space = guard.action_space
+    vectors = isinstance(space, gymnasium.spaces.Box)
+    actions = math.prod(space.shape) if vectors else int(space.n)
+    return HostEnvironment(source, first.shape[1], actions, first, vectors=vectors, **own)
 
 
 def _description(env: Any) -> str:

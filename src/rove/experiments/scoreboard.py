@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rove import runner
-from rove.agents import AGENTS, label_of, settings_of
+from rove.agents import label_of, settings_of
 from rove.environments import Bandit, make
 from rove.experiments.base import Experiment, Key, Runs
 from rove.experiments.claims import Claim
@@ -70,7 +70,7 @@ class Scoreboard(Experiment):
     def configs(self) -> dict[Key, Config]:
         """With the settings that one budget found for all."""
         episodes = QUICK_EPISODES if self.quick else EPISODES
-        agents = QUICK_AGENTS if self.quick else tuple(AGENTS)
+        agents = QUICK_AGENTS if self.quick else tuple(SCOREBOARD.grids)
         plan = {}
         for environment, budget in episodes.items():
             for agent in agents:
@@ -123,7 +123,7 @@ def as_csv(cells: Cells) -> str:
 
 def _axes(cells: Cells) -> tuple[list[str], list[str]]:
     environments = [name for name in ORDER if any(name == e for e, _ in cells)]
-    return environments, [name for name in AGENTS if any(name == a for _, a in cells)]
+    return environments, [name for name in SCOREBOARD.grids if any(name == a for _, a in cells)]
 
 
 def as_table(cells: Cells) -> str:

@@ -224,7 +224,8 @@ class _Flight:
         *action, fault = np.asarray(self._chosen).tolist()  # waits for the update before
         if fault:
             outcomes.extended(self.outcome, self.lane)  # which says what it is
-        observation, reward, terminated, truncated = self._guard.step(action[0])
+        action = action if self._environment.continuous else action[0]
+        observation, reward, terminated, truncated = self._guard.step(action)
         told = np.empty(observation.size + 3, np.float32)
         told[:-3], told[-3], told[-2], told[-1] = observation, reward, terminated, truncated
         learn = self.steps + 1 >= self._learning_starts

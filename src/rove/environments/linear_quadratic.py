@@ -1,0 +1,106 @@
+"""A point mass with quadratic costs: continuous actions, and an optimum from Riccati's equation."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float, Int
+
+from rove import noise
+from rove.environments.base import Environment, Step
+from rove.errors import check_integer, check_number
+from rove.noise import Key
+
+CELLS, EDGE = 20, 2.0
+
+
+class PointMass(NamedTuple):
+    x: Float[Array, " features"]
+    """N positions, then N velocities."""
+    time: Int[Array, ""]
+
+
+class LinearQuadratic(Environment):
+    """A point mass in N dimensions, to be brought to rest at 0 by N forces in [−1, 1].
+
+    With position p, velocity v and force u, a step of length h makes p + h·v and v + h·u of them
+    and pays −h·(|p|² + c·|u|²). An episode starts at rest, anywhere in [−1, 1]^N, and is truncated
+    after `horizon` steps. The best policy is linear as long as it asks for no more force than
+    there is, which at c = 1 it does not: `matrices` has what Riccati's equation needs. Cells are of
+    the first position.
+    """
+
+    n: int = eqx.field(static=True)
+    """N, the number of dimensions."""
+    horizon: int = eqx.field(default=50, static=True)
+    """Steps in an episode."""
+    step_length: float = eqx.field(default=0.1, static=True)
+    """h."""
+    control_cost: float = eqx.field(default=1.0, static=True)
+    """c."""
+
+    def __check_init__(self) -> None:
+        check_integer("n", self.n, at_least=1, at_most=1000)
+        check_integer("horizon", self.horizon, at_least=1)
+        check_number("step_length", self.step_length, above=0.0, at_most=1.0)
+        check_number("control_cost", self.control_cost, at_least=0.0)
+
+    @property
+    def name(self) -> str:
+        return f"linear-quadratic-{self.n}"
+
+    @property
+    def observation_size(self) -> int:
+        return 2 * self.n
+
+    @property
+    def observation_bounds(self) -> tuple[float, float]:
+        return -np.inf, np.inf
+
+    @property
+    def num_actions(self) -> int:
+        return self.n
+
+    @property
+    def continuous(self) -> bool:
+        return True
+
+    @property
+    def optimum(self) -> None:
+        """None: the best return depends on the start."""
+        return None
+
+    @property
+    def bins(self) -> int:
+        return CELLS
+
+    def bin(self, state: PointMass) -> Int[Array, ""]:
+        place = (state.x[0] + EDGE) * (CELLS / (2 * EDGE))
+        return jnp.clip(place, 0, CELLS - 1).astype(jnp.int32)
+
+    @property
+    def matrices(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """A, B, Q, R: x ← A·x + B·u, and a step pays −(xᵀQx + uᵀRu)."""
+        eye, none, h = np.eye(self.n), np.zeros((self.n, self.n)), self.step_length
+        a = np.block([[eye, h * eye], [none, eye]])
+        b = np.vstack([none, h * eye])
+        return a, b, h * np.block([[eye, none], [none, none]]), h * self.control_cost * eye
+
+    def probes(self) -> dict[str, Float[Array, " features"]]:
+        """One first observation."""
+        return {"start": self.reset(noise.root(0))[1]}
+
+    def reset(self, key: Key) -> tuple[PointMass, Float[Array, " features"]]:
+        place = 2.0 * noise.uniform(key, (self.n,)) - 1.0
+        state = PointMass(jnp.concatenate([place, jnp.zeros(self.n)]), jnp.zeros((), jnp.int32))
+        return state, state.x
+
+    def step(self, state: PointMass, action: Float[Array, " k"], key: Key) -> Step:
+        u = jnp.clip(action, -1.0, 1.0)
+        p, v = state.x[: self.n], state.x[self.n :]
+        h, time = self.step_length, state.time + 1
+        x = jnp.concatenate([p + h * v, v + h * u])
+        reward = -h * (jnp.sum(p**2) + self.control_cost * jnp.sum(u**2))
+        return Step(PointMass(x, time), x, reward, jnp.zeros((), bool), time >= self.horizon)

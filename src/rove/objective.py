@@ -1,0 +1,71 @@
+"""What every learner of a composition Z_θ × q_φ minimises, and the step it takes."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+from jaxtyping import Bool, Float, Int
+
+from rove import noise
+from rove.noise import Key
+from rove.posteriors.base import Law, Posterior
+from rove.returns.base import Return
+
+_adam = optax.scale_by_adam()
+init_optimiser = _adam.init
+
+
+def objective(
+    returns: Return,
+    posterior: Posterior,
+    law: Law,
+    z: Float[Array, "draws n outputs"],
+    ids: Int[Array, " n"],
+    x: Array,
+    key: Key,
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """c/N times E_θ[−Σ log Z_θ(x_j)] − H(q_φ): (4), (7) for a Gaussian. Also its first term.
+
+    c is the return's `scale`. Where the loss is −c·log Z_θ, as the Gaussian's, c/N leaves the
+    minimiser where it is; where it is −log Z_θ, c tempers q_φ. The expectation takes
+    draws of θ for every term of the sum, which has less variance than one draw for all.
+    `z` came from `forward_all` with `key`; `x` holds a target for each draw and term.
+    """
+    weights = posterior.weights(law, ids, key)
+    loss = jnp.mean(weights * jax.vmap(jax.vmap(returns.loss))(z, x))
+    return loss - returns.scale / z.shape[1] * posterior.entropy(law), loss
+
+
+def targets(
+    returns: Return,
+    z: Float[Array, "draws n outputs"],
+    reward: Float[Array, " n"],
+    terminated: Bool[Array, " n"],
+    gamma: float | Array,
+    key: Key,
+) -> Array:
+    """x ~ r + γ·Z_θ⁻(s′, a′) for each draw and transition, from z at (s′, a′): bootstrapped
+    unless `terminated`."""
+    draws, n, _ = z.shape
+    keys = noise.folds(key, draws * n).reshape(draws, n, 2)
+    discount = gamma * (1.0 - terminated)
+    over_rows = jax.vmap(returns.target)
+    return jax.vmap(over_rows, (0, None, None, 0))(z, reward, discount, keys)
+
+
+def means(returns: Return, z: Float[Array, "*n outputs"]) -> Float[Array, "*n"]:
+    """E[Z] of every row of outputs."""
+    return jnp.vectorize(returns.mean, signature="(k)->()")(z)
+
+
+def stds(returns: Return, z: Float[Array, "*n outputs"]) -> Float[Array, "*n"]:
+    """The standard deviation of Z, of every row of outputs."""
+    return jnp.vectorize(returns.std, signature="(k)->()")(z)
+
+
+def descended(parameters: Any, gradient: Any, optimiser: Any, lr: float | Array) -> tuple[Any, Any]:
+    """A step of Adam: the parameters, and its moments, after it."""
+    direction, optimiser = _adam.update(gradient, optimiser)
+    return jax.tree.map(lambda p, d: p - lr * d, parameters, direction), optimiser

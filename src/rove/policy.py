@@ -1,0 +1,42 @@
+"""The deterministic policy π_ψ of an actor–critic, and how targets follow."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from rove import networks
+from rove.networks import Theta
+from rove.noise import Key
+
+_SMALL = 0.01
+"""The last layer of a fresh policy is made so much smaller: its actions begin near 0, where tanh
+has a slope (DDPG draws that layer from ±0.003)."""
+
+
+def fresh(features: int, hidden: tuple[int, ...], actions: int, key: Key) -> Theta:
+    """ψ at the start."""
+    *body, head = networks.init(key, (features, *hidden, actions))
+    return (*body, jax.tree.map(lambda w: _SMALL * w, head))
+
+
+def policy(psi: Theta, s: Float[Array, "*n features"]) -> Float[Array, "*n k"]:
+    """π_ψ(s) = tanh f_ψ(s)."""
+    return jnp.tanh(networks.forward(psi, s))
+
+
+def joined(s: Float[Array, "*n features"], a: Float[Array, "*n k"]) -> Float[Array, "*n inputs"]:
+    """What a critic takes."""
+    return jnp.concatenate([s, a], axis=-1)
+
+
+def followed(old: Any, new: Any, tau: Float[Array, ""]) -> Any:
+    """(1 − τ)·old + τ·new; what is not a number (a key) as it is in the new."""
+
+    def mix(old: Array, new: Array) -> Array:
+        inexact = jnp.issubdtype(new.dtype, jnp.inexact)
+        return (1.0 - tau) * old + tau * new if inexact else new
+
+    return jax.tree.map(mix, old, new)
