@@ -334,7 +334,13 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("returns", "posterior", "critics"), PAIRS)
+@pytest.mark.parametrize(
+    ("returns", "posterior", "critics"),
+    [
+        pytest.param(*pair, marks=() if {"Gaussian", "Dirac"} & set(pair) else pytest.mark.slow)
+        for pair in PAIRS
+    ],
+)
 def test_every_family_makes_a_critic(returns, posterior, critics):
     """An update is finite, moves φ and ψ, and leaves the buffer; what cannot work is refused."""
     settings = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "critics": critics}

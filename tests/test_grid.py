@@ -40,7 +40,8 @@ def test_a_pair_trains_is_saved_and_evaluated(tmp_path, pair):
         agent.returns, agent.posterior, resample=resample, epsilon=0.1,
         hidden=agent.hidden, batch_size=8, buffer_size=64, learning_starts=8,
     )  # fmt: skip
-    run = rove.train(agent, "chain-4", seeds=1, episodes=6, out=tmp_path / "run")
+    place = rove.Chain(4, features="one-hot" if agent.one_hot else "thermometer")
+    run = rove.train(agent, place, seeds=1, episodes=6, out=tmp_path / "run")
     assert run.returns.shape == (1, 6)
     lane = run.outcomes[0].lane
     assert np.isfinite(float(lane.loss))
@@ -49,7 +50,7 @@ def test_a_pair_trains_is_saved_and_evaluated(tmp_path, pair):
     assert np.array_equal(again.returns, run.returns)
     assert rove.grid.place(again.config.compose()) == pair
     policies = [r.policy() for r in (run, again)]
-    for x in rove.Chain(4).probes().values():
+    for x in place.probes().values():
         assert policies[0](x) == policies[1](x)
     assert run.evaluate()[0] == again.evaluate()[0] >= 0.0
 

@@ -52,7 +52,7 @@ def test_killed_runs_end_bit_identical(tmp_path, resample):
     finish(tmp_path / "warm", resample, episodes)
     takes = time.monotonic() - began
     rng, kills, runs, inside = random.Random(resample), 0, 0, 0
-    while kills < KILLS // 2:
+    while kills < KILLS // 2 or (inside < 3 and runs < KILLS):
         out = tmp_path / f"killed-{runs}"
         runs += 1
         for _ in range(3):

@@ -1,5 +1,6 @@
 """How JAX is set up for rove: one thread a lane, compiled programs kept on disk."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -21,6 +22,20 @@ def prepare(lanes: int | None = None) -> None:
     if jax.config.values["jax_compilation_cache_dir"] is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def relieve() -> None:
+    """Let go of compiled programs where there are very many. Each takes some hundred mappings of
+    memory, of which Linux allows a process 65,530: past that, XLA ends with a segmentation fault.
+    Programs that are needed again come from the cache on disk."""
+    try:
+        mapped = Path("/proc/self/maps").read_bytes().count(b"\n")
+        allowed = int(Path("/proc/sys/vm/max_map_count").read_text())
+    except (OSError, ValueError):
+        return
+    if mapped > allowed // 2:
+        jax.clear_caches()
+        gc.collect()
 
 
 def cache_folder() -> Path:

@@ -46,6 +46,7 @@ def test_a_small_one_from_end_to_end(tmp_path, monkeypatch):
     assert len(rows) == 1 + 3 * scoreboard.QUICK_SEEDS
     table = (tmp_path / "scoreboard.md").read_text().splitlines()
     assert table[0] == "| agent | chain-10 (of 3) | bandit-10 (of 20) |"
-    assert table[2].startswith("| `thompson` |  | ")
+    assert table[2].startswith("| `psrl` | 0/2 | ")
+    assert table[3].startswith("| `thompson` |  | ")
     assert json.loads((tmp_path / "claims.json").read_text()) == []
     assert (tmp_path / "scoreboard.png").stat().st_size > 5000

@@ -153,6 +153,7 @@ def main() -> None:
     threading.Thread(target=listen, daemon=True).start()
     while "stop" not in (order := orders.get()):
         try:
+            platform.relieve()
             folder = Path(order["folder"])
             jobs = RunFolder(folder).config().jobs(folder)
             job = next(job for job in jobs if job.seed == order["seed"])
