@@ -211,8 +211,7 @@ def _train(arguments: list[str]) -> None:
         run = runner.run_all([(config, out)], live.report, told.workers, told.on)[0]
     if run.outcomes:
         display.closing_table(console, run)
-        run.plot(out / "learning-curve.png")
-        run.plot_diagnostics(out / "diagnostics.png")
+        run.draw(out)
         for alarm in run.alarms:
             errors.print(f"[bold yellow]warning:[/] {alarm}", highlight=False)
     if run.errors:

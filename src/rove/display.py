@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from rove.environments import Bandit
 from rove.statistics import bootstrap_interval, episodes_to_solve, solve_summary
 from rove.training import lanes
 from rove.training.outcomes import UNLIMITED, Job
@@ -119,6 +120,16 @@ def closing_table(console: Console, run: "Run") -> None:
         console.print(
             f"last 20 episodes: {np.mean(last):.3f}, 95% interval {low:.3f} to {high:.3f}, "
             f"n = {len(last)} seeds",
+            highlight=False,
+        )
+    if isinstance(bandit := run.config.environment, Bandit):
+        regret = bandit.regret(np.stack([outcome.visits for outcome in run.outcomes]))
+        pulls = np.mean([len(outcome.scores) for outcome in run.outcomes])
+        low, high = bootstrap_interval(regret)
+        console.print(
+            f"regret: {regret.mean():.1f}, 95% interval {low:.1f} to {high:.1f}, n = {len(regret)} "
+            f"seeds; Lai and Robbins' rate times log {pulls:.0f}: "
+            f"{bandit.lai_robbins * np.log(pulls):.1f}",
             highlight=False,
         )
     if optimum is not None:

@@ -439,6 +439,11 @@ class Run:
             plots.save(made, Path(path))
         return made
 
+    def draw(self, folder: Path) -> None:
+        """learning-curve.png and diagnostics.png, into a folder."""
+        self.plot(folder / "learning-curve.png")
+        self.plot_diagnostics(folder / "diagnostics.png")
+
     def save(self, out: str | Path | None = None) -> Path:
         """Write the run to a folder of its own; without one, to runs/AGENT-ENVIRONMENT."""
         if out is None:
@@ -452,6 +457,7 @@ class Run:
                 outcomes.save(outcome._replace(job=jobs[outcome.job.seed]))
             episodes = {o.job.seed: o.episodes for o in self.outcomes}
             folder.write_episodes(self.config, episodes)
+            self.draw(folder.path)
         return folder.path
 
 

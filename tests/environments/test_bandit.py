@@ -126,3 +126,20 @@ def test_a_table_refuses_observations_that_are_not_one_hot():
     with pytest.raises(ConfigError, match="hold a single 1, such as bandit-10"):
         runner.configure("thompson", "chain-10", episodes=1)
     runner.configure("thompson", rove.Chain(10, features="one-hot"), episodes=1)
+
+
+def test_thompson_sampling_stays_within_twice_the_lower_bound():
+    """At 10⁴ pulls, mean of five seeds; the curve flattens: the last half of the pulls loses less
+    than 0.6 of what the first tenth did. Pulls at random would lose 20 times as much."""
+    run = rove.train("thompson", "bandit-10", seeds=5, episodes=10_000)
+    bandit = run.config.environment
+    regret = bandit.regret(np.stack([outcome.visits for outcome in run.outcomes]))
+    assert regret.mean() < 2.0 * bandit.lai_robbins * np.log(10_000)
+    start = rove.train("thompson", "bandit-10", seeds=5, episodes=1000)
+    half = rove.train("thompson", "bandit-10", seeds=5, episodes=5000)
+    first, middle = (
+        bandit.regret(np.stack([outcome.visits for outcome in r.outcomes])) for r in (start, half)
+    )
+    assert regret.mean() - middle.mean() < 0.6 * first.mean()
+    uniform = 10_000 * bandit.regrets.mean()
+    assert regret.mean() < 0.05 * uniform

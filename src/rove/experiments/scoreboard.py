@@ -101,8 +101,8 @@ def cell(run: Run) -> Cell:
     environment, budget = run.config.environment, run.config.episodes
     assert budget is not None
     if isinstance(environment, Bandit):
-        pulls = np.stack([outcome.visits[: environment.n] for outcome in run.outcomes])
-        return Cell(pulls @ environment.regrets, np.zeros(0, bool), budget)
+        visits = np.stack([outcome.visits for outcome in run.outcomes])
+        return Cell(environment.regret(visits), np.zeros(0, bool), budget)
     assert environment.optimum is not None
     times = [episodes_to_solve(o.scores, environment.optimum) for o in run.outcomes]
     solved = np.array([time is not None for time in times])

@@ -110,7 +110,7 @@ def _try(
 def _score(run: Run, outcome: Outcome, episodes: int) -> float:
     environment, scores = run.config.environment, outcome.scores
     if isinstance(environment, Bandit):
-        return -float(outcome.visits[: environment.n] @ environment.regrets) / episodes
+        return -float(environment.regret(outcome.visits)) / episodes
     rest = episodes - len(scores)
     return float(np.sum(scores) + rest * (environment.optimum or 0.0)) / episodes
 
