@@ -24,6 +24,10 @@ class LaneError(RoveError):
     """A lane that had to stop: names the environment, the step and the field at fault."""
 
 
+class Diverged(LaneError):
+    """A lane whose numbers were no longer finite."""
+
+
 class RunFolderError(RoveError):
     """A run folder that cannot be read, or that holds something else."""
 

@@ -18,7 +18,8 @@ def tuned(agent: str, environment: str, searches: Sequence[str] = SEARCHES) -> d
             found = _read(search)
             at = _nearest(name, [known for known, agents in found.items() if agent in agents])
             if at is not None:
-                return found[at][agent]["settings"]
+                told = found[at][agent]["settings"]
+                return {k: tuple(v) if isinstance(v, list) else v for k, v in told.items()}
     return {}
 
 

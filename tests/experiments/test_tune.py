@@ -38,8 +38,8 @@ def test_every_point_of_every_search_can_be_run():
     for search in SEARCHES.values():
         for environment in search.environments:
             for agent in (a for a in search.grids if search.fits(a, environment)):
-                base = tune._own(search, environment, agent)
-                for point in search.points(agent):
+                base = search.base(environment, agent)
+                for point in json.loads(json.dumps(search.points(agent))):
                     settings = settings_of(variant(agent)[0])(**(base | point))
                     runner.configure(settings, make(environment), episodes=1)
 

@@ -50,6 +50,10 @@ class Sparse(Environment):
         return None if self.score_label == "return" else self.environment.optimum
 
     @property
+    def continuous(self) -> bool:
+        return self.environment.continuous
+
+    @property
     def score_label(self) -> str:
         return self.environment.score_label
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rove.agents import settings_of
+
 Grid = Mapping[str, tuple]
 
 
@@ -21,6 +23,8 @@ class Search:
     finalists: int = 1
     bases: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     """By the family of an environment, settings that all agents which have them share."""
+    keeps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of those, what an agent keeps as its own: it would be another agent without."""
     until_solved: bool = False
     """Whether a lane that has solved its task stops, and scores the optimum from there on."""
     only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -34,8 +38,12 @@ class Search:
     def fits(self, agent: str, environment: str) -> bool:
         return family(environment) in self.only.get(agent, (family(environment),))
 
-    def base(self, environment: str) -> dict[str, Any]:
-        return self.bases.get(family(environment), {})
+    def base(self, environment: str, agent: str) -> dict[str, Any]:
+        """What is set for an agent before its grid."""
+        name, chosen = variant(agent)
+        kind, own = settings_of(name), self.keeps.get(agent, ())
+        shared = self.bases.get(family(environment), {})
+        return {k: v for k, v in shared.items() if hasattr(kind, k) and k not in own} | chosen
 
 
 def variant(name: str) -> tuple[str, dict[str, Any]]:
@@ -117,6 +125,10 @@ SCOREBOARD = Search(
         },
     },
     until_solved=True,
+    keeps={
+        "rlsvi": ("hidden",),
+        "thompson": ("hidden", "batch_size", "buffer_size", "learning_starts", "period"),
+    },
     only={"thompson": ("bandit",)},
 )
 

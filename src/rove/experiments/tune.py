@@ -20,7 +20,7 @@ import numpy as np
 from rove import runner
 from rove.agents import settings_of
 from rove.environments import Bandit, make
-from rove.errors import RunFolderError
+from rove.errors import Diverged, LaneError, RunFolderError
 from rove.experiments.searches import Search, variant
 from rove.runner import Run
 from rove.runs import Config
@@ -51,7 +51,7 @@ def tune(
                 seeds += further
             winner = max(candidates, key=lambda p: _mean(record, environment, agent, p, seeds))
             score = _mean(record, environment, agent, winner, seeds)
-            settings = _own(search, environment, agent) | winner
+            settings = search.base(environment, agent) | winner
             entry = {"settings": settings, "score": score}
             found = tuned.setdefault(environment, {})
             found[agent] = entry
@@ -62,16 +62,6 @@ def tune(
 
 
 Record = dict[tuple[str, str, str, int], float]
-
-
-def _own(search: Search, environment: str, agent: str) -> dict[str, Any]:
-    """The shared settings that an agent has, and its variant's; a linear one keeps its network."""
-    name, chosen = variant(agent)
-    kind = settings_of(name)
-    base = {k: v for k, v in search.base(environment).items() if hasattr(kind, k)} | chosen
-    if not getattr(kind, "hidden", True):
-        base.pop("hidden", None)
-    return base
 
 
 def _try(
@@ -86,7 +76,7 @@ def _try(
 ) -> None:
     """Train what the record does not have yet, all at once, and add it."""
     plan: list[tuple[dict[str, Any], Config]] = []
-    base, episodes = _own(search, environment, agent), search.environments[environment]
+    base, episodes = search.base(environment, agent), search.environments[environment]
     for point in candidates:
         missing = [s for s in seeds if (environment, agent, json.dumps(point), s) not in record]
         if missing:
@@ -100,6 +90,8 @@ def _try(
     if not plan:
         return
     runs = runner.run_all([(config, None) for _, config in plan], workers=workers, on="processes")
+    if failed := [e for run in runs for e in run.errors if not isinstance(e, Diverged)]:
+        raise LaneError("\n".join(map(str, failed)))
     for (point, config), run in zip(plan, runs, strict=True):
         scores = {o.job.seed: _score(run, o, episodes) for o in run.outcomes}
         for seed in config.seeds:  # a lane that diverged has no score
@@ -137,5 +129,5 @@ def _write(path: Path, record: Record) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows((*key, f"{score:.6g}") for key, score in record.items())
+    writer.writerows((*key, repr(score)) for key, score in record.items())
     publish(path, text.getvalue().encode())

@@ -173,6 +173,7 @@ def drive(
     for result in results:  # stopped on the way: nothing of it is lost
         if isinstance(result, Outcome) and result.job.path is not None and not result.finished:
             outcomes.save(result)
+            saved(result.job, result.episodes)
     return results
 
 

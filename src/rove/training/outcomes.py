@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rove.environments.base import Task
-from rove.errors import LaneError, RunFolderError
+from rove.errors import Diverged, RunFolderError
 from rove.learner import Learner
 from rove.training import checkpoint
 from rove.training.lane import FAULTS, UNLIMITED, Lane, start
@@ -89,7 +89,7 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
     job = before.job
     if fault := FAULTS[int(lane.fault)]:
         hint = " (try a smaller lr)" if fault == "loss" else ""
-        raise LaneError(
+        raise Diverged(
             f"{job.name}: the {fault} was not a finite number at step {int(lane.step):,}{hint}"
         )
     count = int(lane.log.count)

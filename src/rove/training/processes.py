@@ -15,12 +15,12 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import jax
 
 from rove import platform
-from rove.errors import LaneError, RoveError
+from rove.errors import Diverged, LaneError, RoveError
 from rove.training import lanes, outcomes
 from rove.training.outcomes import Job, Outcome
 
@@ -30,12 +30,23 @@ PATIENCE = 10.0
 """Seconds a worker has to save its lane when it is told to stop."""
 
 
+# What it says goes to a pipe of its own: anything may print to stdout, even while it is imported.
+_WORKER = """
+import os, signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+from rove.training.processes import main
+main(answers)
+"""
+
+
 class _Worker:
     """A process that trains one lane at a time, and a thread that reads what it says."""
 
     def __init__(self, mail: queue.Queue) -> None:
         env = os.environ | {"NPROC": "1"}
-        command = [sys.executable, "-c", "from rove.training.processes import main; main()"]
+        command = [sys.executable, "-c", _WORKER]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self.process = subprocess.Popen(command, text=True, env=env, **pipes)
         self.job: Job | None = None
@@ -45,9 +56,11 @@ class _Worker:
 
     def _read(self, mail: queue.Queue) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            mail.put((self, json.loads(line)))
-        mail.put((self, {"ended": self.process.wait()}))
+        try:
+            for line in self.process.stdout:
+                mail.put((self, json.loads(line)))
+        finally:
+            mail.put((self, {"ended": self.process.wait()}))
 
     def tell(self, **message: Any) -> None:
         assert self.process.stdin is not None
@@ -84,7 +97,8 @@ def execute(
         assert worker.job.path is not None
         attempts[order[0]] += 1
         every = checkpoint_seconds
-        worker.tell(folder=str(worker.job.folder), seed=worker.job.seed, checkpoint_seconds=every)
+        job = {"folder": str(worker.job.folder), "seed": worker.job.seed, "name": worker.job.name}
+        worker.tell(**job, checkpoint_seconds=every)
 
     def hear(worker: _Worker, message: dict[str, Any]) -> None:
         job = worker.job
@@ -96,10 +110,13 @@ def execute(
         elif "saved" in message:
             saved(job, outcomes.glance(job)[0])
         elif "done" in message:
-            results[i] = outcomes.load(job)
+            try:
+                results[i] = outcomes.load(job)
+            except RoveError as error:
+                results[i] = LaneError(f"{job.name}: {error}")
             give(worker)
-        elif error := message.get("error"):
-            results[i] = LaneError(error)
+        elif told := message.get("error"):
+            results[i] = (Diverged if message["diverged"] else LaneError)(told)
             give(worker)
         elif "ended" in message:
             if attempts[i] < ATTEMPTS:
@@ -127,13 +144,11 @@ def execute(
     return [results[i] for i in range(len(jobs))]
 
 
-def main() -> None:
+def main(answers: TextIO) -> None:
     """A worker: lanes come on stdin; a parent that is gone ends it at once."""
     from rove.runs import RunFolder  # runs knows of lanes, and not the other way
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    answers, sys.stdout = sys.stdout, sys.stderr
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as SIGINT
     stop, orders = threading.Event(), queue.Queue()
 
     def listen() -> None:
@@ -165,8 +180,9 @@ def main() -> None:
                 stop,
             )[0]
         except Exception as error:
-            result = LaneError(str(error) if isinstance(error, RoveError) else repr(error))
+            told = str(error) if isinstance(error, RoveError) else repr(error)
+            result = LaneError(f"{order['name']}: {told}")
         if isinstance(result, LaneError):
-            answer(error=str(result))
+            answer(error=str(result), diverged=isinstance(result, Diverged))
         elif result.finished:
             answer(done=True)
