@@ -84,9 +84,9 @@ class Bandit(Environment):
         gaps = self.regrets[self.regrets > 0]
         return float(np.sum(2 * self.noise_std**2 / gaps))
 
-    def regret(self, visits: Int[np.ndarray, "*seeds bins"]) -> Float[np.ndarray, "*seeds"]:
-        """What pulls, counted by arm as a lane's visits are, have lost in the mean."""
-        return visits[..., : self.n] @ self.regrets
+    def regret(self, visits: np.ndarray) -> np.ndarray:
+        """What pulls, counted by arm as visits are ([bins], or [seeds, bins]), have lost in the mean."""
+        return np.asarray(visits[..., : self.n] @ self.regrets)
 
     def probes(self) -> dict[str, Float[Array, " features"]]:
         """The one observation there is."""
