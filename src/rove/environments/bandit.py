@@ -85,7 +85,7 @@ class Bandit(Environment):
         return float(np.sum(2 * self.noise_std**2 / gaps))
 
     def regret(self, visits: np.ndarray) -> np.ndarray:
-        """What pulls, counted by arm as visits are ([bins], or [seeds, bins]), have lost in the mean."""
+        """What pulls have lost in the mean, counted as visits are: [bins], or [seeds, bins]."""
         return np.asarray(visits[..., : self.n] @ self.regrets)
 
     def probes(self) -> dict[str, Float[Array, " features"]]:
