@@ -603,16 +603,24 @@ def alike(n):
     return Transition(x, action, zeros, x, zeros.astype(bool))
 
 
-def test_the_bonus_is_the_standard_deviation_of_q():
-    """With weights of standard deviation s, std Q = s·√(1² + 2² + 1) at x = (1, 2) and a bias."""
-    agent, n = linear_agent(bonus=0.5), 40_000
+def bonus_of(agent, n=1, draws=20_000):
+    """What the bonus adds to the reward of a transition, for many keys."""
     law = agent.posterior.law(agent.init(2, 3, noise.root(0)).phi)
-    got = np.asarray(agent.curiosity(law, alike(n), noise.root(1)))
+    one = jax.jit(jax.vmap(lambda key: agent.curiosity(law, alike(n), key).reward))
+    return np.asarray(one(noise.folds(noise.root(1), draws)))
+
+
+def test_the_bonus_is_the_standard_deviation_of_q():
+    """With weights of standard deviation s, std Q = s·√(1² + 2² + 1) at x = (1, 2) and a bias.
+    Of two members of an ensemble it is the distance, half of the time."""
+    got = bonus_of(linear_agent(bonus=0.5))
     hand = 0.5 * np.log1p(np.exp(-1.0)) * np.sqrt(1.0 + 4.0 + 1.0)
-    assert got.mean() == pytest.approx(hand, abs=4 * got.std() / np.sqrt(n))
-    certain = Agent(Gaussian(0.0), Dirac(), bonus=0.5)
-    law = certain.posterior.law(certain.init(2, 3, noise.root(0)).phi)
-    np.testing.assert_array_equal(certain.curiosity(law, alike(3), noise.root(1)), 0.0)
+    assert got.mean() == pytest.approx(hand, abs=4 * got.std() / np.sqrt(len(got)))
+    np.testing.assert_array_equal(bonus_of(Agent(Gaussian(0.0), Dirac(), bonus=0.5), 3, 2), 0.0)
+    pair = Agent(Gaussian(0.0), Ensemble(2), bonus=1.0, hidden=())
+    got = bonus_of(pair)
+    assert np.unique(got).size == 2
+    assert np.mean(got > 0) == pytest.approx(0.5, abs=0.02)
 
 
 def test_the_bonus_moves_the_update():

@@ -249,19 +249,28 @@ class ActorCritic(Learner):
         k_theta: Key,
         k_draw: Key,
         k_smoothing: Key,
+        one_theta: bool = False,
     ) -> Array:
         """2.9–2.10: x ~ r + γ·Z_θ⁻(s′, a′) with a′ = π_ψ⁻(s′), smoothed, and a θ⁻ ~ q_φ⁻ of its
-        own; of several critics, the one whose mean there is least."""
+        own, or `one_theta` for all; of several critics, the one whose mean there is least."""
         k = psi_target[-1].bias.shape[0]
         states = batch.next_observation[:, :-k]
         actions = policy(psi_target, states)
         blur = self.smoothing_std * noise.normal(k_smoothing, actions.shape)
         blur = jnp.clip(blur, -self.smoothing_clip, self.smoothing_clip)
         pairs = joined(states, jnp.clip(actions + blur, -1.0, 1.0))
-        z = jnp.stack([self.posterior.forward_all(law, pairs, k_theta) for law in phi_target])
+        forward = self._of_one if one_theta else self.posterior.forward_all
+        z = jnp.stack([forward(law, pairs, k_theta) for law in phi_target])
         least = jnp.argmin(means(self.returns, z), axis=0)
         z = jnp.take_along_axis(z, least[None, :, :, None], axis=0)[0]
         return targets(self.returns, z, batch.reward, batch.terminated, self.gamma, k_draw)
+
+    def _of_one(
+        self, law: Law, pairs: Float[Array, "n inputs"], key: Key
+    ) -> Float[Array, "1 n outputs"]:
+        """As the posterior's `forward_all`, with one θ for all rows."""
+        theta = self.posterior.sample(law, key)
+        return jax.vmap(self.posterior.apply, (None, None, 0))(law, theta, pairs)[None]
 
     def values(self, law: Law, theta: Draw, pairs: Float[Array, "n inputs"]) -> Float[Array, " n"]:
         """E[Z_θ(s, a)] of some pairs, for one θ."""
@@ -300,7 +309,9 @@ class ActorCritic(Learner):
                 self.returns.scale,
                 state.counter,
                 state.replay,
-                lambda t, k: self.target(*fixed, t, *(noise.fold(k, j) for j in range(3)))[0],
+                lambda t, k: self.target(
+                    *fixed, t, *(noise.fold(k, j) for j in range(3)), one_theta=True
+                )[0],
                 noise.fold(key, _REFIT, i),
             )
             for i in range(self.critics)

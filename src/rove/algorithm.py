@@ -192,8 +192,7 @@ class Agent(Learner):
         batch, ids = replay.sample(state.replay, noise.fold(key, _MINIBATCH), self.batch_size)
         k_theta, k_target = noise.fold(key, _THETA), noise.fold(key, _TARGET)
         k_target_theta = k_theta if self.posterior.paired else noise.fold(key, _TARGET_THETA)
-        if self.bonus is not None:
-            batch = batch._replace(reward=batch.reward + self.curiosity(law, batch, key))
+        batch = self.curiosity(law, batch, key)
         x = self.target(law, phi_target, batch, k_target_theta, k_target)
 
         def of_learned(learned: Any) -> tuple[Array, Array]:
@@ -215,16 +214,20 @@ class Agent(Learner):
         phi = phi._replace(held=held)
         return state._replace(phi=phi, phi_target=phi_target, optimiser=optimiser), loss
 
-    def curiosity(self, law: Law, batch: Transition, key: Key) -> Float[Array, " n"]:
-        """η·std Q_θ(s, a), without bias for a Gaussian: √π/2 times the distance of two draws."""
+    def curiosity(self, law: Law, batch: Transition, key: Key) -> Transition:
+        """Transitions whose reward has η·std Q_θ(s, a) on top, without bias for a Gaussian: √π/2
+        times the distance of two draws of θ."""
+        if self.bonus is None:
+            return batch
 
         def values(i: int) -> Array:
-            z = self.posterior.forward_all(law, batch.observation, noise.fold(key, _BONUS, i))
-            q = jnp.take_along_axis(self.means(z), batch.action[None, :, None], axis=2)
-            return jnp.mean(q[:, :, 0], axis=0)
+            theta = self.posterior.sample(law, noise.fold(key, _BONUS, i))
+            each = jax.vmap(self.posterior.apply, (None, None, 0))
+            q = self.means(each(law, theta, batch.observation))
+            return jnp.take_along_axis(q, batch.action[:, None], axis=1)[:, 0]
 
-        assert self.bonus is not None
-        return self.bonus * np.float32(np.sqrt(np.pi) / 2) * jnp.abs(values(0) - values(1))
+        std = np.float32(np.sqrt(np.pi) / 2) * jnp.abs(values(0) - values(1))
+        return batch._replace(reward=batch.reward + self.bonus * std)
 
     def objective(
         self, phi: Phi, batch: Transition, ids: Int[Array, " n"], x: Array, key: Key
@@ -251,6 +254,7 @@ class Agent(Learner):
         """The same with one θ⁻ for all transitions: for an exact fit to many, in which what θ⁻
         is uncertain of would average out if each had its own."""
         k_theta, k_draw = noise.fold(key, 0), noise.fold(key, 1)
+        batch = self.curiosity(law, batch, noise.fold(key, 2))
 
         def outputs(law: Law) -> Array:
             theta = self.posterior.sample(law, k_theta)

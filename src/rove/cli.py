@@ -40,8 +40,8 @@ errors = Console(stderr=True)
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a command. Exit code 2 for a mistake in what was asked, 1 for a lane that failed."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if argv is None:  # a scheduler's SIGTERM is a Ctrl-C: lanes save and stop
-        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    if argv is None:  # a scheduler's SIGTERM is a Ctrl-C, which a shell's & ignores: save and stop
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _dispatch(arguments)
     except RoveError as error:

@@ -104,14 +104,20 @@ def test_processes_end_with_their_parent(tmp_path):
     wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in workers))
 
 
-def test_ctrl_c_saves_every_lane(tmp_path):
-    """Long before the first checkpoint is due, and though Ctrl-C reaches the workers too."""
+@pytest.mark.parametrize("ignored", [False, True], ids=["ctrl-c", "sigterm, in the background"])
+def test_stopped_by_hand_every_lane_is_saved(tmp_path, ignored):
+    """Long before the first checkpoint is due, and though Ctrl-C reaches the workers too. A shell
+    starts what is in the background with SIGINT ignored; SIGTERM stops it all the same."""
     command = [sys.executable, "-m", "rove", "train", "dqn", "chain-6", "--seeds", "2"]
     command += ["--steps", "100000000", "--out", str(tmp_path / "run")]
     pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
-    parent = subprocess.Popen(command, start_new_session=True, **pipes)
+    before = (lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) if ignored else None
+    parent = subprocess.Popen(command, start_new_session=True, preexec_fn=before, **pipes)
     parent.stdout.readline()  # a lane has told of its progress
-    os.killpg(parent.pid, signal.SIGINT)
+    if ignored:
+        parent.terminate()
+    else:
+        os.killpg(parent.pid, signal.SIGINT)
     _, told = parent.communicate(timeout=60)
     assert parent.returncode == 130
     assert b"run the same command again" in told
