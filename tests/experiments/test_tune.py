@@ -28,7 +28,7 @@ def test_one_budget_for_every_agent_on_seeds_that_are_not_reported(search):
 
 
 def test_the_scoreboard_search_has_every_agent_and_every_kind_of_task():
-    assert set(SCOREBOARD.grids) == set(fitting(continuous=False))
+    assert set(scoreboard.AGENTS) == set(fitting(continuous=False))
     families = {name.rpartition("-")[0] for name in SCOREBOARD.environments}
     tasks = {name.removeprefix("permuted-").rpartition("-")[0] for name in scoreboard.EPISODES}
     assert tasks == families
@@ -37,7 +37,7 @@ def test_the_scoreboard_search_has_every_agent_and_every_kind_of_task():
 def test_every_point_of_every_search_can_be_run():
     for search in SEARCHES.values():
         for environment in search.environments:
-            for agent in (a for a in search.grids if search.fits(a, environment)):
+            for agent in search.grids:
                 base = search.base(environment, agent)
                 for point in json.loads(json.dumps(search.points(agent))):
                     settings = settings_of(variant(agent)[0])(**(base | point))
@@ -88,5 +88,5 @@ def test_tuned_settings_are_those_of_the_nearest_size():
 def test_every_agent_has_settings_for_every_task_of_the_scoreboard():
     for (environment, agent), config in scoreboard.Scoreboard().configs().items():
         found = tuned(agent, environment, ["scoreboard"])
-        assert found, (agent, environment)
+        assert found or agent == scoreboard.EXACT, (agent, environment)
         assert np.isfinite(config.episodes)

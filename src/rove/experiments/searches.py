@@ -27,16 +27,11 @@ class Search:
     """Of those, what an agent keeps as its own: it would be another agent without."""
     until_solved: bool = False
     """Whether a lane that has solved its task stops, and scores the optimum from there on."""
-    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Agents that are for some families of environments alone."""
 
     def points(self, agent: str) -> list[dict[str, Any]]:
         """Every point of the agent's grid."""
         grid = self.grids[agent]
         return [dict(zip(grid, each, strict=True)) for each in itertools.product(*grid.values())]
-
-    def fits(self, agent: str, environment: str) -> bool:
-        return family(environment) in self.only.get(agent, (family(environment),))
 
     def base(self, environment: str, agent: str) -> dict[str, Any]:
         """What is set for an agent before its grid."""
@@ -103,7 +98,6 @@ SCOREBOARD = Search(
         "ige": {"prior": (3.0, 10.0, 30.0), "rank": (4, 8)},
         "psrl": {"concentration": (0.01, 0.1, 1.0), "reward_std": (0.3, 1.0)},
         "bayesian_q_learning": {"lam": (0.03, 0.1, 1.0), "beta": (0.1, 1.0)},
-        "thompson": {"sigma": (0.7, 1.0, 1.4), "prior": (1.0, 3.0)},
     },
     first_seeds=(1000, 1001),
     bases={
@@ -125,11 +119,7 @@ SCOREBOARD = Search(
         },
     },
     until_solved=True,
-    keeps={
-        "rlsvi": ("hidden",),
-        "thompson": ("hidden", "batch_size", "buffer_size", "learning_starts", "period"),
-    },
-    only={"thompson": ("bandit",)},
+    keeps={"rlsvi": ("hidden",)},
 )
 
 _SMALL_GAUSS: Grid = {"rho": (-6.0, -5.0, -4.0), "sigma": (1e-4, 1e-3)}

@@ -39,8 +39,6 @@ def tune(
     tuned: dict[str, dict[str, Any]] = {}
     for environment in search.environments:
         for agent in search.grids:
-            if not search.fits(agent, environment):
-                continue
             candidates, seeds = search.points(agent), search.first_seeds
             _try(search, record, out, environment, agent, candidates, seeds, workers)
             candidates.sort(key=lambda p: -_mean(record, environment, agent, p, seeds))
