@@ -88,6 +88,6 @@ def test_wrong_sizes_and_options_are_refused(name, options, field):
     assert caught.value.field == field
 
 
-@pytest.mark.parametrize("name", ["deep-sea-5", "bandit-10", "mountain-car"])
+@pytest.mark.parametrize("name", ["linear-quadratic-2", "mountain-car", "gym/CartPole-v1"])
 def test_a_family_that_was_not_tuned_has_no_tuned_settings(name):
     assert tuned("dqn", name) == {}
