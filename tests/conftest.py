@@ -7,6 +7,14 @@ from rove import platform
 platform.prepare()
 
 
+LONG = ("test_resume.py", "test_processes.py", "test_host.py")
+
+
+def pytest_collection_modifyitems(items):
+    """The longest come first, so that no worker is left with one at the end."""
+    items.sort(key=lambda item: item.path.name not in LONG)
+
+
 @pytest.fixture(autouse=True)
 def _room_for_programs():
     """A worker compiles more programs than a process can hold."""

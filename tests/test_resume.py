@@ -46,7 +46,7 @@ def finish(out: Path, resample: str, episodes: int) -> None:
 def test_killed_runs_end_bit_identical(tmp_path, resample):
     """Half of the kills for each kind of control. The moments are random, from the first
     import to the last file; a run that got to its end counts as not killed and starts anew."""
-    episodes = 1200
+    episodes = 800
     finish(tmp_path / "whole", resample, episodes)
     began = time.monotonic()
     finish(tmp_path / "warm", resample, episodes)

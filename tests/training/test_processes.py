@@ -104,15 +104,23 @@ def test_processes_end_with_their_parent(tmp_path):
     wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in workers))
 
 
+LAUNCH = """
+import signal, sys
+signal.signal(signal.SIGINT, getattr(signal, sys.argv.pop(1)))
+from rove.cli import main
+main()
+"""
+
+
 @pytest.mark.parametrize("ignored", [False, True], ids=["ctrl-c", "sigterm, in the background"])
 def test_stopped_by_hand_every_lane_is_saved(tmp_path, ignored):
     """Long before the first checkpoint is due, and though Ctrl-C reaches the workers too. A shell
     starts what is in the background with SIGINT ignored; SIGTERM stops it all the same."""
-    command = [sys.executable, "-m", "rove", "train", "dqn", "chain-6", "--seeds", "2"]
-    command += ["--steps", "100000000", "--out", str(tmp_path / "run")]
+    command = [sys.executable, "-c", LAUNCH, "SIG_IGN" if ignored else "default_int_handler"]
+    command += ["train", "dqn", "chain-6", "--seeds", "2", "--steps", "100000000"]
+    command += ["--out", str(tmp_path / "run")]
     pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
-    before = (lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) if ignored else None
-    parent = subprocess.Popen(command, start_new_session=True, preexec_fn=before, **pipes)
+    parent = subprocess.Popen(command, start_new_session=True, **pipes)
     parent.stdout.readline()  # a lane has told of its progress
     if ignored:
         parent.terminate()
