@@ -13,7 +13,7 @@ from rove.agents import label_of, settings_of
 from rove.environments import make
 from rove.experiments.base import Experiment, Key, Runs
 from rove.experiments.claims import Claim
-from rove.experiments.searches import variant
+from rove.experiments.searches import FIGURE_3, variant
 from rove.runner import Run
 from rove.runs import Config, episodes_csv
 from rove.statistics import bootstrap_interval, difference_interval
@@ -41,7 +41,10 @@ def label(name: str) -> str:
 
 @dataclass(frozen=True)
 class Figure3(Experiment):
-    """Figure 3: DQN, NoisyNet and GE on sparse CartPole, MountainCar and Acrobot; visits."""
+    """Figure 3: DQN, NoisyNet and GE on sparse CartPole, MountainCar and Acrobot; visits.
+
+    Until `rove tune figure-3` has been run, every agent has its defaults and the search's base.
+    """
 
     @property
     def visits_after(self) -> tuple[int, ...]:
@@ -61,8 +64,8 @@ class Figure3(Experiment):
         return plan
 
     def _config(self, environment: str, agent: str, episodes: int) -> Config:
-        name, chosen = variant(agent)
-        settings = chosen | tuned(agent, environment, ["figure-3"])
+        name, _ = variant(agent)
+        settings = tuned(agent, environment, ["figure-3"]) or FIGURE_3.base(environment, agent)
         seeds = QUICK_SEEDS if self.quick else SEEDS
         return runner.configure(
             settings_of(name)(**settings), make(environment), seeds=seeds, episodes=episodes
