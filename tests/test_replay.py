@@ -130,23 +130,3 @@ def test_the_last_is_the_one_added_last(n, capacity):
     for mine, given in zip(found, transition(n - 1), strict=True):
         np.testing.assert_array_equal(mine, given)
         assert mine.dtype == given.dtype
-
-
-def test_an_action_may_be_a_vector():
-    """Rows of 2·3 features, 2 numbers of the action, a reward and a flag."""
-    buffer = replay.init(CAPACITY, FEATURES, (2,))
-    assert buffer.rows.shape == (CAPACITY, 10)
-    assert replay.nbytes(CAPACITY, FEATURES, (2,)) == buffer.rows.nbytes
-    for i in range(9):
-        taken = np.array([i + 0.5, -i], np.float32)
-        buffer = add(buffer, transition(i)._replace(action=taken))
-    batch, ids = jax.jit(replay.sample, static_argnums=(2, 3))(buffer, noise.root(0), 50, (2,))
-    for row, i in enumerate(np.asarray(ids)):
-        np.testing.assert_array_equal(batch.action[row], [i + 0.5, -i])
-        for field in ("observation", "reward", "next_observation", "terminated"):
-            put = getattr(transition(int(i)), field)
-            np.testing.assert_array_equal(getattr(batch, field)[row], put)
-    np.testing.assert_array_equal(replay.last(buffer, (2,)).action, [8.5, -8])
-    everything, held = replay.everything(buffer, (2,))
-    assert everything.action.shape == (CAPACITY, 2)
-    assert held.all()
