@@ -74,6 +74,7 @@ class Live:
                     f"{label} {told.recent:.3f}"
                     + (f", {told.steps_per_second:,.0f} steps/s" if told.steps_per_second else ""),
                     highlight=False,
+                    soft_wrap=True,
                 )
 
     def __enter__(self) -> "Live":
