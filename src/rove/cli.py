@@ -1,6 +1,7 @@
 """The `rove` command."""
 
 import dataclasses
+import gc
 import signal
 import sys
 import time
@@ -42,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if argv is None:  # a scheduler's SIGTERM is a Ctrl-C, which a shell's & ignores: save and stop
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+        gc.freeze()  # what is imported stays: no need to go over it while a program is traced
     try:
         _dispatch(arguments)
     except RoveError as error:

@@ -10,6 +10,7 @@ generator is for simulation: it is not for cryptography.
 """
 
 import math
+from functools import partial
 from typing import TypeAlias
 
 import jax
@@ -29,6 +30,10 @@ _TWO_THIRDS = np.int32(0x3F2AAAAB)  # the bits of that number
 _QUARTER_TURN = np.uint32(1 << 30)
 
 
+# `jax.jit` with `inline` leaves no trace in a program: what it saves is the time to trace one.
+
+
+@partial(jax.jit, inline=True)
 def _mix(x: Array) -> Array:
     """A bijection of 32-bit words in which every input bit moves every output bit."""
     x = x ^ (x >> 16)
@@ -46,11 +51,15 @@ def root(seed: int | Array) -> Key:
 def fold(key: Key, *data: int | Array) -> Key:
     """A new key from a key and integers; different integers give different keys. A key is
     either folded or drawn from, never both."""
-    k0, k1 = key[0], key[1]
     for item in data:
-        d = jnp.asarray(item % 2**32 if isinstance(item, int) else item).astype(jnp.uint32)
-        k0, k1 = _mix(_mix(d * _GOLDEN + k0) ^ k1), _mix(_mix(d ^ (k1 * _GOLDEN)) + k0)
-    return jnp.stack([k0, k1])
+        key = _fold(key, np.uint32(item % 2**32) if isinstance(item, int) else item)
+    return key
+
+
+@partial(jax.jit, inline=True)
+def _fold(key: Key, item: np.uint32 | Array) -> Key:
+    (k0, k1), d = key, jnp.asarray(item).astype(jnp.uint32)
+    return jnp.stack([_mix(_mix(d * _GOLDEN + k0) ^ k1), _mix(_mix(d ^ (k1 * _GOLDEN)) + k0)])
 
 
 def folds(key: Key, count: int) -> UInt32[Array, "count 2"]:
@@ -74,6 +83,7 @@ def uniform(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
     return 0.5 * _unit(bits(key, shape))
 
 
+@partial(jax.jit, static_argnums=1, inline=True)
 def normal(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
     """Standard normal, by Box and Muller: a radius and an angle give two. |x| is at most 5.8,
     and never 0."""

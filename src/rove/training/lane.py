@@ -1,6 +1,7 @@
 """A lane: what it is made of, how it starts, and what follows a step of its environment. Both
 training loops, compiled and on the host, are made of these."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -88,7 +89,7 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
     )
     zero, none = jnp.zeros((), jnp.int32), jnp.zeros(LOG_CAPACITY, jnp.int32)
     nought = jnp.zeros(LOG_CAPACITY)
-    beliefs = jax.eval_shape(lambda: agent.beliefs(agent_state, probed(environment, state), key))
+    beliefs = jax.eval_shape(_beliefs, agent, environment, agent_state, state, key)
     return Lane(
         seed=seed,
         agent=agent_state,
@@ -184,6 +185,14 @@ def probed(environment: Task, state: State) -> Float[Array, "n features"]:
     return jnp.stack([environment.shown(state, x) for x in probes.values()])
 
 
+@partial(jax.jit, inline=True)
+def _beliefs(
+    agent: Learner, environment: Task, agent_state: AgentState, state: State, key: Key
+) -> Beliefs:
+    """What an agent believes of the probed observations. (Traced once, for `start` and `look`.)"""
+    return agent.beliefs(agent_state, probed(environment, state), key)
+
+
 def mark(environment: Task, state: State, seen: Array) -> Array:
     """The cells visited, with that of a state."""
     return seen.at[environment.bin(state)].set(True) if environment.bins else seen
@@ -196,8 +205,7 @@ def look(agent: Learner, environment: Task, lane: Lane) -> Lane:
 
     def seen() -> tuple[Array, Array, Log, Snapshots]:
         key = noise.fold(noise.root(lane.seed), DIAGNOSTICS, lane.episode - 1)
-        beliefs: Beliefs = agent.beliefs(lane.agent, probed(environment, lane.environment), key)
-        values, outputs, stds = beliefs
+        values, outputs, stds = _beliefs(agent, environment, lane.agent, lane.environment, key)
         octave = _octave(lane.episode)
         due = (lane.episode == 1 << octave) & (octave < SNAPSHOTS)
         snapshots = jax.tree.map(
