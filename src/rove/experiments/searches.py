@@ -95,7 +95,7 @@ SCOREBOARD = Search(
         "parameter_noise": {"distance": (0.05, 0.2, 0.5), "std": (0.02, 0.1)},
         "double_uncertain": {"rate": (0.02, 0.1, 0.3), "resample": ("step", "episode")},
         "rlsvi": _REGRESSION,
-        "ige": {"prior": (3.0, 10.0, 30.0), "rank": (4, 8)},
+        "ige": {"prior": (3.0, 10.0, 30.0), "rho": (None, -6.0)},
         "psrl": {"concentration": (0.01, 0.1, 1.0), "reward_std": (0.3, 1.0)},
         "bayesian_q_learning": {"lam": (0.03, 0.1, 1.0), "beta": (0.1, 1.0)},
     },
