@@ -1,6 +1,7 @@
 """The randomised critic of Section 4.4: a policy that climbs Q_θ̂ with θ̂ ~ q_φ(θ), for any return
 distribution Z_θ and any q_φ. Comments marked 2.k carry out line k of Algorithm 2."""
 
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
@@ -265,6 +266,17 @@ class ActorCritic(Learner):
         z = jnp.take_along_axis(z, least[None, :, :, None], axis=0)[0]
         return targets(self.returns, z, batch.reward, batch.terminated, self.gamma, k_draw)
 
+    def _target_of_one(
+        self,
+        phi_target: tuple[Law, ...],
+        psi_target: Theta,
+        batch: Transition,
+        key: Key,
+        part: int | Array,
+    ) -> Float[Array, " n"]:
+        k_theta, *others = noise.fold(key, 0), noise.fold(key, 1, part), noise.fold(key, 2, part)
+        return self.target(phi_target, psi_target, batch, k_theta, *others, one_theta=True)[0]
+
     def _of_one(
         self, law: Law, pairs: Float[Array, "n inputs"], key: Key
     ) -> Float[Array, "1 n outputs"]:
@@ -309,9 +321,7 @@ class ActorCritic(Learner):
                 self.returns.scale,
                 state.counter,
                 state.replay,
-                lambda t, k: self.target(
-                    *fixed, t, *(noise.fold(k, j) for j in range(3)), one_theta=True
-                )[0],
+                partial(self._target_of_one, *fixed),
                 noise.fold(key, _REFIT, i),
             )
             for i in range(self.critics)

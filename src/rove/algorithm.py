@@ -249,12 +249,12 @@ class Agent(Learner):
         return self.backup(z, judge, batch, k_draw)
 
     def target_of_one(
-        self, law: Law, phi_target: Law, batch: Transition, key: Key
+        self, law: Law, phi_target: Law, batch: Transition, key: Key, part: int | Array
     ) -> Float[Array, " n"]:
         """The same with one θ⁻ for all transitions: for an exact fit to many, in which what θ⁻
         is uncertain of would average out if each had its own."""
-        k_theta, k_draw = noise.fold(key, 0), noise.fold(key, 1)
-        batch = self.curiosity(law, batch, noise.fold(key, 2))
+        k_theta, k_draw = noise.fold(key, 0), noise.fold(key, 1, part)
+        batch = self.curiosity(law, batch, noise.fold(key, 2, part))
 
         def outputs(law: Law) -> Array:
             theta = self.posterior.sample(law, k_theta)

@@ -57,8 +57,7 @@ def add(replay: Replay, transition: Transition, where: bool | Array = True) -> R
 def sample(replay: Replay, key: Key, batch_size: int) -> tuple[Transition, Int[Array, " n"]]:
     """A minibatch D, uniform with replacement over what is stored, and each transition's
     number, which counts from 0 over all that were ever added."""
-    stored = jnp.minimum(replay.added, replay.rows.shape[0])
-    slots = noise.integers(key, (batch_size,), stored)
+    slots = noise.integers(key, (batch_size,), stored(replay))
     return _transitions(replay.rows[slots]), _numbers(replay, slots)
 
 
@@ -68,12 +67,20 @@ def last(replay: Replay) -> Transition:
     return Transition(*(column[0] for column in _transitions(row[None])))
 
 
-def everything(
-    replay: Replay,
-) -> tuple[Transition, Bool[Array, " capacity"]]:
+def stored(replay: Replay) -> Int[Array, ""]:
+    """How many transitions it holds."""
+    return jnp.minimum(replay.added, replay.rows.shape[0])
+
+
+def block(replay: Replay, i: int | Array, size: int) -> tuple[Transition, Bool[Array, " size"]]:
+    """The i-th `size` slots, and which of them hold a transition."""
+    slots = i * size + jnp.arange(size)
+    return _transitions(replay.rows[slots]), slots < stored(replay)
+
+
+def everything(replay: Replay) -> tuple[Transition, Bool[Array, " capacity"]]:
     """All slots, and which of them hold a transition."""
-    held = jnp.arange(replay.rows.shape[0]) < replay.added
-    return _transitions(replay.rows), held
+    return block(replay, 0, replay.rows.shape[0])
 
 
 def _transitions(rows: Float[Array, "n width"]) -> Transition:

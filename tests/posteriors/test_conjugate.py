@@ -64,7 +64,7 @@ def test_after_every_pull_it_is_the_normal_normal_posterior():
 
 @jax.jit
 def refit(posterior, phi, counter, memory):
-    reward = lambda transitions, key: transitions.reward  # noqa: E731
+    reward = lambda transitions, key, part: transitions.reward  # noqa: E731
     return posterior.refit(phi, SIGMA**2, counter, memory, reward, noise.root(0))
 
 

@@ -11,7 +11,7 @@ import pytest
 from rove import noise, replay
 from rove.algorithm import Agent
 from rove.errors import ConfigError
-from rove.posteriors import LastLayer, Phi
+from rove.posteriors import LastLayer, Phi, last_layer
 from rove.posteriors.last_layer import Head, hidden, regression
 from rove.replay import Transition
 from rove.returns import Categorical, Gaussian, LearnedGaussian, Mixture, Quantile
@@ -20,7 +20,26 @@ FEATURES, ACTIONS, CAPACITY, SIGMA, PRIOR = 3, 3, 12, 0.4, 1.5
 POSTERIOR = LastLayer(prior=PRIOR, period=3)
 SIZES = (FEATURES, 5, ACTIONS)
 
-fitted = jax.jit(regression)
+
+@jax.jit
+def fitted(h, x, mine, prior, variance):
+    """The regression of one action on rows that are given, in blocks, the last cut short."""
+    n, size = len(x), min(len(x) // 2 + 1, last_layer.BLOCK)
+    blocks = n // size + 1
+    rows = np.minimum(np.arange(blocks * size), n - 1).reshape(blocks, size)
+    held = np.arange(blocks * size).reshape(blocks, size) < n
+    counts = jnp.asarray(held) & jnp.asarray(mine)[rows]
+
+    def block(i):
+        own, a, b = counts[i], jnp.asarray(h)[rows][i], jnp.asarray(x)[rows][i]
+        a, b = jnp.where(own[:, None], a, 0.0), jnp.where(own, b, 0.0)
+        return a[None] / jnp.sqrt(variance), b[None] / jnp.sqrt(variance)
+
+    w = h.shape[1]
+    head = regression(block, blocks, prior, Head(jnp.zeros((1, w)), jnp.zeros((1, w, w))))
+    return head.mean[0], head.root[0]
+
+
 add = jax.jit(replay.add)
 learn = jax.jit(Agent.learn)
 observe = jax.jit(Agent.observe)
@@ -29,7 +48,7 @@ observe = jax.jit(Agent.observe)
 @jax.jit
 def refit(posterior, phi, scale, counter, memory):
     """With the reward as the target, whatever the rest."""
-    reward = lambda transitions, key: transitions.reward  # noqa: E731
+    reward = lambda transitions, key, part: transitions.reward  # noqa: E731
     return posterior.refit(phi, scale, counter, memory, reward, noise.root(0))
 
 
@@ -75,6 +94,12 @@ def filled(n: int) -> replay.Replay:
 
 def some_phi() -> Phi:
     return POSTERIOR.init(SIZES, noise.root(3))
+
+
+def same_law(one: Head, other: Head) -> None:
+    """A covariance has many roots."""
+    np.testing.assert_allclose(one.mean, other.mean, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(*map(covariance_of, (one.root, other.root)), rtol=1e-4, atol=1e-5)
 
 
 # The regression
@@ -210,6 +235,31 @@ def test_refit_takes_the_valid_rows_of_each_action(n):
         )
 
 
+def test_a_refit_goes_over_all_of_a_large_buffer(monkeypatch):
+    """In blocks of 5, of a buffer of 12: the same head as in one."""
+    phi, whole = some_phi(), []
+    for size in (1024, 5):
+        monkeypatch.setattr(last_layer, "BLOCK", size)
+        jax.clear_caches()
+        for n in (3, 5, 11, 20):
+            whole.append(refit(POSTERIOR, phi, SIGMA**2, jnp.int32(3), filled(n)))
+    for one, many in zip(whole[:4], whole[4:], strict=True):
+        same_law(one, many)
+
+
+def test_the_parts_of_a_target_share_a_theta_and_nothing_else():
+    """Rows that are alike: with a θ⁻ for all of them x differs by the return's own noise alone,
+    which is new in every part."""
+    agent = Agent(Gaussian(1e-3), LastLayer(PRIOR, 1), hidden=(5,), gamma=1.0)
+    state = agent.init(FEATURES, ACTIONS, noise.root(1))
+    law = agent.posterior.law(state.phi)
+    rows = jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), transition(0))
+    first, second = (agent.target_of_one(law, law, rows, noise.root(3), i) for i in (0, 1))
+    other = agent.target_of_one(law, law, rows, noise.root(4), 0)
+    assert np.ptp(np.concatenate([first, second])) < 0.02 < abs(float(first[0] - other[0]))
+    assert len(set(np.concatenate([first, second]).tolist())) == 8
+
+
 def test_refit_is_every_period_steps_and_only_then():
     phi, memory = some_phi(), filled(5)
     for counter in range(1, 10):
@@ -245,8 +295,7 @@ def test_the_targets_of_a_refit_are_the_agents():
     state = agent.init(FEATURES, ACTIONS, noise.root(1))._replace(replay=filled(20))
     state, _ = learn(agent, state, noise.root(2))
     again = refit(LastLayer(PRIOR, 1), state.phi, SIGMA**2, jnp.int32(1), filled(20))
-    for a, b in zip(state.phi.held, again, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    same_law(state.phi.held, again)
 
 
 # The network
@@ -311,3 +360,17 @@ def test_sigma_0_is_refused():
     with pytest.raises(ConfigError, match="above 0") as caught:
         Agent(Gaussian(0.0), LastLayer())
     assert caught.value.field == "sigma"
+
+
+@pytest.mark.parametrize(
+    ("states", "sigma", "prior"), [(5, 0.008, 0.1), (5, 0.07, 1.6), (40, 0.003, 1.6)]
+)
+def test_few_states_seen_often_have_a_root(states, sigma, prior):
+    """100 hidden units, 50,000 visits to a few states: of rank 5 or 40, whatever the scales."""
+    rng = np.random.default_rng(states)
+    s = np.maximum(rng.normal(size=(states, 3)) @ rng.normal(size=(3, 100)) + 0.3, 0)
+    s = 30 * np.maximum(s @ rng.normal(size=(100, 100)) / 5, 0).astype(np.float32)
+    visits, x = rng.integers(states, size=50_000), rng.normal(size=states).astype(np.float32)
+    mean, root = fitted(s[visits], x[visits], np.ones(50_000, bool), prior**2, sigma**2)
+    assert np.all(np.isfinite(root))
+    np.testing.assert_allclose(s @ np.asarray(mean), x, atol=1e-2)

@@ -35,7 +35,7 @@ def filled(n: int = 64) -> tuple[Replay, np.ndarray]:
 
 @jax.jit
 def refit(posterior, phi, counter, memory, key):
-    nothing = lambda transitions, key: transitions.reward  # noqa: E731
+    nothing = lambda transitions, key, part: transitions.reward  # noqa: E731
     return posterior.refit(phi, 0.0, counter, memory, nothing, key)
 
 
@@ -114,7 +114,7 @@ def test_the_scale_converges_to_the_distance_on_a_fixed_network(distance, start)
     def run(posterior, phi, memory):
         def step(std, i):
             key = noise.fold(noise.root(4), i)
-            nothing = lambda transitions, key: transitions.reward  # noqa: E731
+            nothing = lambda transitions, key, part: transitions.reward  # noqa: E731
             after = posterior.refit(Phi(phi.learned, std), 0.0, i, memory, nothing, key)
             return after, after
 

@@ -335,7 +335,7 @@ def test_paired_targets_take_the_draws_of_their_values(name, paired):
 
 @jax.jit
 def refit(posterior, phi, counter, memory):
-    reward = lambda transitions, key: transitions.reward  # noqa: E731
+    reward = lambda transitions, key, part: transitions.reward  # noqa: E731
     return posterior.refit(phi, 0.25, counter, memory, reward, noise.root(0))
 
 

@@ -20,6 +20,11 @@ Draw: TypeAlias = Any
 """One θ ~ q_φ, in the family's own form: weights, a member's number, an index z, masks."""
 
 
+Target: TypeAlias = Callable[[Transition, Key, int | Array], Array]
+"""Draws x for transitions, all with one θ⁻, which is the key's; where they come in parts, the
+number of the part gives each its own draws of what else is random."""
+
+
 class Phi(NamedTuple):
     """φ, all that q_φ depends on."""
 
@@ -88,11 +93,11 @@ class Posterior(eqx.Module):
         scale: float | Array,
         counter: Int[Array, ""],
         replay: Replay,
-        target: Callable[[Transition, Key], Array],
+        target: Target,
         key: Key,
     ) -> Any:
         """φ's `held` part after an update: exact minimisation, where conjugacy gives it, over
-        what `replay` holds. `target` draws x for transitions; `scale` is the return's."""
+        what `replay` holds. `scale` is the return's."""
         return phi.held
 
     def check(self, exact: bool, scale: float | Array, hidden: tuple[int, ...]) -> None:

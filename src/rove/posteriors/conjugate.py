@@ -1,6 +1,6 @@
 """q_φ(θ): a table of independent Gaussians with exact updates (bandits, small problems)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -10,9 +10,9 @@ from jaxtyping import Float, Int
 from rove import noise, replay
 from rove.errors import ConfigError, check_integer, check_number
 from rove.noise import Key
-from rove.posteriors.base import Phi, Posterior
+from rove.posteriors.base import Phi, Posterior, Target
 from rove.posteriors.last_layer import check_conjugate
-from rove.replay import Replay, Transition
+from rove.replay import Replay
 
 
 class Table(NamedTuple):
@@ -73,7 +73,7 @@ class Conjugate(Posterior):
         scale: float | Array,
         counter: Int[Array, ""],
         replay: Replay,
-        target: Callable[[Transition, Key], Array],
+        target: Target,
         key: Key,
     ) -> Table:
         return lax.cond(
@@ -87,14 +87,14 @@ class Conjugate(Posterior):
         phi: Phi,
         scale: float | Array,
         memory: Replay,
-        target: Callable[[Transition, Key], Array],
+        target: Target,
         key: Key,
     ) -> Table:
         """Precision 1/prior² + n/σ², mean Σx/σ² over the precision, n and Σ of each cell."""
         transitions, held = replay.everything(memory)
         actions = jnp.arange(phi.held.mean.shape[1])
         taken = (transitions.action[:, None] == actions) & held[:, None]
-        x = jnp.where(held, target(transitions, key), 0.0)
+        x = jnp.where(held, target(transitions, key, 0), 0.0)
         count = transitions.observation.T @ taken
         total = transitions.observation.T @ (taken * x[:, None])
         precision = 1.0 / self.prior**2 + count / scale

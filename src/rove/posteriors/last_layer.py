@@ -6,14 +6,14 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from rove import networks, noise, replay
 from rove.errors import ConfigError, check_integer, check_number
 from rove.networks import Theta
 from rove.noise import Key
-from rove.posteriors.base import Phi, Posterior
-from rove.replay import Replay, Transition
+from rove.posteriors.base import Phi, Posterior, Target
+from rove.replay import Replay
 
 
 class Head(NamedTuple):
@@ -84,7 +84,7 @@ class LastLayer(Posterior):
         scale: float | Array,
         counter: Int[Array, ""],
         replay: Replay,
-        target: Callable[[Transition, Key], Array],
+        target: Target,
         key: Key,
     ) -> Head:
         return lax.cond(
@@ -94,52 +94,62 @@ class LastLayer(Posterior):
         )
 
     def _regression(
-        self,
-        phi: Phi,
-        scale: float | Array,
-        memory: Replay,
-        target: Callable[[Transition, Key], Array],
-        key: Key,
+        self, phi: Phi, scale: float | Array, memory: Replay, target: Target, key: Key
     ) -> Head:
-        transitions, held = replay.everything(memory)
-        h = hidden(phi.learned, transitions.observation)
+        deviation = jnp.sqrt(scale)
         actions = jnp.arange(phi.held.mean.shape[0])
-        mine = (transitions.action[None, :] == actions[:, None]) & held[None, :]
-        x = target(transitions, key)
-        mean, root = jax.vmap(regression, (None, None, 0, None, None))(
-            h, x, mine, self.prior**2, scale
-        )
-        return Head(mean, root)
+
+        def block(i: Array) -> tuple[Array, Array]:
+            transitions, held = replay.block(memory, i, BLOCK)
+            mine = (transitions.action[None, :] == actions[:, None]) & held[None, :]
+            a = jnp.where(mine[:, :, None], hidden(phi.learned, transitions.observation), 0.0)
+            b = jnp.where(mine, target(transitions, key, i), 0.0)
+            return a / deviation, b / deviation
+
+        blocks = (replay.stored(memory) + BLOCK - 1) // BLOCK
+        return regression(block, blocks, self.prior**2, phi.held)
+
+
+BLOCK = 1024
+"""Rows of the buffer to regress on at a time."""
 
 
 def regression(
-    h: Float[Array, "n weights"],
-    x: Float[Array, " n"],
-    mine: Bool[Array, " n"],
+    block: Callable[[Array], tuple[Array, Array]],
+    blocks: int | Array,
     prior: float | Array,
-    variance: float | Array,
-) -> tuple[Float[Array, " weights"], Float[Array, "weights weights"]]:
-    """Mean and root of the posterior of w in x ~ N(h·w, variance), w ~ N(0, prior·I), from the
-    rows that are `mine`: precision P = hᵀh/variance + I/prior, root R with R·Rᵀ = P⁻¹, mean
-    P⁻¹·hᵀx/variance.
+    like: Head,
+) -> Head:
+    """Mean and root of the posterior of w in b ~ N(a·w, 1), w ~ N(0, prior·I), for each action:
+    precision P = aᵀa + I/prior, root R with R·Rᵀ = P⁻¹, mean P⁻¹·aᵀb. `block(i)` gives the i-th
+    rows, a [actions, n, weights] and b [actions, n], which are 0 where they are not the action's.
 
     A pass over the data gives R but for float32's rounding, which can be larger than I/prior and
-    leave P without a root. A second pass, on the columns of h·R, which are nearly orthonormal,
+    leave P without a root. A second pass, on the columns of a·R, which are nearly orthonormal,
     puts that right."""
-    a = jnp.where(mine[:, None], h, 0.0) / jnp.sqrt(variance)
-    b = jnp.where(mine, x, 0.0) / jnp.sqrt(variance)
-    first = _inverse_root(a.T @ a + jnp.eye(h.shape[1]) / prior)
-    q = a @ first
-    second = _inverse_root(q.T @ q + first.T @ first / prior)
+
+    def first_pass(i: Array, gram: Array) -> Array:
+        a, _ = block(i)
+        return gram + a.swapaxes(1, 2) @ a
+
+    def second_pass(i: Array, sums: tuple[Array, Array]) -> tuple[Array, Array]:
+        (a, b), (gram, moment) = block(i), sums
+        q = (a @ first).swapaxes(1, 2)
+        return gram + q @ q.swapaxes(1, 2), moment + jnp.einsum("awn,an->aw", q, b)
+
+    eye = jnp.broadcast_to(jnp.eye(like.root.shape[1]) / prior, like.root.shape)
+    first = _inverse_root(lax.fori_loop(0, blocks, first_pass, eye))
+    start = first.swapaxes(1, 2) @ first / prior, jnp.zeros_like(like.mean)
+    gram, moment = lax.fori_loop(0, blocks, second_pass, start)
+    second = _inverse_root(gram)
     root = first @ second
-    return root @ (second.T @ (q.T @ b)), root
+    return Head(jnp.einsum("avw,auw,au->av", root, second, moment), root)
 
 
-def _inverse_root(gram: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """L⁻ᵀ of gram = L·Lᵀ, with as much on the diagonal as rounding may have taken from it."""
-    eye = jnp.eye(gram.shape[0])
-    lower = jnp.linalg.cholesky(gram + 1e-6 * jnp.max(jnp.diagonal(gram)) * eye)
-    return jax.scipy.linalg.solve_triangular(lower, eye, lower=True).T
+def _inverse_root(gram: Float[Array, "*a n n"]) -> Float[Array, "*a n n"]:
+    """A root of gram⁻¹, by eigenvalues; those that rounding may have taken are put at its size."""
+    values, vectors = jnp.linalg.eigh(gram)
+    return vectors / jnp.sqrt(jnp.maximum(values, 1e-6 * values[..., -1:]))[..., None, :]
 
 
 def hidden(body: Theta, x: Float[Array, "*n features"]) -> Float[Array, "*n weights"]:

@@ -1,6 +1,6 @@
 """q_φ(θ): one network and Gaussian noise whose scale adapts (Plappert et al. 2018)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -12,8 +12,8 @@ from rove import networks, noise, replay
 from rove.errors import check_integer, check_number
 from rove.networks import Theta
 from rove.noise import Key
-from rove.posteriors.base import Phi, Posterior
-from rove.replay import Replay, Transition
+from rove.posteriors.base import Phi, Posterior, Target
+from rove.replay import Replay
 
 _STATES = 64
 _STEP = 1.01
@@ -74,7 +74,7 @@ class ParameterNoise(Posterior):
         scale: float | Array,
         counter: Int[Array, ""],
         replay: Replay,
-        target: Callable[[Transition, Key], Array],
+        target: Target,
         key: Key,
     ) -> Float[Array, ""]:
         return lax.cond(
