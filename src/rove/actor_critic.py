@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
@@ -108,7 +109,7 @@ class ActorCritic(Learner):
                 "batch_size", self.batch_size, f"at most buffer_size, which is {self.buffer_size}"
             )
         check_hidden("hidden", self.hidden)
-        if self.posterior.one_hot:
+        if self.posterior.needs(np.full(2, 0.5)):
             name = type(self.posterior).__name__
             what = "a critic's input is no row of a table; MeanField, LastLayer and others work"
             raise ConfigError("posterior", name, what)

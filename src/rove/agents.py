@@ -298,9 +298,9 @@ class IGE(NetworkSettings):
     """β, the scale of the prior functions; None: without."""
     paired: bool = True
     """Whether a transition's target takes the index of its Q."""
-    rho: float | None = -6.0
-    """ρ at the start, of the last layer's diagonal part; None: without."""
-    sigma: float = 1e-3
+    rho: float | None = None
+    """ρ at the start, of a diagonal part of the last layer; None: without."""
+    sigma: float = 1e-4
     """σ of the return; the entropy of q_φ weighs σ²/N."""
 
     def compose(self) -> Agent:
@@ -322,7 +322,7 @@ class PSRL(Settings):
     """Standard deviation of a mean reward before it is seen."""
     noise_std: float = 0.03
     """Standard deviation of a reward about its mean, taken as known."""
-    sweeps: int = 100
+    sweeps: int = 150
     """Sweeps of value iteration: how many steps ahead it looks."""
 
     def compose(self) -> Learner:

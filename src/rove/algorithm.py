@@ -166,9 +166,8 @@ class Agent(Learner):
     def discrete(self) -> bool:
         return self.returns.discrete
 
-    @property
-    def one_hot(self) -> bool:
-        return self.posterior.one_hot
+    def needs(self, observation: np.ndarray) -> str | None:
+        return self.posterior.needs(observation)
 
     def pictures(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
         return [self.returns.picture(z) for z in self.by_action(outputs)]

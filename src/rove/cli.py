@@ -2,6 +2,7 @@
 
 import dataclasses
 import gc
+import os
 import signal
 import sys
 import time
@@ -24,6 +25,7 @@ COMMANDS = {
     "list": "agents, environments and experiments, each with a line",
     "train": "train an agent on an environment",
     "reproduce": "run an experiment of the paper and check its claims",
+    "watch": "a film of a trained policy",
     "tune": "search the settings of agents with one budget for all",
 }
 USAGE = {
@@ -70,6 +72,8 @@ def _dispatch(arguments: list[str]) -> None:
         _train(rest)
     elif command == "reproduce":
         tyro.cli(_reproduce, args=rest, prog="rove reproduce")
+    elif command == "watch":
+        tyro.cli(_watch, args=rest, prog="rove watch")
     elif command == "tune":
         tyro.cli(_tune, args=rest, prog="rove tune")
     else:
@@ -250,6 +254,32 @@ def _reproduce(
         claims = made.run(folder, live.report, workers)
     display.claims_table(console, claims)
     _say(f"written to {folder} in {time.monotonic() - began:.0f} s")
+
+
+def _watch(
+    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")],
+    /,
+    seed: int | None = None,
+    episodes: int = 1,
+    out: Path | None = None,
+) -> None:
+    """Film a trained policy: greedy on the posterior mean, without noise.
+
+    Args:
+        run: a run folder, as rove train writes it.
+        seed: which lane. If not given: the first.
+        episodes: how many, one after the other.
+        out: a .gif or .mp4. If not given: watch.gif in the run folder.
+    """
+    from rove.watching import watch
+
+    if "DISPLAY" not in os.environ:  # what draws has to know before it is imported
+        os.environ.setdefault("MUJOCO_GL", "egl")
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    loaded = runner.load(run)
+    path, scores = watch(loaded, seed, out, episodes)
+    shown = ", ".join(f"{score:g}" for score in scores)
+    _say(f"{loaded.config.environment.score_label}: {shown}\nwritten to {path}")
 
 
 def _tune(

@@ -4,6 +4,7 @@ import abc
 from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
+import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
@@ -112,10 +113,9 @@ class Learner(eqx.Module):
     def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
         """For diagnostics: what it thinks of some states."""
 
-    @property
-    def one_hot(self) -> bool:
-        """Whether it needs observations that hold a single 1."""
-        return False
+    def needs(self, observation: np.ndarray) -> str | None:
+        """What observations it needs, if this one will not do."""
+        return None
 
     @property
     def continuous(self) -> bool:

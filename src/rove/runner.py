@@ -103,8 +103,7 @@ def configure(
         fit = ", ".join(fitting(environment.continuous))
         what = f"{environment.name} has {kind} actions, for which there are {fit}"
         raise ConfigError("agent", agent.name, what)
-    if learner.one_hot:
-        check_one_hot(agent.name, environment)
+    check_observations(agent.name, learner, environment)
     if (episodes is None) == (steps is None):
         raise ConfigError("episodes", episodes, f"give episodes or steps (steps is {steps!r})")
     for field, value in (("episodes", episodes), ("steps", steps)):
@@ -165,12 +164,11 @@ def check_environment(environment: Environment) -> None:
             raise ConfigError("environment", environment.name, what)
 
 
-def check_one_hot(agent: str, environment: Task) -> None:
-    """Refuse an environment whose first observation is not a 1 among zeros."""
-    first = np.asarray(next(iter(environment.probes().values())))
-    if np.sum(first != 0) != 1 or first.max() != 1:
-        what = "one whose observations hold a single 1, such as bandit-10"
-        raise ConfigError("environment", environment.name, f"for {agent}: {what}")
+def check_observations(name: str, learner: Learner, environment: Task) -> None:
+    """Refuse an environment whose first observations the agent cannot use."""
+    for observation in environment.probes().values():
+        if needed := learner.needs(np.asarray(observation)):
+            raise ConfigError("environment", environment.name, f"for {name}: {needed}")
 
 
 def default_settings(agent: str, environment: Task) -> Settings:

@@ -11,6 +11,7 @@ from gymnasium.utils.env_checker import check_env
 
 import rove
 from rove import noise
+from rove.errors import ConfigError
 
 CASES = [
     (rove.Chain, {}),
@@ -125,3 +126,17 @@ def test_a_time_limit_pays_nothing():
 def test_a_bad_sparse_reward_is_refused():
     with pytest.raises(rove.ConfigError, match="reward"):
         rove.SparseReward(gymnasium.make("CartPole-v1"), reward=float("nan"))
+
+
+def test_any_task_can_be_made_sparse():
+    """CartPole on the host: −1 for the fall, nothing else, and scored by its length; with a
+    positive reward, scored by whether the task ended."""
+    for reward, label in ((-1.0, "episode length"), (2.0, "goal reached")):
+        place = rove.environments.make("gym/CartPole-v1", sparse=reward)
+        assert place.score_label == label
+        run = rove.train("dqn", place, episodes=3, hidden=(4,), batch_size=4, learning_starts=10)
+        assert run.returns.tolist() == [[reward] * 3]
+        length = run.lengths if reward < 0 else np.ones((1, 3))
+        np.testing.assert_array_equal(run.scores, length)
+    with pytest.raises(ConfigError, match="sparse"):
+        rove.environments.make("gym/CartPole-v1", sparse=float("nan"))

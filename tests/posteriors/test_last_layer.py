@@ -372,5 +372,7 @@ def test_few_states_seen_often_have_a_root(states, sigma, prior):
     s = 30 * np.maximum(s @ rng.normal(size=(100, 100)) / 5, 0).astype(np.float32)
     visits, x = rng.integers(states, size=50_000), rng.normal(size=states).astype(np.float32)
     mean, root = fitted(s[visits], x[visits], np.ones(50_000, bool), prior**2, sigma**2)
-    assert np.all(np.isfinite(root))
     np.testing.assert_allclose(s @ np.asarray(mean), x, atol=1e-2)
+    # What no visit has a part in keeps the prior's deviation.
+    unseen = np.linalg.svd(s.astype(np.float64))[2][-1]
+    assert np.sqrt(unseen @ covariance_of(root) @ unseen) == pytest.approx(prior, rel=0.05)

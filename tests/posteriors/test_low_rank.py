@@ -195,8 +195,15 @@ def test_entropy_is_scipys_up_to_the_known_constant(rank, rho):
     assert float(entropy(posterior, law)) == pytest.approx(exact - constant, rel=1e-4, abs=1e-4)
 
 
-def test_without_a_diagonal_there_is_no_entropy():
-    assert float(PLAIN.entropy(some_law(PLAIN, 12))) == 0.0
+def test_without_a_diagonal_the_entropy_is_on_the_plane_of_the_factors():
+    """Against SciPy, of the coordinates along an orthonormal basis of that plane."""
+    law = some_law(PLAIN, 12)
+    f = np.concatenate([np.asarray(w, np.float64).reshape(PLAIN.rank, -1) for w in law.factors], 1)
+    basis = np.linalg.qr(f.T)[0]
+    along = f @ basis / np.sqrt(PLAIN.rank)
+    exact = stats.multivariate_normal(np.zeros(PLAIN.rank), along.T @ along).entropy()
+    constant = 0.5 * PLAIN.rank * (1.0 + np.log(2.0 * np.pi))
+    assert float(entropy(PLAIN, law)) == pytest.approx(exact - constant, rel=1e-4, abs=1e-4)
 
 
 def test_the_variance_is_softplus_of_rho_squared():

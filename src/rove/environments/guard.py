@@ -30,8 +30,10 @@ class Guard:
     """One environment of one lane. `reset` and `step` give vectors and numbers that are in order,
     or raise `BadEnvironment`."""
 
-    def __init__(self, env: Any, longest_episode: int, ours: bool = True):
-        self.env, self._ours = env, ours
+    def __init__(
+        self, env: Any, longest_episode: int, ours: bool = True, sparse: float | None = None
+    ):
+        self.env, self._ours, self._sparse = env, ours, sparse
         self.action_space = _actions(env)
         self.encode = encoder(env.observation_space)
         self.decode = decoder(self.action_space)
@@ -69,7 +71,10 @@ class Guard:
         if self._length >= self._longest and not any(ended):
             what = f"did not end in {self._longest:,} steps (longest_episode; or add a TimeLimit)"
             raise BadEnvironment("the episode", what)
-        return self.encode(observation), _reward(reward), *ended
+        reward = _reward(reward)
+        if self._sparse is not None:
+            reward = self._sparse if ended[0] else 0.0
+        return self.encode(observation), reward, *ended
 
     def close(self) -> None:
         """Let it go, unless it is a person's own. What it says to that is of no consequence."""

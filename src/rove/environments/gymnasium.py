@@ -30,10 +30,10 @@ _step = jax.jit(
 class CompiledEnv(gymnasium.Env):
     """A compiled environment behind Gymnasium's interface: the same code steps both."""
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own name)
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 (Gymnasium's own name)
 
-    def __init__(self, environment: Environment):
-        self.environment = environment
+    def __init__(self, environment: Environment, render_mode: str | None = None):
+        self.environment, self.render_mode = environment, render_mode
         shape = (environment.observation_size,)
         low, high = (np.full(shape, x, np.float32) for x in environment.observation_bounds)
         self.observation_space = spaces.Box(low, high, shape, np.float32)
@@ -73,6 +73,21 @@ class CompiledEnv(gymnasium.Env):
             {},
         )
 
+    def render(self) -> np.ndarray | None:
+        """The cells of the environment, the one it is in dark: in a row, or on a board."""
+        if self.render_mode is None:
+            return None
+        if self._state is None:
+            raise gymnasium.error.ResetNeeded("call reset() before render()")
+        *rows, columns = self.environment.cells
+        board = np.full((rows[0] if rows else 1, columns), 225, np.uint8)
+        if self.environment.bins:
+            board.flat[int(self.environment.bin(self._state))] = 30
+        edge = max(2, min(48, 960 // board.shape[1]))
+        picture = np.kron(board, np.ones((edge, edge), np.uint8))
+        picture[::edge], picture[:, ::edge] = 250, 250
+        return np.repeat(picture[:, :, None], 3, axis=2)
+
 
 class SparseReward(gymnasium.Wrapper, RecordConstructorArgs):
     """Any Gymnasium environment with one reward, where the task ends (`terminated`): none on the
@@ -93,9 +108,9 @@ class SparseReward(gymnasium.Wrapper, RecordConstructorArgs):
         return observation, self._reward if terminated else 0.0, terminated, truncated, info
 
 
-def make(family: str, n: int = 10, **options: Any) -> CompiledEnv:
+def make(family: str, n: int = 10, render_mode: str | None = None, **options: Any) -> CompiledEnv:
     """`gymnasium.make("rove/Chain-v0", n=100)`; which family, the registered name sets."""
-    return CompiledEnv(ENVIRONMENTS[family].kind(**{"n": n, **options}))
+    return CompiledEnv(ENVIRONMENTS[family].kind(**{"n": n, **options}), render_mode)
 
 
 def register() -> None:

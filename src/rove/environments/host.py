@@ -18,11 +18,13 @@ from jaxtyping import Float, Int
 
 from rove.environments.base import State, Task
 from rove.environments.guard import BadEnvironment, Decode, Encode, Guard, encoder
-from rove.errors import ConfigError, check_flag, check_integer, did_you_mean
+from rove.errors import ConfigError, check_flag, check_integer, check_number, did_you_mean
 from rove.noise import Key
 
 PREFIX = "gym/"
 LONGEST_EPISODE = 100_000
+OWN = ("normalise", "longest_episode", "sparse")
+"""Options that are rove's."""
 PROBES = 3
 CLIP = 10.0
 """How far from its mean a normalised number may be, in standard deviations."""
@@ -84,9 +86,13 @@ class HostEnvironment(Task):
     """Whether actions are vectors, of so many numbers."""
     longest_episode: int = eqx.field(default=LONGEST_EPISODE, static=True)
     """Steps after which an episode that has not ended is an error."""
+    sparse: float | None = eqx.field(default=None, static=True)
+    """One reward, where the task ends, in place of its own: 1 for a goal, −1 for a fall."""
 
     def __check_init__(self) -> None:
         check_flag("normalise", self.normalise)
+        if self.sparse is not None:
+            check_number("sparse", self.sparse, at_least=-1e6, at_most=1e6)
         check_integer("longest_episode", self.longest_episode, at_least=1)
 
     @property
@@ -109,6 +115,18 @@ class HostEnvironment(Task):
     def optimum(self) -> None:
         """None: nobody has said."""
         return None
+
+    @property
+    def score_label(self) -> str:
+        if self.sparse is None:
+            return "return"
+        return "goal reached" if self.sparse > 0 else "episode length"
+
+    def score(self, returns: Any, length: Any, terminated: Any) -> Any:
+        """Of a task made sparse: whether the goal was reached, or how long it was to the fall."""
+        if self.sparse is None:
+            return returns
+        return terminated.astype(int) if self.sparse > 0 else length
 
     @property
     def bins(self) -> int:
@@ -150,11 +168,22 @@ class HostEnvironment(Task):
     def make(self) -> Guard:
         """A new one, checked at every step."""
         env = self.source.build()
-        return Guard(env, self.longest_episode, ours=id(env) != self.source.given)
+        ours = id(env) != self.source.given
+        return Guard(env, self.longest_episode, ours, self.sparse)
+
+    def viewable(self) -> gymnasium.Env:
+        """A new one that can be drawn."""
+        if not self.source.given:
+            made = json.loads(self.source.options) | {"render_mode": "rgb_array"}
+            return _made(self.source.name, made)
+        env = self.source.build()
+        if getattr(env, "render_mode", None) != "rgb_array":
+            raise ConfigError("render_mode", getattr(env, "render_mode", None), "rgb_array")
+        return env
 
     def options(self) -> dict[str, Any]:
         """What the name leaves open, as JSON has it."""
-        shared = {"normalise": self.normalise, "longest_episode": self.longest_episode}
+        shared = {name: getattr(self, name) for name in OWN}
         described = dict(
             zip(("observation_space", "action_space"), self.source.spaces, strict=True)
         )
@@ -164,7 +193,7 @@ class HostEnvironment(Task):
 def from_name(name: str, **options: Any) -> HostEnvironment:
     """The environment of a name such as gym/CartPole-v1. Options other than rove's own go to
     `gymnasium.make`."""
-    own = {key: options.pop(key) for key in ("normalise", "longest_episode") if key in options}
+    own = {key: options.pop(key) for key in OWN if key in options}
     known, others = settable(name)
     for key, value in options.items():
         if key not in known and not others:
@@ -176,7 +205,11 @@ def from_name(name: str, **options: Any) -> HostEnvironment:
 
 
 def adopt(
-    environment: Any, *, normalise: bool = False, longest_episode: int = LONGEST_EPISODE
+    environment: Any,
+    *,
+    normalise: bool = False,
+    longest_episode: int = LONGEST_EPISODE,
+    sparse: float | None = None,
 ) -> HostEnvironment:
     """One's own Gymnasium environment: an instance, of which every seed gets a copy, or a function
     that makes one.
@@ -185,8 +218,9 @@ def adopt(
     - `normalise`: show the agent observations less their running mean, by their standard
       deviation.
     - `longest_episode`: steps after which an episode that has not ended is an error.
+    - `sparse`: one reward, where the task ends, in place of its own: 1 for a goal, −1 for a fall.
     """
-    own = {"normalise": normalise, "longest_episode": longest_episode}
+    own = {"normalise": normalise, "longest_episode": longest_episode, "sparse": sparse}
     if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
         build = functools.partial(_copied, environment)
     elif callable(environment):
@@ -217,12 +251,18 @@ def settable(name: str) -> tuple[dict[str, Any], bool]:
 
 def settings(name: str) -> Any:
     """The options of a registered environment as a dataclass, for the command."""
-    told = {"normalise": False, "longest_episode": LONGEST_EPISODE, **settable(name)[0]}
-    fields = [(key, type(x), dataclasses.field(default=x)) for key, x in told.items()]
+    own: dict[str, tuple[Any, Any]] = {
+        "normalise": (bool, False),
+        "longest_episode": (int, LONGEST_EPISODE),
+        "sparse": (float | None, None),
+    }
+    others = {key: (type(default), default) for key, default in settable(name)[0].items()}
+    fields = [(k, kind, dataclasses.field(default=x)) for k, (kind, x) in (own | others).items()]
     kind = dataclasses.make_dataclass("Options", fields, frozen=True)
     kind.__doc__ = (
         "Show observations normalised (normalise); steps after which an episode that has not "
-        "ended is an error (longest-episode); the others go to gymnasium.make."
+        "ended is an error (longest-episode); one reward, where the task ends, in place of its "
+        "own: 1 for a goal, -1 for a fall (sparse); the others go to gymnasium.make."
     )
     return kind()
 

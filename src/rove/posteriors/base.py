@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
@@ -42,10 +43,9 @@ class Posterior(eqx.Module):
     """Whether θ⁻ takes the random numbers of θ (the same member, index or noise) in the target
     of a transition, or numbers of its own (the paper)."""
 
-    @property
-    def one_hot(self) -> bool:
-        """Whether it needs observations that hold a single 1."""
-        return False
+    def needs(self, observation: np.ndarray) -> str | None:
+        """What observations it needs, if this one will not do."""
+        return None
 
     @abc.abstractmethod
     def init(self, sizes: Sequence[int], key: Key) -> Phi:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int
 
@@ -34,9 +35,9 @@ class Conjugate(Posterior):
         check_number("prior", self.prior, above=0.0)
         check_integer("period", self.period, at_least=1)
 
-    @property
-    def one_hot(self) -> bool:
-        return True
+    def needs(self, observation: np.ndarray) -> str | None:
+        fits = np.sum(observation != 0) == 1 and observation.max() == 1
+        return None if fits else "observations that hold a single 1, such as those of bandit-10"
 
     def check(self, exact: bool, scale: float | Array, hidden: tuple[int, ...]) -> None:
         check_conjugate(self, exact, scale)

@@ -55,7 +55,7 @@ class LowRank(Posterior):
     prior: float | Array | None = None
     """β, the scale of the prior functions g_m; none: without them."""
     rho: float | Array | None = None
-    """ρ at the start, for the diagonal part; none: without it, and so without an entropy."""
+    """ρ at the start, for the diagonal part; none: without it."""
     paired: bool = eqx.field(default=True, static=True, kw_only=True)
     """Whether a transition's target takes the index z of its Q, and the noise of its diagonal
     (the default), or its own."""
@@ -107,11 +107,12 @@ class LowRank(Posterior):
 
     def entropy(self, law: Law) -> Float[Array, ""]:
         """½·log det(D + F·Fᵀ) = ½·(Σ log d + log det(I + Fᵀ·D⁻¹·F)), with F the factors over √M:
-        a determinant of M rows. Without a diagonal there is no density: 0."""
-        if self.rho is None:
-            return jnp.zeros(())
-        std = jnp.sqrt(jnp.concatenate([v.ravel() for v in law.variance]))
+        a determinant of M rows. Without a diagonal it is of the density on the plane that the
+        factors span: ½·log det(Fᵀ·F)."""
         f = jnp.concatenate([w.reshape(self.rank, -1) for w in law.factors], axis=1)
+        if self.rho is None:
+            return 0.5 * jnp.linalg.slogdet(f @ f.T / self.rank)[1]
+        std = jnp.sqrt(jnp.concatenate([v.ravel() for v in law.variance]))
         scaled = f / std  # d itself has a slope of 1/d², beyond float32 where ρ is low
         gram = scaled @ scaled.T / self.rank
         _, log_determinant = jnp.linalg.slogdet(jnp.eye(self.rank) + gram)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
@@ -25,6 +26,13 @@ class Tabular(Learner):
     @property
     def learning_starts(self) -> int:
         return 1
+
+    def needs(self, observation: np.ndarray) -> str | None:
+        """One-hot or thermometer."""
+        ones = np.flatnonzero(observation)
+        fits = len(ones) and np.all(observation[ones] == 1) and len(ones) in (1, ones[-1] + 1)
+        what = "observations that number the states, such as those of chain-10 or deep-sea-10"
+        return None if fits else what
 
     def observe(
         self, state: AgentState, transition: Transition, where: bool | Array = True

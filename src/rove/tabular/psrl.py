@@ -62,7 +62,7 @@ class PosteriorSampling(Tabular):
     noise_std: float | Array = 0.03
     """Standard deviation of a reward about its mean, taken as known."""
     gamma: float | Array = 0.99
-    sweeps: int | Array = 100
+    sweeps: int | Array = 150
     """Sweeps of value iteration: how many steps ahead it looks."""
 
     def __check_init__(self) -> None:
