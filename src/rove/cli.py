@@ -114,6 +114,7 @@ def _list(grid: bool = False) -> None:
                 strict=True,
             )
         )
+        | {name: doc for name, (_, _, doc) in environments.ALIASES.items()}
         | {"gym/ID": "Any environment that is registered with Gymnasium: gym/CartPole-v1."},
         "experiments": {name: kind.__doc__ for name, kind in EXPERIMENTS.items()},
     }
@@ -291,7 +292,7 @@ def _tune(
     """Search the settings of agents with one budget for all, on seeds of its own.
 
     Args:
-        search: which one: figure-2, figure-3 or scoreboard.
+        search: which one: figure-2, figure-3, figure-4 or scoreboard.
         out: folder for record.csv (a second call goes on from it) and tuned.json. If not given:
             in tuning/.
         workers: lanes to run at once. If not given: one a core.

@@ -52,12 +52,14 @@ def learning_curves(
     window: int = WINDOW,
     label: str = "return",
     names: Mapping[str, str] | None = None,
+    every: int = 1,
 ) -> None:
     """For each name, scores of shape [seeds, episodes]: smoothed mean and 95% interval. `label`
-    tells what is scored, `names` how to call a curve other than by its agent."""
+    tells what is scored, `names` how to call a curve other than by its agent, `every` how far
+    apart two numbers are."""
     for name, scores in curves.items():
         smooth = moving_average(scores, window)
-        episodes = np.arange(1, scores.shape[1] + 1)
+        episodes = every * np.arange(1, scores.shape[1] + 1)
         colour = COLOURS.get(name, "#555555" if len(curves) == 1 else None)
         mean = smooth.mean(axis=0)
         (line,) = axes.plot(

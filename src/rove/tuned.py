@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-SEARCHES = ("figure-2", "figure-3", "scoreboard")
+SEARCHES = ("figure-2", "figure-3", "figure-4", "scoreboard")
 """Where defaults/ has a file; an earlier one goes before a later one."""
 
 

@@ -9,7 +9,7 @@ from rove.environments.base import Coordinate, Environment, Step, Task
 from rove.environments.cartpole import CartPole
 from rove.environments.chain import Chain
 from rove.environments.deep_sea import DeepSea
-from rove.environments.host import PREFIX, HostEnvironment, adopt, from_name
+from rove.environments.host import ALIASES, PREFIX, HostEnvironment, adopt, from_name
 from rove.environments.host import settings as host_settings
 from rove.environments.linear_quadratic import LinearQuadratic
 from rove.environments.mountain_car import MountainCar
@@ -17,6 +17,7 @@ from rove.environments.sparse import Sparse
 from rove.errors import ConfigError, did_you_mean
 
 __all__ = [
+    "ALIASES",
     "ENVIRONMENTS",
     "Acrobot",
     "Bandit",
@@ -96,15 +97,15 @@ def names(size: str = "N") -> list[str]:
 
 def make(name: str, **settings: Any) -> Task:
     """The environment a person means by a name such as chain-100, cartpole or gym/CartPole-v1."""
-    if name.startswith(PREFIX):
+    if name.startswith(PREFIX) or name in ALIASES:
         return from_name(name, **settings)
     known, _, size = name.rpartition("-")
     sized = size.isascii() and size.isdigit()
     if not sized:
         known = name
     if known not in ENVIRONMENTS or ENVIRONMENTS[known].sized != sized:
-        near = (names(size) if sized else []) + names()
-        allowed = "one of " + ", ".join(names()) + ", for example chain-100; or gym/ID"
+        near = (names(size) if sized else []) + names() + list(ALIASES)
+        allowed = "one of " + ", ".join((*names(), *ALIASES)) + ", for example chain-100; or gym/ID"
         raise ConfigError("environment", name, allowed + did_you_mean(name, near))
     kind, named, *_ = ENVIRONMENTS[known]
     fields = _fields(kind)
@@ -126,7 +127,7 @@ def settings(environment: Task) -> Any:
     """What a person can set of an environment by name, as a dataclass with its values: the
     environment itself, or Gymnasium's options."""
     if isinstance(environment, HostEnvironment):
-        return host_settings(environment.name)
+        return host_settings(environment)
     return environment
 
 

@@ -86,6 +86,8 @@ class HostEnvironment(Task):
     """Whether actions are vectors, of so many numbers."""
     longest_episode: int = eqx.field(default=LONGEST_EPISODE, static=True)
     """Steps after which an episode that has not ended is an error."""
+    alias: str = eqx.field(default="", static=True)
+    """Another name that a person can type."""
     sparse: float | None = eqx.field(default=None, static=True)
     """One reward, where the task ends, in place of its own: 1 for a goal, −1 for a fall."""
 
@@ -97,7 +99,7 @@ class HostEnvironment(Task):
 
     @property
     def name(self) -> str:
-        return self.source.name
+        return self.alias or self.source.name
 
     @property
     def observation_size(self) -> int:
@@ -190,10 +192,30 @@ class HostEnvironment(Task):
         return shared | (described if self.source.given else json.loads(self.source.options))
 
 
+ALIASES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "sparse-inverted-pendulum": (
+        "gym/InvertedPendulum-v5",
+        {"sparse": -1.0},
+        "MuJoCo's inverted pendulum with a single reward: −1 for the fall.",
+    ),
+    "sparse-inverted-double-pendulum": (
+        "gym/InvertedDoublePendulum-v5",
+        {"sparse": -1.0},
+        "MuJoCo's inverted double pendulum with a single reward: −1 for the fall.",
+    ),
+}
+"""Names for a Gymnasium environment and options; and a line on it."""
+
+
 def from_name(name: str, **options: Any) -> HostEnvironment:
     """The environment of a name such as gym/CartPole-v1. Options other than rove's own go to
     `gymnasium.make`."""
-    own = {key: options.pop(key) for key in OWN if key in options}
+    own: dict[str, Any] = {}
+    if name in ALIASES:
+        own["alias"] = name
+        name, shared, _ = ALIASES[name]
+        options = shared | options
+    own |= {key: options.pop(key) for key in OWN if key in options}
     known, others = settable(name)
     for key, value in options.items():
         if key not in known and not others:
@@ -249,14 +271,12 @@ def settable(name: str) -> tuple[dict[str, Any], bool]:
     return {k: v for k, v in plain.items() if k not in ("render_mode", "family")}, others
 
 
-def settings(name: str) -> Any:
+def settings(environment: HostEnvironment) -> Any:
     """The options of a registered environment as a dataclass, for the command."""
-    own: dict[str, tuple[Any, Any]] = {
-        "normalise": (bool, False),
-        "longest_episode": (int, LONGEST_EPISODE),
-        "sparse": (float | None, None),
-    }
-    others = {key: (type(default), default) for key, default in settable(name)[0].items()}
+    kinds = {"normalise": bool, "longest_episode": int, "sparse": float | None}
+    own: dict[str, tuple[Any, Any]] = {key: (kinds[key], getattr(environment, key)) for key in OWN}
+    known = settable(environment.source.name)[0]
+    others = {key: (type(default), default) for key, default in known.items()}
     fields = [(k, kind, dataclasses.field(default=x)) for k, (kind, x) in (own | others).items()]
     kind = dataclasses.make_dataclass("Options", fields, frozen=True)
     kind.__doc__ = (

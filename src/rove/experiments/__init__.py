@@ -2,6 +2,12 @@
 
 from rove.experiments.figure_2 import Figure2
 from rove.experiments.figure_3 import Figure3
+from rove.experiments.figure_4 import Figure4
 from rove.experiments.scoreboard import Scoreboard
 
-EXPERIMENTS = {"figure-2": Figure2, "figure-3": Figure3, "scoreboard": Scoreboard}
+EXPERIMENTS = {
+    "figure-2": Figure2,
+    "figure-3": Figure3,
+    "figure-4": Figure4,
+    "scoreboard": Scoreboard,
+}

@@ -59,9 +59,14 @@ class Figure3(Experiment):
         }
         for agent in VISITS_AGENTS:  # the first of each run above, to the bit
             for iterations in self.visits_after:
-                config = self._config(CAR, agent, iterations * ITERATION)
-                plan[f"visits-{iterations}", agent] = config
+                if iterations * ITERATION < episodes[CAR]:
+                    config = self._config(CAR, agent, iterations * ITERATION)
+                    plan[f"visits-{iterations}", agent] = config
         return plan
+
+    def visits(self, runs: Runs, iterations: int, agent: str) -> Run:
+        """The run that has so many iterations."""
+        return runs.get((f"visits-{iterations}", agent)) or runs[CAR, agent]
 
     def _config(self, environment: str, agent: str, episodes: int) -> Config:
         name, _ = variant(agent)
@@ -86,7 +91,7 @@ class Figure3(Experiment):
         writer.writerow(("agent", "iterations", "seed", "cell", "frequency"))
         for iterations in self.visits_after:
             for agent in VISITS_AGENTS:
-                run = runs[f"visits-{iterations}", agent]
+                run = self.visits(runs, iterations, agent)
                 for seed, row in zip(run.seeds, run.visits, strict=True):
                     rows = ((agent, iterations, seed, i, f"{f:g}") for i, f in enumerate(row) if f)
                     writer.writerows(rows)
@@ -109,7 +114,7 @@ class Figure3(Experiment):
         top[3].legend(*top[0].get_legend_handles_labels(), loc="center left")
         pairs = [(i, agent) for i in self.visits_after for agent in VISITS_AGENTS]
         for axes, (iterations, agent) in zip(bottom, pairs, strict=True):
-            run = runs[f"visits-{iterations}", agent]
+            run = self.visits(runs, iterations, agent)
             place = run.config.environment
             plots.visits(axes, run.visits.reshape(-1, *place.cells), place.coordinates)
             axes.set_title(f"(d) {label(agent)}, {iterations} iterations", loc="left")
@@ -134,13 +139,12 @@ class Figure3(Experiment):
             for other in ("dqn", "noisynet")
         ]
         found += [_rarely(runs[CAR, agent]) for agent in ("dqn", "noisynet")]
-        last = f"visits-{self.visits_after[-1]}"
-        spread = {agent: spread_of(runs[last, agent]) for agent in VISITS_AGENTS}
+        last = self.visits_after[-1]
+        spread = {agent: spread_of(self.visits(runs, last, agent)) for agent in VISITS_AGENTS}
         gain, interval = difference_interval(spread["ge-step"], spread["dqn"])
         found.append(
             Claim.compare(
-                f"{CAR}: after {self.visits_after[-1]} iterations GE's visits are more widespread "
-                "than DQN's",
+                f"{CAR}: after {last} iterations GE's visits are more widespread than DQN's",
                 f"effective number of cells: GE {spread['ge-step'].mean():.0f}, DQN "
                 f"{spread['dqn'].mean():.0f}; difference {gain:.0f}, 95% interval "
                 f"{interval[0]:.0f} to {interval[1]:.0f}, n = {len(spread['dqn'])}",

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from rove.agents import settings_of
 
@@ -15,7 +15,7 @@ class Search:
     """Every point of an agent's grid is tried on a few seeds; the best go on to further ones."""
 
     environments: Mapping[str, int]
-    """Episodes for each."""
+    """The budget of a lane on each."""
     grids: Mapping[str, Grid]
     """For each agent, or variant of one, what is searched. All have as many points."""
     first_seeds: tuple[int, ...]
@@ -25,6 +25,8 @@ class Search:
     """By the family of an environment, settings that all agents which have them share."""
     keeps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Of those, what an agent keeps as its own: it would be another agent without."""
+    unit: Literal["episodes", "steps"] = "episodes"
+    """What the budget of an environment counts."""
     until_solved: bool = False
     """Whether a lane that has solved its task stops, and scores the optimum from there on."""
 
@@ -136,4 +138,19 @@ FIGURE_3 = Search(
     bases={f"sparse-{name}": _CONTROL for name in ("cartpole", "mountain-car", "acrobot")},
 )
 
-SEARCHES = {"figure-2": FIGURE_2, "figure-3": FIGURE_3, "scoreboard": SCOREBOARD}
+_PENDULUM = {"actor_lr": 1e-3, "critic_lr": 1e-3, "tau": 0.02}
+FIGURE_4 = Search(
+    environments={"gym/InvertedPendulum-v5": 15_000, "sparse-inverted-pendulum": 15_000},
+    unit="steps",
+    grids={
+        "ddpg": {"noise_std": (0.05, 0.1, 0.2), "noise": ("ou", "gaussian")},
+        "ddpg_noisynet": {"rho": (-8.0, -7.0, -6.0, -5.0, -4.0, -3.0)},
+        "ddpg_ge": {"rho": (-7.0, -5.0, -3.0), "sigma": (1e-3, 1e-2)},
+    },
+    first_seeds=(1000, 1001),
+    bases=dict.fromkeys(("gym/InvertedPendulum-v5", "sparse-inverted-pendulum"), _PENDULUM),
+)
+
+SEARCHES = {
+    "figure-2": FIGURE_2, "figure-3": FIGURE_3, "figure-4": FIGURE_4, "scoreboard": SCOREBOARD,
+}  # fmt: skip

@@ -3,7 +3,8 @@
 For each environment and agent, the points of the agent's grid are tried on the first seeds; the
 best go on to further seeds; the winner has the highest mean over all of them. The score of a lane
 is the mean score of its episodes, those after it was solved, if it stopped there, counted as
-optimal; on a bandit, less what the arms that were pulled lose. No seed here is one that is
+optimal; where the budget is in steps, the mean over steps of the score of their episode; on a
+bandit, less what the arms that were pulled lose. No seed here is one that is
 reported.
 """
 
@@ -74,7 +75,7 @@ def _try(
 ) -> None:
     """Train what the record does not have yet, all at once, and add it."""
     plan: list[tuple[dict[str, Any], Config]] = []
-    base, episodes = search.base(environment, agent), search.environments[environment]
+    base, budget = search.base(environment, agent), search.environments[environment]
     for point in candidates:
         missing = [s for s in seeds if (environment, agent, json.dumps(point), s) not in record]
         if missing:
@@ -82,7 +83,7 @@ def _try(
             settings, place = settings_of(variant(agent)[0])(**(base | point)), make(environment)
             until = search.until_solved and place.optimum is not None
             config = runner.configure(
-                settings, place, seeds=missing, episodes=episodes, until_solved=until
+                settings, place, seeds=missing, until_solved=until, **{search.unit: budget}
             )
             plan.append((point, config))
     if not plan:
@@ -91,18 +92,20 @@ def _try(
     if failed := [e for run in runs for e in run.errors if not isinstance(e, Diverged)]:
         raise LaneError("\n".join(map(str, failed)))
     for (point, config), run in zip(plan, runs, strict=True):
-        scores = {o.job.seed: _score(run, o, episodes) for o in run.outcomes}
+        scores = {o.job.seed: _score(run, o, budget, search.unit) for o in run.outcomes}
         for seed in config.seeds:  # a lane that diverged has no score
             record[environment, agent, json.dumps(point), seed] = scores.get(seed, -math.inf)
     _write(out / "record.csv", record)
 
 
-def _score(run: Run, outcome: Outcome, episodes: int) -> float:
+def _score(run: Run, outcome: Outcome, budget: int, unit: str) -> float:
     environment, scores = run.config.environment, outcome.scores
+    if unit == "steps":
+        return float(np.sum(scores * outcome.episodes.length)) / budget
     if isinstance(environment, Bandit):
-        return -float(environment.regret(outcome.visits)) / episodes
-    rest = episodes - len(scores)
-    return float(np.sum(scores) + rest * (environment.optimum or 0.0)) / episodes
+        return -float(environment.regret(outcome.visits)) / budget
+    rest = budget - len(scores)
+    return float(np.sum(scores) + rest * (environment.optimum or 0.0)) / budget
 
 
 def _mean(
