@@ -249,6 +249,7 @@ def _reproduce(
         allowed = "one of " + ", ".join(EXPERIMENTS) + did_you_mean(experiment, EXPERIMENTS)
         raise ConfigError("experiment", experiment, allowed)
     folder = out or Path("reproduction") / (experiment + "-quick" * quick)
+    platform.prepare(lanes=1)  # all others run in processes of their own
     began = time.monotonic()
     made = EXPERIMENTS[experiment](quick=quick)
     with display.Live(console, made.jobs()) as live:
@@ -303,6 +304,7 @@ def _tune(
     if search not in SEARCHES:
         allowed = "one of " + ", ".join(SEARCHES) + did_you_mean(search, SEARCHES)
         raise ConfigError("search", search, allowed)
+    platform.prepare(lanes=1)  # all others run in processes of their own
     tune(SEARCHES[search], out or Path("tuning") / search, _say, workers)
 
 
