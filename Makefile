@@ -39,7 +39,7 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/throughput.py
 
 tune: $(INSTALLED)
-	for search in figure-2 figure-3 scoreboard; do \
+	for search in figure-2 figure-3 figure-4 scoreboard; do \
 		$(BIN)/rove tune $$search --out docs/tuning/$$search && \
 		cp docs/tuning/$$search/tuned.json src/rove/defaults/$$search.json || exit 1; \
 	done

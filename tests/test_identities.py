@@ -138,6 +138,8 @@ def test_ge_without_sigma_is_noisynet(batch):
         slopes = gradient(ge, phi, batch, x, key)
         leaves = zip(jax.tree.leaves(slopes.rho), jax.tree.leaves(limit.rho), strict=True)
         assert all(np.allclose(a, b, atol=1e-6) for a, b in leaves) == near
+        for a, b in zip(*(jax.tree.leaves(each.mu) for each in (slopes, limit)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)  # the entropy knows no μ
         # The targets differ by their noise alone, γσξ.
         apart = np.abs(targets(ge, batch) - targets(noisy, batch))
         assert (np.max(apart) < 1e-5) == near
