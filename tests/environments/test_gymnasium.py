@@ -11,6 +11,7 @@ from gymnasium.utils.env_checker import check_env
 
 import rove
 from rove import noise
+from rove.environments.guard import BadEnvironment, encoder
 from rove.errors import ConfigError
 
 CASES = [
@@ -140,3 +141,33 @@ def test_any_task_can_be_made_sparse():
         np.testing.assert_array_equal(run.scores, length)
     with pytest.raises(ConfigError, match="sparse"):
         rove.environments.make("gym/CartPole-v1", sparse=float("nan"))
+
+
+class Sentence(gymnasium.Space):
+    """A package's own kind of space, as MiniGrid's missions are."""
+
+    def __init__(self):
+        super().__init__(dtype=str)
+
+    def sample(self, mask=None, probability=None):
+        return "go to the door"
+
+    def contains(self, x):
+        return isinstance(x, str)
+
+
+def test_the_parts_of_a_dictionary_that_have_no_size_are_left_out():
+    parts = {
+        "place": gymnasium.spaces.Discrete(3),
+        "mission": Sentence(),
+        "far": gymnasium.spaces.Box(0.0, 9.0, (2,), np.float32),
+    }
+    encode = encoder(gymnasium.spaces.Dict(parts))
+    seen = {"place": 2, "mission": "go", "far": np.array([4.0, 5.0], np.float32)}
+    np.testing.assert_array_equal(encode(seen), [4.0, 5.0, 0.0, 0.0, 1.0])
+    with pytest.raises(BadEnvironment, match="no dictionary"):
+        encode([1, 2])
+    with pytest.raises(BadEnvironment, match="not in its space"):
+        encode({"place": 5, "mission": "go", "far": np.zeros(2, np.float32)})
+    with pytest.raises(BadEnvironment, match="fixed size"):
+        encoder(gymnasium.spaces.Dict({"mission": Sentence()}))

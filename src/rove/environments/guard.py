@@ -1,6 +1,6 @@
 """A Gymnasium environment that is checked at every step: what is wrong with it has a name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium
@@ -93,7 +93,8 @@ class Guard:
 
 def encoder(space: Any) -> Encode:
     """How observations of a space become vectors: a box as it is, in one row; anything discrete
-    one-hot; parts one after another."""
+    one-hot; parts one after another, without those of a dictionary that have no fixed size, such
+    as a sentence."""
     if isinstance(space, spaces.Box):
         shape = space.shape
         kinds = "fiub" if space.dtype.kind == "f" else "iub"
@@ -113,11 +114,18 @@ def encoder(space: Any) -> Encode:
                 return _finite(x.astype(np.float32).ravel())
 
         return of_box
-    try:
-        fixed = space.is_np_flattenable and spaces.flatdim(space) > 0
-    except NotImplementedError:  # a package's own kind of space
-        fixed = False
-    if not fixed:
+    if isinstance(space, spaces.Dict):
+        sized = {key: part for key, part in space.items() if _fixed(part)}
+        if sized and len(sized) < len(space.spaces):
+            within = encoder(spaces.Dict(sized))
+
+            def of_sized(observation: Any) -> np.ndarray:
+                if not isinstance(observation, Mapping):
+                    raise BadEnvironment("observation", f"is {_brief(observation)}, no dictionary")
+                return within({key: x for key, x in observation.items() if key in sized})
+
+            return of_sized
+    if not _fixed(space):
         what = f"is {_brief(space)}: needed are observations of a fixed size; wrap the environment"
         raise BadEnvironment("observation_space", what)
 
@@ -128,6 +136,14 @@ def encoder(space: Any) -> Encode:
         return _finite(np.asarray(spaces.flatten(space, observation), np.float32))
 
     return of_parts
+
+
+def _fixed(space: Any) -> bool:
+    """Whether all observations of a space become vectors of one length."""
+    try:
+        return bool(space.is_np_flattenable and spaces.flatdim(space) > 0)
+    except NotImplementedError:  # a package's own kind of space
+        return False
 
 
 def _finite(x: np.ndarray) -> np.ndarray:

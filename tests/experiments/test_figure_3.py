@@ -1,0 +1,85 @@
+"""Figure 3 on tiny runs: data, pictures, and claims that can come out either way."""
+
+import csv
+import gzip
+import types
+
+import numpy as np
+import pytest
+
+from rove.experiments import figure_3
+from rove.experiments.figure_3 import AGENTS, CAR, EPISODES, Figure3, spread_of
+
+
+def test_the_plan_is_the_papers():
+    plan = Figure3().configs()
+    panels = {(environment, agent) for environment in EPISODES for agent in AGENTS}
+    assert set(plan) - panels == {("visits-10", "ge-step"), ("visits-10", "dqn")}
+    assert all(config.seeds == (0, 1, 2, 3, 4) for config in plan.values())
+    assert plan["visits-10", "dqn"].episodes == 200
+    assert EPISODES[CAR] == 600  # so that the panel of 30 iterations is the run itself
+    for agent, resample in (("ge-step", "step"), ("ge-episode", "episode")):
+        assert plan[CAR, agent].compose().resample == resample
+    for environment in EPISODES:  # all have the network of the search
+        assert len({plan[environment, agent].compose().hidden for agent in AGENTS}) == 1
+
+
+def test_a_tiny_one_end_to_end(tmp_path, monkeypatch):
+    few = {CAR: 2, "sparse-acrobot": 1, "sparse-cartpole": 3}
+    monkeypatch.setattr(figure_3, "QUICK_EPISODES", few)
+    monkeypatch.setattr(figure_3, "ITERATION", 1)
+    monkeypatch.setattr(figure_3, "QUICK_VISITS_AFTER", (1, 2))
+    made = Figure3(quick=True)
+    found = made.run(tmp_path)
+    assert len(found) == 12
+    with gzip.open(tmp_path / "figure-3.csv.gz", "rt") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * 4 * (2 + 1 + 3)
+    with gzip.open(tmp_path / "visits.csv.gz", "rt") as file:
+        visits = list(csv.DictReader(file))
+    assert {(v["agent"], v["iterations"]) for v in visits} == {
+        (agent, n) for agent in ("ge-step", "dqn") for n in ("1", "2")
+    }
+    assert (tmp_path / "figure-3.png").read_bytes().startswith(b"\x89PNG")
+    assert "(d) GE, 2 iterations" in (tmp_path / "figure-3.svg").read_text()
+    assert made.run(tmp_path) == found  # goes on from what is there
+
+
+def made_up(agent, scores, visits):
+    """A run with the given scores, where only what the claims read is there."""
+    place = types.SimpleNamespace(score_label="score")
+    return types.SimpleNamespace(
+        scores=np.asarray(scores, float),
+        visits=np.asarray(visits, float),
+        config=types.SimpleNamespace(agent_name=agent, environment=place),
+    )
+
+
+def verdicts(**levels):
+    """Of runs of five seeds, each with its own level of score and so many cells visited."""
+    runs = {}
+    for agent, (level, cells) in levels.items():
+        name = agent.replace("_", "-")
+        own = level + 0.001 * np.arange(5)[:, None]
+        visits = np.tile(np.arange(100) < cells, (5, 1))
+        for environment in EPISODES:
+            run = made_up(agent.partition("_")[0], np.tile(own, (1, 20)), visits)
+            runs[environment, name] = run
+    return [claim.verdict for claim in Figure3().claims(runs)]
+
+
+def test_claims_can_come_out_either_way():
+    yes, no = "reproduced", "not reproduced"
+    levels = {"ge_step": (0.8, 90), "ge_episode": (0.9, 90)}
+    assert set(verdicts(dqn=(0.01, 9), noisynet=(0.02, 9), **levels)) == {yes}
+    levels = {"ge_step": (0.5, 9), "ge_episode": (0.4, 9)}
+    assert set(verdicts(dqn=(0.9, 90), noisynet=(0.9, 9), **levels)) == {no}
+    same = verdicts(dqn=(0.5, 9), noisynet=(0.5, 9), ge_step=(0.5, 9), ge_episode=(0.5, 9))
+    assert same == 6 * ["inconclusive"] + 2 * [no] + 4 * ["inconclusive"]
+
+
+def test_spread_is_the_number_of_cells_where_visits_are_even():
+    even = made_up("ge", [], [[0.5] * 7 + [0.0] * 3])
+    assert spread_of(even) == pytest.approx([7.0])
+    uneven = made_up("ge", [], [[0.9, 0.1]])
+    assert spread_of(uneven) == pytest.approx([np.exp(-0.9 * np.log(0.9) - 0.1 * np.log(0.1))])
