@@ -24,7 +24,7 @@ from rove.training import lanes
 COMMANDS = {
     "list": "agents, environments and experiments, each with a line",
     "train": "train an agent on an environment",
-    "reproduce": "run an experiment of the paper and check its claims",
+    "reproduce": "run an experiment, such as a figure of the paper, and check its claims",
     "watch": "a film of a trained policy",
     "tune": "search the settings of agents with one budget for all",
 }
@@ -199,7 +199,8 @@ def _train(arguments: list[str]) -> None:
     )
     chosen = environments.configured(environment, told.env)
     if chosen.name.rpartition("-")[2] != environment.name.rpartition("-")[2]:
-        raise ConfigError("env", chosen.name, f"a size is set by the name: {chosen.name}")
+        what = f"the size in the name; write {chosen.name} in place of {environment.name}"
+        raise ConfigError("env.n", getattr(chosen, "n", None), what)
     if told.episodes is not None and told.steps is not None:
         raise ConfigError("steps", told.steps, "not with --episodes: give one of the two")
     episodes = told.episodes if told.episodes is not None or told.steps is not None else 250
@@ -237,7 +238,7 @@ def _reproduce(
     out: Path | None = None,
     workers: int | None = None,
 ) -> None:
-    """Run an experiment of the paper, draw its figure and check its claims.
+    """Run an experiment, draw its figure and check the claims made of it.
 
     Args:
         experiment: which one (see rove list).

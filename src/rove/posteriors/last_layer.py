@@ -174,5 +174,7 @@ def check_conjugate(posterior: Posterior, exact: bool, scale: float | Array) -> 
     """Only a Gaussian return of known variance has a closed form."""
     name = type(posterior).__name__
     if not exact:
-        raise ConfigError("posterior", name, f"with rove.Gaussian(σ): Gaussian × {name} works")
+        raise ConfigError(
+            "posterior", name, f"with a Gaussian return alone: Gaussian × {name} works"
+        )
     check_number("sigma", scale, above=0.0)
