@@ -1,13 +1,26 @@
 """Statistics against scipy and values worked out by hand."""
 
 import numpy as np
+import pytest
 from scipy import stats
 
 from rove.statistics import (
+    Estimate,
+    area_under_curve,
     bootstrap_interval,
+    collapsed_at,
     difference_interval,
     episodes_to_solve,
+    estimate,
+    held,
+    interquartile_mean,
+    kaplan_meier,
+    mean,
+    median,
+    median_episodes_to_solve,
     moving_average,
+    performance_profile,
+    probability_of_improvement,
     solve_summary,
 )
 
@@ -64,3 +77,171 @@ def test_solve_summary():
     assert solve_summary([50, 70, 60]) == "3 of 3, median 60"
     assert solve_summary([50, None, None]) == "1 of 3, median not reached"
     assert solve_summary([None, None]) == "0 of 2"
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 5, 8, 11])
+def test_interquartile_mean_against_scipy(n):
+    values = np.random.default_rng(n).normal(size=(6, n))
+    np.testing.assert_allclose(
+        interquartile_mean(values), stats.trim_mean(values, 0.25, axis=1), rtol=1e-12
+    )
+
+
+def test_interquartile_mean_by_hand():
+    assert interquartile_mean(np.array([100.0, 1, 2, 3, -50])) == 2.0
+    assert interquartile_mean(np.array([0.0, 0, 4, 8, 9, 90, 99, 99])) == 27.75
+
+
+@pytest.mark.parametrize(
+    ("statistic", "of_scipy"),
+    [
+        (mean, np.mean),
+        (median, np.median),
+        (interquartile_mean, lambda x, axis: stats.trim_mean(x, 0.25, axis=axis)),
+    ],
+)
+def test_estimate_against_scipy(statistic, of_scipy):
+    values = np.random.default_rng(5).normal(size=12)
+    found = estimate([values], statistic, resamples=20_000)
+    oracle = stats.bootstrap(
+        (values,), of_scipy, method="percentile", n_resamples=20_000, rng=np.random.default_rng(6)
+    ).confidence_interval
+    assert found.n == 12
+    assert np.isclose(found.value, of_scipy(values, axis=0))
+    np.testing.assert_allclose([found.low, found.high], oracle, atol=0.03)
+
+
+def test_estimate_is_stratified():
+    """Of two tasks far apart, no resample has more seeds of one than of the other."""
+    tasks = [np.full(5, 0.0), np.full(5, 1.0)]
+    assert estimate(tasks, mean) == Estimate(0.5, 0.5, 0.5, 10)
+    pooled = estimate([np.concatenate(tasks)], mean)
+    assert pooled.high - pooled.low > 0.3
+
+
+def test_estimate_of_two_tasks_against_scipy():
+    rng = np.random.default_rng(7)
+    a, b = rng.normal(0.0, size=6), rng.normal(3.0, size=8)
+    found = estimate([a, b], mean, resamples=20_000)
+    oracle = stats.bootstrap(
+        (a, b),
+        lambda x, y, axis=-1: (x.sum(axis) + y.sum(axis)) / 14,
+        method="percentile",
+        n_resamples=20_000,
+        rng=np.random.default_rng(8),
+    ).confidence_interval
+    np.testing.assert_allclose([found.low, found.high], oracle, atol=0.03)
+
+
+def test_an_estimate_for_a_person():
+    assert str(Estimate(0.5, 0.25, 1, 5)) == "0.5, 95% interval 0.25 to 1, n = 5"
+    told = str(Estimate(80.0, 70.0, np.inf, 5))
+    assert told == "80, 95% interval 70 to not reached, n = 5"
+
+
+def test_probability_of_improvement_against_mann_and_whitney():
+    rng = np.random.default_rng(9)
+    a, b = rng.integers(0, 9, 12).astype(float), rng.integers(0, 7, 10).astype(float)  # with ties
+    found = probability_of_improvement([a], [b])
+    assert np.isclose(found.value, stats.mannwhitneyu(a, b).statistic / 120)
+    assert np.isclose(probability_of_improvement([b], [a]).value, 1.0 - found.value)
+    oracle = stats.bootstrap(
+        (a, b),
+        lambda x, y: 0.5 * (np.sign(np.subtract.outer(x, y)) + 1.0).mean(),
+        method="percentile",
+        vectorized=False,
+        rng=np.random.default_rng(10),
+    ).confidence_interval
+    np.testing.assert_allclose([found.low, found.high], oracle, atol=0.03)
+
+
+def test_probability_of_improvement_by_hand():
+    """9 of 12 pairs won and 1 drawn on a task, all lost on another."""
+    a, b = np.array([1.0, 5, 6]), np.array([0.0, 1, 3, 4])
+    sure = np.array([7.0])
+    assert np.isclose(probability_of_improvement([a], [b]).value, 9.5 / 12)
+    assert np.isclose(probability_of_improvement([a, -sure], [b, sure]).value, 9.5 / 24)
+    assert probability_of_improvement([sure], [-sure]) == Estimate(1.0, 1.0, 1.0, 1)
+
+
+def test_performance_profile_against_the_empirical_law():
+    rng = np.random.default_rng(11)
+    tasks, thresholds = [rng.normal(size=10), rng.normal(1.0, size=6)], np.linspace(-2, 3, 21)
+    share, (low, high) = performance_profile(tasks, thresholds)
+    law = stats.ecdf(np.concatenate(tasks)).sf
+    np.testing.assert_allclose(share, law.evaluate(thresholds), atol=1e-12)
+    assert np.all((low <= share) & (share <= high))
+    exact = performance_profile([np.array([0.0, 1.0])], np.array([0.0, 0.5, 1.0]))
+    np.testing.assert_allclose(exact[0], [0.5, 0.5, 0.0])
+
+
+def test_performance_profiles_interval_is_of_a_share():
+    """Of one task, that of a mean of ones and zeros."""
+    scores = np.random.default_rng(12).normal(size=9)
+    _, (low, high) = performance_profile([scores], np.array([0.2]))
+    np.testing.assert_allclose([low[0], high[0]], bootstrap_interval((scores > 0.2).astype(float)))
+
+
+def test_area_under_curve_by_hand():
+    scores = np.array([[0.0, 0, 2, 2], [0, 3, np.nan, np.nan]])
+    np.testing.assert_allclose(area_under_curve(scores), [1.0, 2.25])
+    np.testing.assert_allclose(held(scores), [[0, 0, 2, 2], [0, 3, 3, 3]])
+
+
+def test_kaplan_meier_by_hand():
+    """Of 5: one at 10, one lost sight of at 20, one at 30, two unsolved at 50."""
+    times, solved = np.array([30.0, 50, 10, 50, 20]), np.array([True, False, True, False, False])
+    when, survival, (low, high) = kaplan_meier(times, solved)
+    np.testing.assert_allclose(when, [10, 30])
+    np.testing.assert_allclose(survival, [4 / 5, 4 / 5 * 2 / 3])
+    assert np.all((low < survival) & (survival < high))
+
+
+def test_kaplan_meier_against_scipy():
+    rng = np.random.default_rng(13)
+    times, solved = rng.integers(1, 30, 40).astype(float), rng.random(40) < 0.6
+    when, survival, _ = kaplan_meier(times, solved)
+    data = stats.CensoredData(uncensored=times[solved], right=times[~solved])
+    np.testing.assert_allclose(survival, stats.ecdf(data).sf.evaluate(when), atol=1e-12)
+
+
+def test_kaplan_meiers_interval_is_of_a_share():
+    """Where no lane is lost sight of, that of a mean of ones and zeros."""
+    times = np.arange(1.0, 10.0)
+    when, survival, (low, high) = kaplan_meier(times, times <= 6)
+    np.testing.assert_allclose(survival, 1.0 - when / 9)
+    expected = bootstrap_interval((times > when[3]).astype(float))
+    np.testing.assert_allclose([low[3], high[3]], expected, atol=1e-9)
+
+
+def test_median_episodes_to_solve_by_hand():
+    yes = np.ones(4, bool)
+    assert median_episodes_to_solve(np.array([10.0, 40, 20, 30]), yes).value == 25
+    assert median_episodes_to_solve(np.array([10.0, 20, 30]), yes[:3]).value == 20
+    half = median_episodes_to_solve(np.array([10.0, 20, 90, 90]), np.array([1, 1, 0, 0], bool))
+    assert half.value == half.high == np.inf
+    assert half.low == 10
+    # The first is lost sight of before any other is solved: the median is that of the rest.
+    lost = median_episodes_to_solve(np.array([5.0, 10, 20, 30]), np.array([0, 1, 1, 1], bool))
+    assert lost.value == 20
+    none = median_episodes_to_solve(np.full(3, 50.0), np.zeros(3, bool))
+    assert none == Estimate(np.inf, np.inf, np.inf, 3)
+
+
+def test_median_episodes_to_solve_against_scipy():
+    times = np.random.default_rng(14).integers(1, 200, 11).astype(float)
+    found = median_episodes_to_solve(times, np.ones(11, bool))
+    oracle = stats.bootstrap(
+        (times,), np.median, method="percentile", rng=np.random.default_rng(15)
+    ).confidence_interval
+    assert found.value == np.median(times)
+    assert found.low in times
+    np.testing.assert_allclose([found.low, found.high], oracle, atol=5)
+
+
+def test_collapsed_at_by_hand():
+    spread = np.r_[1.0, np.full(40, 0.005)]
+    assert collapsed_at(np.zeros(41), spread, 1.0) == 21
+    assert collapsed_at(np.r_[np.zeros(15), np.ones(26)], spread, 1.0) is None
+    assert collapsed_at(np.zeros(41), np.maximum(spread, 0.02), 1.0) is None
+    assert collapsed_at(np.zeros(0), np.zeros(0), 1.0) is None

@@ -1,5 +1,6 @@
 """rove: exploration in reinforcement learning. Any return distribution Z_θ, any q_φ(θ)."""
 
+from rove import report
 from rove.actor_critic import ActorCritic
 from rove.actor_critic_agents import DDPG, DDPGGE, TD3, DDPGNoisyNet
 from rove.agents import (
@@ -123,5 +124,6 @@ __all__ = [
     "adopt",
     "load",
     "register",
+    "report",
     "train",
 ]

@@ -27,6 +27,7 @@ COMMANDS = {
     "reproduce": "run an experiment, such as a figure of the paper, and check its claims",
     "watch": "a film of a trained policy",
     "tune": "search the settings of agents with one budget for all",
+    "report": "one HTML file of runs, experiments and sweeps, that opens offline",
 }
 USAGE = {
     "train": "rove train AGENT ENVIRONMENT [--seeds N] [--episodes N | --steps N] [--out DIR]\n"
@@ -76,6 +77,8 @@ def _dispatch(arguments: list[str]) -> None:
         tyro.cli(_watch, args=rest, prog="rove watch")
     elif command == "tune":
         tyro.cli(_tune, args=rest, prog="rove tune")
+    elif command == "report":
+        tyro.cli(_report, args=rest, prog="rove report")
     else:
         allowed = "one of " + ", ".join(COMMANDS) + did_you_mean(command, COMMANDS)
         raise ConfigError("command", command, allowed)
@@ -307,6 +310,34 @@ def _tune(
         raise ConfigError("search", search, allowed)
     platform.prepare(lanes=1)  # all others run in processes of their own
     tune(SEARCHES[search], out or Path("tuning") / search, _say, workers)
+
+
+def _report(
+    runs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN…")],
+    /,
+    out: Path = Path("report.html"),
+    follow: bool = False,
+) -> None:
+    """Write one HTML file that shows runs, experiments and sweeps, and needs no network.
+
+    Args:
+        runs: folders that rove train, rove reproduce or rove sweep wrote, or that hold such.
+        out: the file.
+        follow: write it again every few seconds until the runs are over; an open page follows.
+    """
+    from rove import report
+
+    if not runs:
+        raise ConfigError("RUN", "nothing", "at least one folder, such as runs/ge-chain-10")
+    platform.prepare(lanes=1)
+    if follow:
+        try:
+            report.follow(runs, out, say=_say)
+        except KeyboardInterrupt:
+            report.write(runs, out)
+    else:
+        report.write(runs, out)
+    _say(f"written to {out}: {out.stat().st_size / 1e6:.1f} MB, open it in a browser")
 
 
 if __name__ == "__main__":

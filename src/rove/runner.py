@@ -20,6 +20,7 @@ from rove.environments import Environment, HostEnvironment, Task, adopt
 from rove.errors import ConfigError, LaneError, RoveError, check_flag, check_integer
 from rove.learner import Learner
 from rove.runs import Config, RunFolder
+from rove.statistics import collapsed_at
 from rove.training import compiled, host, lanes, outcomes, processes
 from rove.training.lane import SNAPSHOTS
 from rove.training.outcomes import UNLIMITED, Episodes, Job, Outcome
@@ -384,13 +385,8 @@ class Run:
         if optimum is None:
             return told
         for outcome in self.outcomes:
-            found = np.flatnonzero(outcome.scores >= 0.5 * optimum)
-            first = found[0] if len(found) else len(outcome.scores)
-            spread = outcome.episodes.spread[:first]
-            low = spread < 0.01 * np.maximum.accumulate(spread) if len(spread) else spread
-            runs = np.convolve(low, np.ones(20), "valid") if len(low) >= 20 else np.zeros(0)
-            if np.any(runs >= 20):
-                at = int(np.flatnonzero(runs >= 20)[0]) + 20
+            at = collapsed_at(outcome.scores, outcome.episodes.spread, optimum)
+            if at is not None:
                 told.append(
                     f"seed {outcome.job.seed}: q_φ collapsed by episode {at}, before half of the "
                     "optimum was found"

@@ -204,7 +204,7 @@ class RunFolder:
     def _claim(self, config: Config) -> None:
         told = config.identity()
         if (self.path / "config.json").exists():
-            held = self._read()
+            held = self.read()
             differing = [key for key in told if held.get(key) != told[key]]
             if differing:
                 raise RunFolderError(
@@ -228,7 +228,8 @@ class RunFolder:
         }
         publish(self.path / "config.json", (json.dumps(about, indent=2) + "\n").encode())
 
-    def _read(self) -> dict[str, Any]:
+    def read(self) -> dict[str, Any]:
+        """config.json, as it is."""
         path = self.path / "config.json"
         try:
             told = json.loads(path.read_text("utf-8"))
@@ -243,7 +244,7 @@ class RunFolder:
     def config(self, agent: Learner | None = None, environment: Task | None = None) -> Config:
         """The run's configuration; an agent or environment that is not rove's own, and so cannot
         be rebuilt from JSON, is given."""
-        told = self._read()
+        told = self.read()
         try:
             return Config(
                 agent=agent or _agent(told["agent"]),

@@ -1,12 +1,29 @@
 """Statistics that are honest with few seeds."""
 
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
 import numpy as np
-from jaxtyping import Float, Num
+from jaxtyping import Bool, Float, Num
 
 TOLERANCE = 1e-4
 """How far below the optimum a score may be that counts as optimal."""
 IN_A_ROW = 10
 """So many optimal episodes in a row, and a task is solved."""
+
+
+class Estimate(NamedTuple):
+    """A number as a person should see it."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+    def __str__(self) -> str:
+        told = f"{self.value:.3g}, 95% interval {self.low:.3g} to {self.high:.3g}, n = {self.n}"
+        return told.replace("inf", "not reached")
 
 
 def moving_average(values: Float[np.ndarray, "... n"], window: int) -> Float[np.ndarray, "... n"]:
@@ -41,15 +58,169 @@ def difference_interval(
 
 
 def _bootstrap_means(values: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    picks = np.random.default_rng(seed).integers(0, len(values), (resamples, len(values)))
-    weights = np.stack([np.bincount(p, minlength=len(values)) for p in picks]) / len(values)
-    return np.tensordot(weights, values, axes=1)
+    return np.tensordot(_counts(len(values), resamples, seed) / len(values), values, axes=1)
+
+
+@lru_cache(maxsize=64)
+def _picks(n: int, resamples: int, seed: int) -> np.ndarray:
+    """[resamples, n]: which of n seeds each resample holds."""
+    return np.random.default_rng(seed).integers(0, n, (resamples, n))
+
+
+@lru_cache(maxsize=64)
+def _counts(n: int, resamples: int, seed: int) -> np.ndarray:
+    """[resamples, n]: how often each of n seeds is in each resample."""
+    return np.stack([np.bincount(p, minlength=n) for p in _picks(n, resamples, seed)])
 
 
 def _percentiles(means: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
     tail = (1 - confidence) / 2
     low, high = np.quantile(means, [tail, 1 - tail], axis=0)
     return np.asarray(low), np.asarray(high)
+
+
+Interval = tuple[np.ndarray, np.ndarray]
+Statistic = Callable[[np.ndarray], np.ndarray]
+"""Of the last axis. (A task has seeds of its own number: `_`.)"""
+
+
+def mean(values: Float[np.ndarray, "*rest n"]) -> Float[np.ndarray, "*rest"]:
+    """Mean of the last axis."""
+    return np.asarray(np.mean(values, axis=-1))
+
+
+def median(values: Float[np.ndarray, "*rest n"]) -> Float[np.ndarray, "*rest"]:
+    """Median of the last axis."""
+    return np.asarray(np.median(values, axis=-1))
+
+
+def interquartile_mean(values: Float[np.ndarray, "*rest n"]) -> Float[np.ndarray, "*rest"]:
+    """Mean of the last axis without the lowest and the highest ⌊n/4⌋."""
+    cut = values.shape[-1] // 4
+    return mean(np.sort(values, axis=-1)[..., cut : values.shape[-1] - cut])
+
+
+def estimate(
+    tasks: Sequence[Float[np.ndarray, " _"]],
+    statistic: Statistic = interquartile_mean,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+) -> Estimate:
+    """A statistic of all scores, and its stratified bootstrap interval: the seeds of each task
+    are resampled among themselves."""
+    groups = [np.asarray(scores, float) for scores in tasks]
+    drawn = [g[_picks(len(g), resamples, i)] for i, g in enumerate(groups)]
+    low, high = _percentiles(statistic(np.concatenate(drawn, axis=1)), confidence)
+    whole = np.concatenate(groups)
+    return Estimate(float(statistic(whole)), float(low), float(high), len(whole))
+
+
+def probability_of_improvement(
+    a: Sequence[Float[np.ndarray, " _"]],
+    b: Sequence[Float[np.ndarray, " _"]],
+    confidence: float = 0.95,
+    resamples: int = 2000,
+) -> Estimate:
+    """P(X > Y) + ½P(X = Y) for a seed X of `a` and Y of `b` on the same task, mean over tasks
+    (Mann and Whitney's U by the number of pairs), and its stratified bootstrap interval."""
+    values, drawn = [], np.zeros(resamples)
+    for task, (x, y) in enumerate(zip(a, b, strict=True)):
+        wins = 0.5 * (np.sign(np.subtract.outer(x, y)) + 1.0)
+        of_x = _counts(len(x), resamples, 2 * task) / len(x)
+        of_y = _counts(len(y), resamples, 2 * task + 1) / len(y)
+        values.append(wins.mean())
+        drawn += np.sum((of_x @ wins) * of_y, axis=1) / len(a)
+    low, high = _percentiles(drawn, confidence)
+    return Estimate(float(np.mean(values)), float(low), float(high), sum(map(len, a)))
+
+
+def performance_profile(
+    tasks: Sequence[Float[np.ndarray, " _"]],
+    thresholds: Float[np.ndarray, " k"],
+    confidence: float = 0.95,
+    resamples: int = 2000,
+) -> tuple[Float[np.ndarray, " k"], Interval]:
+    """The share of all scores above each threshold, with its stratified bootstrap interval."""
+    total = sum(map(len, tasks))
+    share, drawn = np.zeros(len(thresholds)), np.zeros((resamples, len(thresholds)))
+    for task, scores in enumerate(tasks):
+        above = np.greater.outer(scores, thresholds)
+        share += above.sum(axis=0) / total
+        drawn += _counts(len(scores), resamples, task) @ above / total
+    return share, _percentiles(drawn, confidence)
+
+
+def area_under_curve(
+    scores: Float[np.ndarray, "seeds episodes"],
+) -> Float[np.ndarray, " seeds"]:
+    """Mean score of all episodes of each seed; NaN, where a lane ended early, as its last."""
+    return mean(held(scores))
+
+
+def held(scores: Float[np.ndarray, "seeds episodes"]) -> Float[np.ndarray, "seeds episodes"]:
+    """Scores whose NaN, where a lane ended early, are filled with its last score."""
+    played = np.where(np.isnan(scores), 0, np.arange(scores.shape[-1]))
+    return np.take_along_axis(scores, np.maximum.accumulate(played, axis=-1), axis=-1)
+
+
+def kaplan_meier(
+    times: Float[np.ndarray, " n"],
+    solved: Bool[np.ndarray, " n"],
+    confidence: float = 0.95,
+    resamples: int = 2000,
+) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], Interval]:
+    """The times at which a lane was solved, and Kaplan and Meier's share of lanes that are not
+    solved after each, with its bootstrap interval. A lane that is not `solved` was watched until
+    its time, and counts until then."""
+    when, survival = _survival(times, solved, np.ones((1, len(times))))
+    drawn = _survival(times, solved, _counts(len(times), resamples, 0))[1]
+    return when, survival[0], _percentiles(drawn, confidence)
+
+
+def median_episodes_to_solve(
+    times: Float[np.ndarray, " n"],
+    solved: Bool[np.ndarray, " n"],
+    confidence: float = 0.95,
+    resamples: int = 2000,
+) -> Estimate:
+    """When half of the lanes are solved, by Kaplan and Meier; infinite if that was not reached.
+    The interval is Efron's: seeds are resampled, each with whether it was solved."""
+    found = _median_time(*_survival(times, solved, np.ones((1, len(times)))))[0]
+    drawn = np.sort(_median_time(*_survival(times, solved, _counts(len(times), resamples, 0))))
+    tail = (1 - confidence) / 2  # no interpolation: some may be infinite
+    low, high = (drawn[round(q * (resamples - 1))] for q in (tail, 1 - tail))
+    return Estimate(float(found), float(low), float(high), len(times))
+
+
+def _survival(
+    times: np.ndarray, solved: np.ndarray, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The times at which a lane was solved, and for each row of `counts`, of shape [rows, lanes],
+    the share unsolved after each."""
+    when = np.unique(times[solved])
+    at_risk = counts @ np.greater_equal.outer(times, when)
+    events = counts @ (np.equal.outer(times, when) & solved[:, None])
+    return when, np.cumprod(1.0 - events / np.maximum(at_risk, 1.0), axis=1)
+
+
+def _median_time(when: np.ndarray, survival: np.ndarray) -> np.ndarray:
+    """Where each row falls below a half; midway between two times, if it is a half in between."""
+    when = np.append(when, np.inf)
+    reaches = np.sum(survival > 0.5 + 1e-9, axis=1)
+    falls = np.sum(survival > 0.5 - 1e-9, axis=1)
+    return 0.5 * (when[reaches] + when[falls])
+
+
+def collapsed_at(
+    scores: Num[np.ndarray, " episodes"], spread: Num[np.ndarray, " episodes"], optimum: float
+) -> int | None:
+    """The episode by which beliefs had collapsed, if any: their spread was below a hundredth of
+    its highest, for 20 episodes, before any scored half of the optimum."""
+    found = np.flatnonzero(scores >= 0.5 * optimum)
+    before = spread[: found[0]] if len(found) else spread
+    low = before < 0.01 * np.maximum.accumulate(before) if len(before) else before
+    runs = np.convolve(low, np.ones(20), "valid") if len(low) >= 20 else np.zeros(0)
+    return int(np.flatnonzero(runs >= 20)[0]) + 20 if np.any(runs >= 20) else None
 
 
 def episodes_to_solve(

@@ -1,0 +1,256 @@
+// Charts: lines with intervals, boards, heat maps, parallel coordinates.
+
+/** A figure that draws itself into its width, can be pointed at and walked with the arrow keys. */
+function chart(name, height, draw) {
+  const box = el("div", { class: "chart" });
+  const tip = el("div", { class: "tip", role: "status", hidden: true });
+  const figure = el("figure", {}, box);
+  const again = responsive(box, (width) => {
+    const tall = typeof height === "function" ? height(width) : height;
+    const root = svg("svg", { viewBox: `0 0 ${width} ${tall}`, role: "group", "aria-roledescription": "chart", "aria-label": name });
+    const walk = draw(root, width, tall);
+    if (walk) pointed(root, tip, box, walk, name);
+    box.replaceChildren(root, tip);
+    tip.hidden = true;
+  });
+  return Object.assign(figure, { again, measure: () => box.clientWidth });
+}
+
+/** Stops along a chart: `walk.at(k)` tells what is at stop k; `nearest` the stop at a place. */
+function pointed(root, tip, box, walk, name) {
+  let stop = null;
+  const show = (k) => {
+    stop = k === null ? null : Math.max(0, Math.min(walk.count - 1, k));
+    tip.hidden = stop === null;
+    const told = walk.at(stop);
+    if (!told) return;
+    tip.replaceChildren(...told.content);
+    const zoom = root.clientWidth / root.viewBox.baseVal.width || 1;
+    const room = box.clientWidth - tip.offsetWidth;
+    const left = told.x * zoom + 14;
+    tip.style.left = `${Math.max(0, left > room ? told.x * zoom - tip.offsetWidth - 14 : left)}px`;
+    tip.style.top = `${Math.max(0, (told.y ?? 8) * zoom - (told.y ? tip.offsetHeight + 8 : 0))}px`;
+  };
+  root.setAttribute("tabindex", "0");
+  root.setAttribute("aria-label", `${name}. Arrow keys read its values.`);
+  root.addEventListener("pointermove", (event) => {
+    const at = root.getBoundingClientRect();
+    const zoom = root.viewBox.baseVal.width / at.width;
+    show(walk.nearest((event.clientX - at.left) * zoom, (event.clientY - at.top) * zoom));
+  });
+  root.addEventListener("pointerleave", () => show(null));
+  root.addEventListener("blur", () => show(null));
+  root.addEventListener("keydown", (event) => {
+    const far = event.shiftKey ? 10 : 1, across = walk.across ?? 1;
+    const moves = { ArrowRight: across === 1 ? far : 1, ArrowLeft: across === 1 ? -far : -1, ArrowDown: across, ArrowUp: -across };
+    if (across === 1) { delete moves.ArrowDown; delete moves.ArrowUp; }
+    if (event.key === "Home") show(0);
+    else if (event.key === "End") show(walk.count - 1);
+    else if (event.key === "Escape") show(null);
+    else if (event.key in moves) show(stop === null ? 0 : stop + moves[event.key]);
+    else return;
+    event.preventDefault();
+  });
+}
+
+/** A line of a readout: a name and an estimate. */
+function reading(name, rows) {
+  return [el("strong", {}, name), el("table", {}, el("tbody", {}, rows.map(([mark, label, value, more]) =>
+    el("tr", {}, el("td", {}, el("span", { class: "name" }, mark, label)), el("td", {}, value), el("td", { class: "muted" }, more ?? "")))))];
+}
+
+/** Lines over x. A series has label, colour, xs, ys, and may have a band [low, high] and traces. */
+function lineChart(name, spec, height = (width) => Math.max(260, Math.min(380, width * 0.42))) {
+  return chart(name, height, (root, width, tall) => {
+    const { x, y, series, marks = [] } = spec();
+    const all = series.flatMap((s) => [...s.ys, ...(s.band ? s.band.flat() : []), ...(s.traces ?? []).flat()]);
+    const shown = y.log ? all.filter((v) => v > 0) : all;
+    const domain = y.domain ?? extent([...shown, ...marks.map((m) => m.y)]);
+    const xs = x.domain ?? extent(series.flatMap((s) => [s.xs[0], s.xs[s.xs.length - 1]]));
+    const { box, sx, sy } = frame(root, width, tall, { ...x, domain: xs }, { ...y, domain: padded(domain, y) });
+    for (const mark of marks) {
+      root.append(svg("line", { class: "mark", x1: box.left, x2: box.right, y1: sy(mark.y), y2: sy(mark.y) }));
+      root.append(svg("text", { x: box.right, y: sy(mark.y) - 5, "text-anchor": "end" }, mark.label));
+    }
+    const place = (s) => (v, i) => [sx(s.xs[i]), y.log && v <= 0 ? NaN : v === null ? NaN : sy(v)];
+    for (const s of series) {
+      const { colour, dash } = look(s.colour);
+      const corners = s.steps ? stepped : (points) => points;
+      if (s.band) {
+        const floor = (v) => (y.log ? Math.max(v, domain[0]) : v);
+        const low = corners(s.band[0].map(floor).map(place(s))), high = corners(s.band[1].map(floor).map(place(s)));
+        root.append(svg("path", { class: `band ${colour}`, d: `${path([...high, ...low.reverse()])}Z` }));
+      }
+      for (const t of s.traces ?? []) root.append(svg("path", { class: `trace ${colour}`, d: path(t.map(place(s))) }));
+      root.append(svg("path", { class: `line ${colour}`, "stroke-dasharray": dash, d: path(corners(s.ys.map(place(s)))) }));
+    }
+    const longest = series.reduce((a, b) => (b.xs.length > a.xs.length ? b : a), { xs: [] }).xs;
+    if (!longest.length) {
+      root.append(svg("text", { x: (box.left + box.right) / 2, y: (box.top + box.bottom) / 2, "text-anchor": "middle" }, "nothing to show: choose an agent above"));
+      return null;
+    }
+    const cursor = svg("line", { class: "cursor", y1: box.top, y2: box.bottom, visibility: "hidden" });
+    root.append(cursor);
+    return {
+      count: longest.length,
+      nearest: (px) => nearest(longest.map(sx), px),
+      at: (k) => {
+        cursor.setAttribute("visibility", k === null ? "hidden" : "visible");
+        if (k === null) return null;
+        const at = longest[k];
+        cursor.setAttribute("x1", sx(at));
+        cursor.setAttribute("x2", sx(at));
+        const rows = series.map((s) => [s, s.steps ? s.xs.findLastIndex((v) => v <= at) : s.xs.indexOf(at)])
+          .filter(([s, i]) => i >= 0 && i < s.ys.length && s.ys[i] !== null)
+          .sort(([a, i], [b, j]) => b.ys[j] - a.ys[i]).slice(0, 12)
+          .map(([s, i]) => [swatch(s.colour), s.label, fmt(s.ys[i]), s.band ? `${fmt(s.band[0][i])} to ${fmt(s.band[1][i])}` : ""]);
+        return { x: sx(at), content: reading(`${x.title} ${x.names ? x.names[at] : fmt(at)}`, rows) };
+      },
+    };
+  });
+}
+
+function padded([low, high], y) {
+  if (y.domain) return y.domain;
+  if (y.log) return [low / 1.2, high * 1.2];
+  const room = 0.04 * (high - low);
+  return [low - (low === 0 ? 0 : room), high + room];
+}
+
+function nearest(places, at) {
+  let best = 0;
+  for (let i = 1; i < places.length; i += 1) if (Math.abs(places[i] - at) < Math.abs(places[best] - at)) best = i;
+  return best;
+}
+
+/** A staircase through points. */
+function stepped(points) {
+  return points.flatMap(([x, y], i) => (i ? [[x, points[i - 1][1]], [x, y]] : [[x, y]]));
+}
+
+/** A board of cells; the scale is of square roots, so that rare cells are seen. */
+function board(name, visits) {
+  const [rows, columns] = visits.cells, [up, across] = visits.sides;
+  const ratio = visits.sides.length ? 0.8 : rows / columns;
+  return chart(name, (width) => Math.round(width * ratio) + (across ? 30 : 0), (root, width, tall) => {
+    root.classList.add("board");
+    const left = across ? 18 : 0, bottom = tall - (across ? 22 : 0);
+    const w = (width - left) / columns, h = bottom / rows;
+    root.append(svg("rect", { class: "ground", x: left, y: 0, width: width - left, height: bottom, rx: 3 }));
+    visits.mean.forEach((share, i) => {
+      if (!share) return;
+      const row = Math.floor(i / columns), from = up ? rows - 1 - row : row;
+      root.append(svg("rect", { class: "cell", x: (left + (i % columns) * w).toFixed(1), y: (from * h).toFixed(1), width: (w + 0.3).toFixed(1), height: (h + 0.3).toFixed(1), "fill-opacity": Math.max(0.06, Math.sqrt(share)).toFixed(2) }));
+    });
+    if (across) {
+      root.append(svg("text", { x: left, y: tall - 6 }, fmt(across[1])), svg("text", { x: width, y: tall - 6, "text-anchor": "end" }, fmt(across[2])));
+      root.append(svg("text", { class: "title", x: (width + left) / 2, y: tall - 6, "text-anchor": "middle" }, across[0]));
+      root.append(svg("text", { class: "title", x: 10, y: bottom / 2, transform: `rotate(-90 10 ${bottom / 2})`, "text-anchor": "middle" }, `${up[0]}, ${fmt(up[1])} to ${fmt(up[2])}`));
+    }
+    return {
+      count: rows * columns,
+      across: columns,
+      nearest: (px, py) => Math.min(rows - 1, Math.max(0, Math.floor(py / h))) * columns + Math.min(columns - 1, Math.max(0, Math.floor((px - left) / w))),
+      at: (k) => {
+        if (k === null) return null;
+        const shownRow = Math.floor(k / columns), column = k % columns;
+        const row = up ? rows - 1 - shownRow : shownRow;
+        const share = visits.mean[row * columns + column];
+        return { x: left + (column + 0.5) * w, y: shownRow * h, content: reading(`row ${row + 1}, column ${column + 1}`, [[null, "share of episodes", fmt(share), `n = ${visits.n}`]]) };
+      },
+    };
+  });
+}
+
+/** A heat map: `cells[row][column]` is an estimate, or null. */
+function heatMap(name, rows, columns, cells, format = fmt) {
+  const height = (width) => rows.values.length * Math.min(46, Math.max(30, width / 14)) + 48;
+  return chart(name, height, (root, width, tall) => {
+    const left = 30 + 7 * Math.max(...rows.values.map((v) => format(v).length)), bottom = tall - 44;
+    const w = (width - left - 2) / columns.values.length, h = bottom / rows.values.length;
+    const [low, high] = extent(cells.flat().filter(Boolean).map((c) => c[0]));
+    cells.forEach((row, r) => row.forEach((cell, c) => {
+      const share = cell ? (cell[0] - low) / (high - low || 1) : 0;
+      const [x, y] = [left + c * w, bottom - (r + 1) * h];
+      root.append(svg("rect", { class: cell ? "cell" : "ground", x, y, width: Math.max(1, w - 2), height: h - 2, rx: 3, "fill-opacity": cell ? (0.06 + 0.94 * share).toFixed(3) : 1 }));
+      if (cell && w > 34) root.append(svg("text", { class: share > 0.55 ? "inverse" : "plain", x: x + w / 2 - 1, y: y + h / 2 + 3, "text-anchor": "middle" }, short(cell[0])));
+    }));
+    rows.values.forEach((v, r) => root.append(svg("text", { x: left - 8, y: bottom - (r + 0.5) * h + 3, "text-anchor": "end" }, format(v))));
+    const every = Math.ceil(48 / w);
+    columns.values.forEach((v, c) => { if (c % every === 0) root.append(svg("text", { x: left + (c + 0.5) * w - 1, y: bottom + 16, "text-anchor": "middle" }, format(v))); });
+    root.append(svg("text", { class: "title", x: width - 2, y: tall - 6, "text-anchor": "end" }, columns.name));
+    root.append(svg("text", { class: "title", x: 12, y: 4, transform: "rotate(-90 12 4)", "text-anchor": "end" }, rows.name));
+    return {
+      count: rows.values.length * columns.values.length,
+      across: columns.values.length,
+      nearest: (px, py) => Math.min(rows.values.length - 1, Math.max(0, Math.floor(py / h))) * columns.values.length + Math.min(columns.values.length - 1, Math.max(0, Math.floor((px - left) / w))),
+      at: (k) => {
+        if (k === null) return null;
+        const r = rows.values.length - 1 - Math.floor(k / columns.values.length), c = k % columns.values.length;
+        const cell = cells[r][c];
+        const told = cell ? [[null, "score", fmt(cell[0]), interval(cell)], [null, "seeds", String(cell[3])]] : [[null, "no score", ""]];
+        return { x: left + (c + 0.5) * w, y: bottom - (r + 1) * h, content: reading(`${rows.name} ${format(rows.values[r])}, ${columns.name} ${format(columns.values[c])}`, told) };
+      },
+    };
+  });
+}
+
+/** A number in few characters. */
+function short(value) {
+  return fmt(typeof value === "number" ? Number(value.toPrecision(3)) : value);
+}
+
+/** Parallel coordinates: an axis a field, the last is the score; better points are darker. */
+function parallel(name, fields, points, best) {
+  return chart(name, (width) => (width < 500 ? 300 : 360), (root, width, tall) => {
+    const scored = points.filter((p) => p.score).sort((a, b) => a.score[0] - b.score[0]);
+    const [low, high] = extent(scored.map((p) => p.score[0]));
+    const top = 34, bottom = tall - 12, left = 34, right = width - 44;
+    const xs = [...fields, null].map((_, i) => left + (i * (right - left)) / fields.length);
+    const at = (field, value) => {
+      const index = field.values.findIndex((v) => String(v) === String(value));
+      return field.values.length > 1 ? bottom - (index / (field.values.length - 1)) * (bottom - top) : (top + bottom) / 2;
+    };
+    const height = scale([low, high], [bottom, top]);
+    const kept = scored.slice(Math.floor(scored.length * (1 - best)));
+    const rays = kept.map((p, i) => {
+      const ys = [...fields.map((f, k) => at(f, p.at[k])), height(p.score[0])];
+      const share = (p.score[0] - low) / (high - low || 1);
+      const ray = svg("path", { class: "ray", d: path(ys.map((y, k) => [xs[k], y])), "stroke-opacity": (0.08 + 0.8 * share ** 2).toFixed(3) });
+      root.append(ray);
+      return { p, ray, y: ys[ys.length - 1], i };
+    });
+    fields.forEach((f, k) => {
+      root.append(svg("line", { class: "axis", x1: xs[k], x2: xs[k], y1: top, y2: bottom }));
+      root.append(svg("text", { class: "title", x: xs[k], y: 14, "text-anchor": k ? "middle" : "start", dx: k ? 0 : -20 }, f.name));
+      const every = Math.ceil((f.values.length * 16) / (bottom - top));
+      f.values.forEach((v, i) => { if (i % every === 0) root.append(svg("text", { class: "halo", x: xs[k] + 5, y: at(f, v) + 4 }, fmt(v))); });
+    });
+    root.append(svg("line", { class: "axis", x1: right, x2: right, y1: top, y2: bottom }), svg("text", { class: "title", x: right, y: 14, "text-anchor": "middle" }, "score"));
+    for (const t of ticks([low, high], 5)) root.append(svg("text", { x: right + 6, y: height(t) + 4 }, fmt(t)));
+    const front = svg("path", { class: "ray", "stroke-width": 3, visibility: "hidden" });
+    root.append(front);
+    if (!rays.length) return null;
+    const order = [...rays].reverse();
+    return {
+      count: order.length,
+      nearest: (px, py) => nearest(order.map((r) => rayAt(r, px, xs, fields, at, height)), py),
+      at: (k) => {
+        front.setAttribute("visibility", k === null ? "hidden" : "visible");
+        if (k === null) return null;
+        const { p, ray, y } = order[k];
+        front.setAttribute("d", ray.getAttribute("d"));
+        const rows = fields.map((f, j) => [null, f.name, fmt(p.at[j])]);
+        return { x: right - 30, y: Math.max(y, 120), content: reading(`score ${fmt(p.score[0])} ${interval(p.score) && `(${interval(p.score)})`}, n = ${p.score[3]}`, rows) };
+      },
+    };
+  });
+}
+
+/** How high a line of parallel coordinates is at some x. */
+function rayAt({ p }, px, xs, fields, at, height) {
+  const ys = [...fields.map((f, k) => at(f, p.at[k])), height(p.score[0])];
+  const k = Math.max(0, Math.min(xs.length - 2, xs.findLastIndex((x) => x <= px)));
+  const share = Math.max(0, Math.min(1, (px - xs[k]) / (xs[k + 1] - xs[k])));
+  return ys[k] + share * (ys[k + 1] - ys[k]);
+}

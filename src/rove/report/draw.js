@@ -1,0 +1,157 @@
+"use strict";
+// Elements, numbers, scales and axes. Text goes in as text: nothing that comes from a run is HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An HTML element. Functions are listeners, true and false are present and absent. */
+function el(tag, attributes = {}, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+/** An SVG element. */
+function svg(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function filled(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") node.addEventListener(name, value);
+    else if (value !== false && value !== null && value !== undefined) {
+      node.setAttribute(name, value === true ? "" : value);
+    }
+  }
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+/** A number for a person. */
+function fmt(value) {
+  if (value === null || value === undefined) return "–";
+  if (value === "inf") return "not reached";
+  if (typeof value !== "number") return String(value);
+  const size = Math.abs(value);
+  const text = size && (size >= 1e6 || size < 1e-3)
+    ? value.toExponential(1).replace(".0e", "e").replace("e+", "e")
+    : String(Number(value.toPrecision(4)));
+  return text.replaceAll("-", "−");
+}
+
+/** The interval of an estimate [value, low, high, n]; nothing for a single seed. */
+function interval([, low, high, n]) {
+  return n > 1 && low !== "inf" ? `${fmt(low)} to ${fmt(high)}` : "";
+}
+
+/** Where a value lies; the scale is linear or logarithmic. */
+function scale([low, high], [from, to], log = false) {
+  const f = log ? (x) => Math.log(x) : (x) => x;
+  const width = f(high) - f(low) || 1;
+  const at = (x) => from + ((f(x) - f(low)) / width) * (to - from);
+  return Object.assign(at, { domain: [low, high], log });
+}
+
+/** Round numbers within a domain: about so many. */
+function ticks([low, high], count) {
+  const raw = (high - low) / Math.max(count, 1) || 1;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = power * [1, 2, 5, 10].find((k) => k * power >= raw * 0.75);
+  const found = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k += 1) {
+    found.push(Number((k * step).toPrecision(12)));
+  }
+  return found;
+}
+
+/** Powers of a base within a domain, about so many. */
+function logTicks([low, high], count, base) {
+  const of = (x) => Math.log(x) / Math.log(base);
+  const [from, to] = [Math.ceil(of(low) - 1e-9), Math.floor(of(high) + 1e-9)];
+  const step = Math.max(1, Math.ceil((to - from) / count));
+  const found = [];
+  for (let k = from; k <= to; k += step) found.push(base ** k);
+  return found;
+}
+
+/** The least and the greatest, a little apart. */
+function extent(values) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const x of values) {
+    if (x === null || !Number.isFinite(x)) continue;
+    if (x < low) low = x;
+    if (x > high) high = x;
+  }
+  if (low > high) return [0, 1];
+  return low === high ? [low - (Math.abs(low) || 1) * 0.05, high + (Math.abs(high) || 1) * 0.05] : [low, high];
+}
+
+/** A path through points; it lifts where there is none. */
+function path(points) {
+  let text = "", pen = "M";
+  for (const [x, y] of points) {
+    if (!Number.isFinite(x) || !Number.isFinite(y)) { pen = "M"; continue; }
+    text += `${pen}${x.toFixed(1)} ${y.toFixed(1)}`;
+    pen = "L";
+  }
+  return text;
+}
+
+/** Dots at points, as one path: lines of no length with round ends. */
+function dots(points, colour, opacity = 1) {
+  const d = points.map(([x, y]) => `M${x.toFixed(1)} ${y.toFixed(1)}h0`).join("");
+  return svg("path", { class: `dots ${colour}`, d, "stroke-opacity": opacity });
+}
+
+/** Draw into a box whenever its width changes. (To measure makes the browser lay out the page: one
+ * who draws many boxes measures them all before.) */
+function responsive(box, draw) {
+  let width = 0;
+  const again = (measured = box.clientWidth) => { width = measured; if (width) draw(width); };
+  new ResizeObserver(() => {
+    if (box.clientWidth !== width) requestAnimationFrame(() => again());
+  }).observe(box);
+  return again;
+}
+
+/** Axes with grid lines and titles; returns the group to draw in, and the scales. */
+function frame(root, width, height, x, y) {
+  const widest = 8 + 6.6 * Math.max(...axisTicks(y, height / 50).map((t) => label(y, t).length), 1);
+  const box = { left: Math.max(widest, 24) + (y.title ? 20 : 4), right: width - 10, top: 10, bottom: height - (x.title ? 42 : 24) };
+  const [sx, sy] = [scale(x.domain, [box.left, box.right], x.log), scale(y.domain, [box.bottom, box.top], y.log)];
+  for (const t of axisTicks(y, (box.bottom - box.top) / 45)) {
+    root.append(svg("line", { class: "grid", x1: box.left, x2: box.right, y1: sy(t), y2: sy(t) }));
+    root.append(svg("text", { x: box.left - 8, y: sy(t) + 4, "text-anchor": "end" }, label(y, t)));
+  }
+  for (const t of axisTicks(x, (box.right - box.left) / 75)) {
+    root.append(svg("line", { class: "axis", x1: sx(t), x2: sx(t), y1: box.bottom, y2: box.bottom + 4 }));
+    root.append(svg("text", { x: sx(t), y: box.bottom + 18, "text-anchor": "middle" }, label(x, t)));
+  }
+  root.append(svg("line", { class: "axis", x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom }));
+  if (x.title) root.append(svg("text", { class: "title", x: box.right, y: height - 4, "text-anchor": "end" }, x.title));
+  if (y.title) {
+    const [tx, ty] = [12, box.top];
+    root.append(svg("text", { class: "title", x: tx, y: ty, transform: `rotate(-90 ${tx} ${ty})`, "text-anchor": "end" }, y.title));
+  }
+  return { box, sx, sy };
+}
+
+function axisTicks(axis, count) {
+  if (axis.ticks) return axis.ticks;
+  if (!axis.log) return ticks(axis.domain, Math.max(2, Math.floor(count)));
+  const found = logTicks(axis.domain, Math.max(2, Math.floor(count)), axis.log);
+  return found.length > 1 ? found : axis.domain;
+}
+
+function label(axis, t) {
+  return axis.names ? axis.names[t] : fmt(t);
+}
+
+/** How a curve is told from others: ten colours, then the same with dashes. */
+const DASHES = [null, "6 3", "2 3", "8 3 2 3"];
+function look(colour) {
+  return { colour: `s${colour % 10}`, dash: DASHES[Math.floor(colour / 10) % DASHES.length] };
+}
+
+function swatch(colour) {
+  const { colour: kind, dash } = look(colour);
+  return svg("svg", { class: "swatch", viewBox: "0 0 18 10", "aria-hidden": "true" },
+    svg("line", { class: kind, x1: 0, x2: 18, y1: 5, y2: 5, "stroke-width": 3, "stroke-dasharray": dash }));
+}

@@ -1,0 +1,240 @@
+"""What `rove report` is given: run folders, experiment folders and sweep folders."""
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rove.errors import RoveError, RunFolderError
+from rove.runs import Config, RunFolder
+from rove.training.checkpoint import load_arrays
+
+LOOSE = "Runs"
+"""How to call run folders that were given one by one."""
+_COLUMNS = ("score", "spread", "return_spread", "coverage")
+
+
+class NothingYet(RunFolderError):
+    """Folders of runs none of which has had an episode."""
+
+
+@dataclass(frozen=True)
+class RunData:
+    """A run as its folder tells it: no program is compiled, and nothing in it is run."""
+
+    path: Path
+    told: dict[str, Any]
+    """config.json."""
+    columns: dict[int, dict[str, np.ndarray]]
+    """For each seed that has an episode, some columns of episodes.csv."""
+
+    @cached_property
+    def config(self) -> Config | None:
+        """What the run was asked for, unless the agent or environment is a person's own."""
+        try:
+            return RunFolder(self.path).config()
+        except RoveError:
+            return None
+
+    @property
+    def seeds(self) -> list[int]:
+        return list(self.columns)
+
+    @cached_property
+    def name(self) -> str:
+        """The agent's."""
+        if self.config is not None:
+            return self.config.agent_name
+        agent = self.told["agent"]
+        return str(agent.get("name") or agent.get("composition", {}).get("type", "agent"))
+
+    @property
+    def environment(self) -> str:
+        return str(self.told["environment"]["name"])
+
+    def table(self, column: str) -> np.ndarray:
+        """[seeds, episodes]; NaN where a lane had fewer episodes."""
+        rows = [columns[column] for columns in self.columns.values()]
+        table = np.full((len(rows), max(map(len, rows))), np.nan)
+        for row, values in zip(table, rows, strict=True):
+            row[: len(values)] = values
+        return table
+
+    @cached_property
+    def finished(self) -> dict[int, bool]:
+        """For each seed, whether its lane is over."""
+        return {seed: self._finished(seed) for seed in self.told["seeds"]}
+
+    def _finished(self, seed: int) -> bool:
+        path = self._lane(seed)
+        return path.exists() and bool(load_arrays(path, "episodes.length")[1].get("finished"))
+
+    def arrays(self, seed: int, start: str) -> dict[str, np.ndarray]:
+        """Some arrays of a lane's checkpoint, if it has one."""
+        path = self._lane(seed)
+        return load_arrays(path, start)[0] if path.exists() else {}
+
+    def _lane(self, seed: int) -> Path:
+        return self.path / "lanes" / f"seed-{seed}.safetensors"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What belongs together: an experiment, a sweep, or runs that were given one by one."""
+
+    name: str
+    path: Path | None = None
+    runs: list[RunData] = field(default_factory=list)
+    waiting: int = 0
+    """Runs that have no episode yet."""
+    claims: list[dict[str, str]] = field(default_factory=list)
+    sweep: dict[str, Any] | None = None
+    picture: bytes | None = None
+    """A PNG."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing more is to come."""
+        over = all(all(run.finished.values()) for run in self.runs) and not self.waiting
+        return over and (self.sweep is None or bool(self.sweep.get("finished")))
+
+
+def read(paths: Sequence[Path | str]) -> list[Source]:
+    """Everything in some folders, or a sentence about what is wrong with them."""
+    sources, loose = [], []
+    for path in dict.fromkeys(map(Path, paths)):
+        if not path.is_dir():
+            raise RunFolderError(
+                f"{path} is not a folder" if path.exists() else f"there is no {path}"
+            )
+        found = list(_places(path))
+        if not found:
+            raise RunFolderError(
+                f"{path} holds no run: it is no folder of rove train, rove reproduce or rove sweep"
+            )
+        loose += [place for place in found if _is_run(place)]
+        sources += [_source(place) for place in found if not _is_run(place)]
+    if loose:
+        runs, waiting = _runs(loose)
+        sources.insert(0, Source(LOOSE, runs=runs, waiting=waiting))
+    if not any(source.runs or source.sweep for source in sources):
+        raise NothingYet(f"{', '.join(map(str, paths))}: no episode has ended yet")
+    return sources
+
+
+def _places(path: Path, depth: int = 2) -> Iterator[Path]:
+    """The runs, experiments and sweeps in a folder, or the folder, if it is one."""
+    if (
+        _is_run(path)
+        or (path / "sweep.json").exists()
+        or any((path / "runs").glob("*/config.json"))
+    ):
+        yield path
+    elif depth:
+        for child in sorted(child for child in path.iterdir() if child.is_dir()):
+            yield from _places(child, depth - 1)
+
+
+def _is_run(path: Path) -> bool:
+    return (path / "config.json").exists()
+
+
+def _source(path: Path) -> Source:
+    runs, waiting = _runs(sorted(p.parent for p in (path / "runs").glob("*/config.json")))
+    name = path.resolve().name
+    return Source(
+        name=name,
+        path=path,
+        runs=[] if (path / "sweep.json").exists() else runs,
+        waiting=waiting,
+        claims=_claims(path / "claims.json"),
+        sweep=_sweep(path / "sweep.json"),
+        picture=_picture(path),
+    )
+
+
+def _runs(paths: Sequence[Path]) -> tuple[list[RunData], int]:
+    """The runs that have an episode, and how many have none."""
+    found = [_run(path) for path in paths]
+    runs = [run for run in found if run.columns]
+    return runs, len(found) - len(runs)
+
+
+def _run(path: Path) -> RunData:
+    told = RunFolder(path).read()
+    try:
+        agent, place, seeds = told["agent"], told["environment"], told["seeds"]
+        sound = isinstance(agent, dict) and isinstance(place, dict) and "name" in place
+        sound = sound and all(isinstance(seed, int) for seed in seeds)
+    except (KeyError, TypeError):
+        sound = False
+    if not sound:
+        raise RunFolderError(f"{path / 'config.json'} is not a run of rove")
+    return RunData(path, told, _episodes(path / "episodes.csv"))
+
+
+def _episodes(path: Path) -> dict[int, dict[str, np.ndarray]]:
+    """Some columns of episodes.csv, by seed; nothing, if it is not there yet."""
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            rows = csv.reader(file)
+            head = next(rows, [])
+            places = [head.index(name) for name in _COLUMNS]
+            seed = head.index("seed")
+            by_seed: dict[int, list[list[float]]] = {}
+            for row in rows:
+                by_seed.setdefault(int(row[seed]), []).append([float(row[i]) for i in places])
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, IndexError, csv.Error) as error:
+        raise RunFolderError(f"{path} cannot be read: {error}") from None
+    tables = {seed: np.array(rows).T for seed, rows in by_seed.items()}
+    return {seed: dict(zip(_COLUMNS, table, strict=True)) for seed, table in tables.items()}
+
+
+def _json(path: Path) -> Any:
+    """A JSON file; None, if there is none."""
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"{path} cannot be read: {error}") from None
+
+
+def _claims(path: Path) -> list[dict[str, str]]:
+    told = _json(path) or []
+    try:
+        return [{key: str(c[key]) for key in ("text", "evidence", "verdict")} for c in told]
+    except (KeyError, TypeError):
+        raise RunFolderError(f"{path} holds no claims as rove writes them") from None
+
+
+def _sweep(path: Path) -> dict[str, Any] | None:
+    told = _json(path)
+    if told is None:
+        return None
+    try:
+        fields = {str(name): list(values) for name, values in told["fields"].items()}
+        points = [
+            {
+                "settings": {name: point["settings"][name] for name in fields},
+                "scores": [float(x) for x in point["scores"] or [] if x is not None],
+                "confirmed": [float(x) for x in point.get("confirmed") or [] if x is not None],
+            }
+            for point in told["points"]
+        ]
+        return told | {"fields": fields, "points": points}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RunFolderError(f"{path} is not a sweep as rove writes it: {error!r}") from None
+
+
+def _picture(path: Path) -> bytes | None:
+    """The figure that an experiment has drawn."""
+    drawn = sorted(path.glob("*.png"))
+    return drawn[0].read_bytes() if drawn else None

@@ -1,0 +1,95 @@
+// The page: from the data to sections.
+
+const VERDICTS = { reproduced: "good", "not reproduced": "bad" };
+
+function claims(list) {
+  const head = ["claim", "what was measured", "verdict"].map((text) => heading(text, false));
+  const count = (v) => list.filter((c) => c.verdict === v).length;
+  const kinds = [...new Set(list.map((c) => c.verdict))];
+  return [el("h3", {}, "Claims"),
+    el("p", { class: "muted" }, `Tested on these data: ${kinds.map((v) => `${count(v)} ${v}`).join(", ")}.`),
+    table("Claims", head, list.map((claim) => el("tr", {}, el("td", {}, claim.text), el("td", {}, claim.evidence),
+      el("td", {}, el("span", { class: `verdict ${VERDICTS[claim.verdict] ?? "open"}` }, claim.verdict)))), "claims")];
+}
+
+/** All tasks together: a share of the optimum, and how often it is passed. */
+function overall(key, told) {
+  const box = el("div");
+  const again = () => drawn.again();
+  const statistic = choice(`${key} statistic`, "Over tasks and seeds", STATISTICS, "interquartile mean", () => fill());
+  const keys = legend(`${key} legend`, told.agents, again);
+  const drawn = lineChart("Performance profiles", () => ({
+    x: { title: "share of the optimum, τ", domain: [0, 1] },
+    y: { title: "share of lanes above τ", domain: [0, 1] },
+    series: told.agents.filter((a) => keys.has(a.label)).map((a) => ({ label: a.label, colour: a.colour, xs: told.thresholds, ys: a.profile, band: a.band })),
+  }));
+  const fill = () => box.replaceChildren(table("All tasks", [heading("agent", false), heading("lanes"), heading(`share of the optimum, ${statistic.value}`)],
+    told.agents.map((a) => el("tr", {}, nameCell(a), el("td", { class: "number" }, String(a.estimates.mean[3])), cell(a.estimates[statistic.value]))), "narrow"));
+  fill();
+  return [el("h3", { id: key }, "All tasks together"),
+    el("p", { class: "muted" }, `The mean score of all episodes by the optimum, on ${told.tasks.join(", ")}; 95% intervals by a stratified bootstrap.`),
+    keys, drawn, el("div", { class: "controls" }, statistic), box];
+}
+
+function sourceSection(key, source, first) {
+  const groups = source.groups.map((group, i) => groupSection(`${key}-${i}`, group));
+  return el("section", { "aria-label": source.name },
+    el("h2", { id: key, class: first ? "first" : "" }, source.name),
+    source.command ? command(source.command) : null,
+    source.waiting ? el("p", { class: "muted" }, `${source.waiting} more run${source.waiting > 1 ? "s have" : " has"} no episode yet.`) : null,
+    source.claims.length ? claims(source.claims) : null,
+    source.picture ? el("details", { class: "picture" }, el("summary", {}, "The figure as it was drawn"), el("img", { src: source.picture, alt: `The figure of ${source.name}` })) : null,
+    source.overall ? overall(`${key}-all`, source.overall) : null,
+    source.sweep ? sweepSection(`${key}-sweep`, source.sweep) : null,
+    groups);
+}
+
+function contents(data) {
+  return el("nav", { "aria-label": "Contents" }, el("ul", {}, data.sources.map((source, i) => el("li", {},
+    el("a", { href: `#s${i}` }, source.name),
+    el("ul", {}, source.overall ? el("li", {}, el("a", { href: `#s${i}-all` }, "all tasks")) : null,
+      source.groups.map((group, j) => el("li", {}, el("a", { href: `#s${i}-${j}` }, group.title))))))));
+}
+
+function themeButton() {
+  const root = document.documentElement;
+  const dark = () => (root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
+  const kept = chosen.get("theme", null);
+  if (kept) root.dataset.theme = kept;
+  const name = () => (dark() ? "Light" : "Dark");
+  const button = el("button", { type: "button", "aria-label": "Switch between light and dark", click: () => {
+    root.dataset.theme = dark() ? "light" : "dark";
+    chosen.set("theme", root.dataset.theme);
+    button.textContent = name();
+  } }, name());
+  return button;
+}
+
+/** While runs go on, the file is written again and again: read it again, unless told not to. */
+function reloading(seconds) {
+  const paused = checkbox("paused", "Pause", false, () => {});
+  setInterval(() => { if (!paused.value) location.reload(); }, 1000 * seconds);
+  return el("div", { class: "controls" }, el("span", { class: "muted" }, `Runs go on; this page reloads every ${seconds} s.`), paused);
+}
+
+function main() {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const groups = data.sources.flatMap((source) => source.groups);
+  const runs = groups.flatMap((group) => group.runs);
+  const lanes = runs.reduce((sum, run) => sum + run.seeds.length, 0);
+  const points = data.sources.reduce((sum, source) => sum + (source.sweep?.points.length ?? 0), 0);
+  const counts = [[runs.length, "run"], [lanes, "lane"], [new Set(groups.map((g) => g.environment)).size, "environment"], [points, "point of a sweep"]]
+    .filter(([n]) => n).map(([n, what]) => `${n} ${n > 1 ? what.replace(/^(\w+)/, "$1s") : what}`);
+  const sections = data.sources.map((source, i) => sourceSection(`s${i}`, source, i === 0));
+  document.getElementById("app").replaceChildren(
+    el("header", {}, el("div", {}, el("h1", {}, data.title), el("p", { class: "muted" }, counts.join(" · "))), themeButton()),
+    ...(data.follow ? [reloading(data.follow)] : []),
+    contents(data),
+    el("main", { id: "content", tabindex: "-1" }, sections));
+  const figures = [...document.querySelectorAll("figure")];
+  const widths = figures.map((figure) => figure.measure());
+  figures.forEach((figure, i) => figure.again(widths[i]));
+  document.documentElement.dataset.ready = "true";
+}
+
+main();

@@ -1,0 +1,47 @@
+"""One HTML file that needs nothing else: a template, a style, a script and the data."""
+
+import base64
+import hashlib
+import html
+import json
+from importlib import resources
+from typing import Any
+
+STYLES = ("page.css",)
+SCRIPTS = (
+    "draw.js", "charts.js", "controls.js", "beliefs.js", "sections.js", "sweeps.js", "page.js",
+)  # fmt: skip
+
+
+def page(data: dict[str, Any]) -> str:
+    """The page that shows the data, under a policy that lets it run its own script and style and
+    ask for nothing."""
+    style, script = ("\n".join(map(_file, names)) for names in (STYLES, SCRIPTS))
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        "POLICY": policy,
+        "TITLE": html.escape(str(data["title"])),
+        "STYLE": style,
+        "DATA": _inert(data),
+        "SCRIPT": script,
+    }
+    pieces = _file("page.html").split("%%")  # text, NAME, text, NAME, …, text
+    return "".join(parts[p] if i % 2 else p for i, p in enumerate(pieces))
+
+
+def _file(name: str) -> str:
+    return resources.files("rove.report").joinpath(name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+def _inert(data: dict[str, Any]) -> str:
+    """JSON that cannot end the element it is in, nor begin another."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -1,0 +1,179 @@
+// Sections of the page: what is compared, where agents went, what they believed, how to run again.
+
+/** The mean of the last `k` values up to each one; of fewer, at the start. */
+function moving(values, k) {
+  let sum = 0;
+  return values.map((v, i) => {
+    sum += v - (i >= k ? values[i - k] : 0);
+    return sum / Math.min(i + 1, k);
+  });
+}
+
+function columnMeans(rows) {
+  const count = Math.min(...rows.map((row) => row.length));
+  return Array.from({ length: count }, (_, i) => rows.reduce((sum, row) => sum + row[i], 0) / rows.length);
+}
+
+const VIEWS = {
+  scores: { text: "score" },
+  solved: { text: "share of seeds that solved it" },
+  coverage: { text: "cells visited so far" },
+  spread: { text: "spread of Q over θ", log: 10 },
+  return_spread: { text: "spread of Z", log: 10 },
+};
+
+function scoreCurve(run, group, window, traces) {
+  const each = run.scores.map((scores) => moving(scores, window / group.bin));
+  const longest = Math.max(...each.map((s) => s.length));
+  const xs = Array.from({ length: longest }, (_, i) => (i + 1) * group.bin);
+  return { label: run.label, colour: run.colour, xs, ys: columnMeans(each), band: run.bands[window], traces: traces ? each : [] };
+}
+
+function solvedCurve(run) {
+  const { at, share, band, until } = run.solved;
+  const ends = (ys) => [0, ...ys, ys.length ? ys[ys.length - 1] : 0];
+  return { label: run.label, colour: run.colour, steps: true, xs: [0, ...at, until], ys: ends(share), band: band.map(ends) };
+}
+
+function otherCurve(run, view) {
+  const { step, mean, band } = run.more[view];
+  return { label: run.label, colour: run.colour, xs: mean.map((_, i) => (i + 1) * step), ys: mean, band };
+}
+
+/** Learning curves, and what else can be told over episodes. */
+function curves(key, group) {
+  const views = Object.keys(VIEWS).filter((v) => v === "scores" || (v === "solved" ? group.optimum !== null : group.runs.some((r) => r.more[v])));
+  const again = () => drawn.again();
+  const names = (v) => (v === "scores" ? group.label : VIEWS[v].text);
+  const view = choice(`${key} view`, "Show", views.map((v) => [v, names(v)]), "scores", again);
+  const window = choice(`${key} window`, "Moving window", group.windows.map((w) => [w, w === 1 ? "none" : `${w} episodes`]), group.windows.includes(20) ? 20 : group.windows[group.windows.length - 1], again);
+  const traces = checkbox(`${key} traces`, "Each seed", false, again);
+  const keys = legend(`${key} legend`, group.runs, again);
+  const note = el("p", { class: "muted small" });
+  const drawn = lineChart(`Curves over episodes, ${group.title}`, () => {
+    const v = view.value;
+    window.hidden = traces.hidden = v !== "scores";
+    const runs = group.runs.filter((run) => keys.has(run.label));
+    const zero = v === "scores" || v === "solved" ? [] : runs.filter((run) => !run.more[v]);
+    note.textContent = zero.length ? `0 throughout: ${zero.map((run) => run.label).join("; ")}.` : "";
+    const series = v === "scores" ? runs.map((run) => scoreCurve(run, group, Number(window.value), traces.value))
+      : v === "solved" ? runs.map(solvedCurve) : runs.filter((run) => run.more[v]).map((run) => otherCurve(run, v));
+    return {
+      x: { title: "episode" },
+      y: { title: names(v), log: VIEWS[v].log, domain: v === "solved" ? [0, 1] : undefined },
+      series,
+      marks: v === "scores" && group.optimum !== null ? [{ y: group.optimum, label: `optimum ${fmt(group.optimum)}` }] : [],
+    };
+  });
+  return [keys, drawn, note, el("div", { class: "controls" }, view, window, traces)];
+}
+
+/** A table that scrolls in itself where it is too wide. */
+function table(name, head, rows, kind = "") {
+  return el("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": name },
+    el("table", { class: kind }, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows)));
+}
+
+function heading(text, number = true) {
+  return el("th", { scope: "col", class: number ? "number" : "" }, text);
+}
+
+/** A cell with an estimate [value, low, high, n]. */
+function cell(estimate) {
+  if (!estimate) return el("td", { class: "number muted" }, "–");
+  return el("td", { class: "number" }, fmt(estimate[0]), el("br"), el("span", { class: "muted" }, interval(estimate)));
+}
+
+function nameCell(run) {
+  const note = run.unfinished ? `${run.unfinished} lane${run.unfinished > 1 ? "s" : ""} unfinished; at episode ${run.played.join(" to ")}` : null;
+  return el("th", { scope: "row" }, el("span", { class: "name" }, swatch(run.colour), run.label), note ? el("div", { class: "muted small" }, note) : null);
+}
+
+const STATISTICS = ["interquartile mean", "mean", "median"].map((s) => [s, s]);
+
+/** Agents side by side. */
+function comparison(key, group) {
+  const box = el("div");
+  const several = group.runs.length > 1;
+  const statistic = choice(`${key} statistic`, "Over seeds", STATISTICS, "interquartile mean", () => fill());
+  const against = choice(`${key} against`, "Compare with", group.runs.map((run, i) => [i, run.label]), group.runs.length - 1, () => fill());
+  const solvable = group.optimum !== null;
+  const fewest = Math.min(...group.runs.map((run) => run.seeds.length));
+  const fill = () => {
+    const j = Number(against.value);
+    const head = [
+      heading("agent", false), heading("seeds"), heading(`${group.label}, all episodes`), heading(`${group.label}, last 20`),
+      ...(solvable ? [heading("solved"), heading("episodes to solve, median")] : []),
+      ...(several ? [heading(`P(better than ${group.runs[j].label})`)] : []),
+    ];
+    box.replaceChildren(table(`Agents on ${group.title}`, head, group.runs.map((run, i) => el("tr", {},
+      nameCell(run), el("td", { class: "number" }, String(run.seeds.length)),
+      cell(run.all[statistic.value]), cell(run.last[statistic.value]),
+      solvable ? [el("td", { class: "number" }, `${run.solved.count} of ${run.seeds.length}`), cell(run.solved.median)] : [],
+      several ? (i === j ? el("td", { class: "number muted" }, "–") : cell(group.improvement[i][j])) : []))));
+  };
+  fill();
+  return [el("h4", {}, several ? "Comparison" : "Numbers"), el("div", { class: "controls" }, statistic, several ? against : null), box,
+    el("p", { class: "muted small" }, "Under each number its 95% bootstrap interval over seeds."
+      + (fewest > 1 && fewest < 5 ? " Of fewer than five seeds, intervals come out too narrow." : "")
+      + (solvable ? " Solved: ten optimal episodes in a row; the median is Kaplan and Meier’s, so lanes that did not solve it count as not solved so far." : "")
+      + (several ? " P(better): the probability that a seed of this agent has a higher mean over all episodes than a seed of the other." : ""))];
+}
+
+/** Where agents went. */
+function visited(key, group) {
+  const runs = group.runs.filter((run) => run.visits);
+  if (!runs.length) return [];
+  const title = el("h4", {}, "State visits");
+  const told = (n) => `In what fraction of its episodes a lane visited each cell, mean of n = ${n} seeds`;
+  if (runs[0].visits.cells.length === 2) {
+    return [title, el("p", { class: "muted small" }, `${told(runs[0].visits.n)}. A stronger colour is more often, on a scale of square roots; blank is never.`),
+      el("div", { class: "boards" }, runs.map((run) => {
+        const drawn = board(`State visits of ${run.label}`, run.visits);
+        drawn.prepend(el("figcaption", {}, el("span", { class: "name" }, swatch(run.colour), run.label)));
+        return drawn;
+      }))];
+  }
+  const keys = legend(`${key} visits`, runs, () => drawn.again());
+  const drawn = lineChart(`State visits, ${group.title}`, () => ({
+    x: { title: "cell" },
+    y: { title: "share of episodes", domain: [0, 1.02] },
+    series: runs.filter((run) => keys.has(run.label)).map((run) => ({
+      label: run.label, colour: run.colour, xs: run.visits.mean.map((_, i) => i + 1), ys: run.visits.mean, band: run.visits.band,
+    })),
+  }), 240);
+  return [title, el("p", { class: "muted small" }, `${told(runs[0].visits.n)}, with its 95% interval.`), runs.length > 1 ? keys : null, drawn];
+}
+
+/** A command, which breaks between words only. */
+function command(text) {
+  const words = text.split(" ").flatMap((word, i) => [i ? " " : "", el("span", {}, word)]);
+  return el("pre", { tabindex: "0", "aria-label": "Command to run it again" }, words);
+}
+
+function pairs(values) {
+  const plain = (v) => (v !== null && typeof v === "object" ? JSON.stringify(v) : String(v));
+  return el("dl", {}, Object.entries(values).filter(([, v]) => v !== null).map(([k, v]) => el("div", {}, el("dt", {}, k), el("dd", {}, plain(v)))));
+}
+
+/** Configuration, versions, and the command to run it again. */
+function about(group) {
+  return el("details", {}, el("summary", {}, "Configuration, versions, and the command to run it again"),
+    group.runs.map((run) => el("details", {}, el("summary", {}, `${run.label} (${run.folder})`), el("div", { class: "inside" },
+      command(run.about.command),
+      el("h5", {}, "agent"), pairs(run.about.agent),
+      el("h5", {}, "environment"), pairs({ name: group.environment, ...run.about.environment }),
+      el("h5", {}, "run"), pairs({ ...run.about.budget, seeds: run.seeds.join(", ") }),
+      el("h5", {}, "versions"), pairs(run.about.versions)))));
+}
+
+function groupSection(key, group) {
+  const seeds = [...new Set(group.runs.map((run) => run.seeds.length))].join(" or ");
+  const alarms = group.runs.flatMap((run) => run.alarms.map((a) => `${run.label}, ${a}, before half of the optimum was found.`));
+  return el("section", { "aria-label": group.title },
+    el("h3", { id: key }, group.title),
+    el("p", { class: "muted" }, `Each curve is a mean over ${seeds} seed${seeds === "1" ? ", without an interval" : "s, with its 95% bootstrap interval"}.`),
+    curves(key, group), comparison(key, group), visited(key, group), believed(key, group),
+    alarms.length ? el("details", { class: "alarms" }, el("summary", { class: "alarm" }, `${alarms.length} lane${alarms.length > 1 ? "s" : ""} whose beliefs collapsed`), el("ul", {}, alarms.map((a) => el("li", {}, a)))) : null,
+    about(group));
+}

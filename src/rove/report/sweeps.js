@@ -1,0 +1,83 @@
+// Sweeps: a curve for one varied field, a heat map for two, parallel coordinates for more.
+
+/** The fields that take more than one value. */
+function varied(sweep) {
+  return sweep.fields.map((field, i) => ({ ...field, i })).filter((field) => field.values.length > 1);
+}
+
+/** One estimate for all points at a place: the point's own, or the mean over those that share it. */
+function pooled(points, kind) {
+  const found = points.map((p) => p[kind]).filter(Boolean);
+  if (found.length <= 1) return found[0] ?? null;
+  const values = found.map((e) => e[0]);
+  return [mean(values), Math.min(...values), Math.max(...values), found.reduce((sum, e) => sum + e[3], 0)];
+}
+
+function sweepMap(key, sweep, fields) {
+  const box = el("div");
+  const options = fields.map((field, i) => [i, field.name]);
+  const across = choice(`${key} x`, "Across", options, 0, () => fill());
+  const up = choice(`${key} y`, "Up", options, 1, () => fill());
+  const kind = choice(`${key} seeds`, "Scores of", [["score", "tuning seeds"], ["confirmed", "other seeds (confirmed)"]], "score", () => fill());
+  const confirmed = sweep.points.some((p) => p.confirmed);
+  const fill = () => {
+    const [x, y] = [fields[Number(across.value)], fields[Number(up.value)]];
+    const is = (p, field, v) => String(p.at[field.i]) === String(v);
+    const cells = y.values.map((v) => x.values.map((u) => pooled(sweep.points.filter((p) => is(p, x, u) && is(p, y, v)), kind.value)));
+    const drawn = heatMap(`Score over ${x.name} and ${y.name}`, y, x, cells);
+    box.replaceChildren(drawn);
+    drawn.again();
+  };
+  fill();
+  const rest = fields.length > 2 ? " A cell is the mean over the fields that are not shown, and its range." : " Point at a cell for its 95% interval and n.";
+  return [el("div", { class: "controls" }, fields.length > 2 ? [across, up] : null, confirmed ? kind : null), el("p", { class: "muted small" }, `Mean score; a stronger colour is higher.${rest}`), box];
+}
+
+function sweepCurve(sweep, field) {
+  const points = [...sweep.points].filter((p) => p.score);
+  const index = (p) => field.values.findIndex((v) => String(v) === String(p.at[field.i]));
+  points.sort((a, b) => index(a) - index(b));
+  const xs = points.map(index);
+  return lineChart(`Score over ${field.name}`, () => ({
+    x: { title: field.name, domain: [0, field.values.length - 1], ticks: field.values.map((_, i) => i), names: field.values.map(fmt) },
+    y: { title: "score" },
+    series: [{ label: "mean score", colour: 0, xs, ys: points.map((p) => p.score[0]), band: points.every((p) => p.score[3] > 1) ? [1, 2].map((i) => points.map((p) => p.score[i])) : null }],
+  }));
+}
+
+const SHARES = [0.05, 0.1, 0.25, 0.5, 1];
+
+function sweepRays(key, sweep, fields) {
+  const box = el("div");
+  const words = (k) => (SHARES[k] === 1 ? "all" : `the best ${100 * SHARES[k]}%`);
+  const best = slider(`${key} best`, "Points shown", SHARES.length, SHARES.length - 1, words, () => fill());
+  const points = sweep.points.map((p) => ({ ...p, at: fields.map((f) => p.at[f.i]) }));
+  const fill = () => {
+    const drawn = parallel("Parallel coordinates of the sweep", fields, points, SHARES[best.value]);
+    box.replaceChildren(drawn);
+    drawn.again();
+  };
+  fill();
+  return [el("h4", {}, "All fields at once"), el("p", { class: "muted small" }, "A line is a point; stronger lines score higher."), el("div", { class: "controls" }, best), box];
+}
+
+function sweepTable(sweep) {
+  const best = sweep.points.filter((p) => p.score).sort((a, b) => b.score[0] - a.score[0]).slice(0, 10);
+  const head = [...sweep.fields.map((f) => heading(f.name)), heading("seeds"), heading("score"), heading("seeds, others"), heading("confirmed")];
+  return [el("h4", {}, "The best points"), table("The best points", head, best.map((p) => el("tr", {},
+    p.at.map((v) => el("td", { class: "number" }, fmt(v))), el("td", { class: "number" }, String(p.score[3])), cell(p.score),
+    el("td", { class: "number" }, p.confirmed ? String(p.confirmed[3]) : "–"), cell(p.confirmed)))),
+  el("p", { class: "muted small" }, "Mean score and its 95% bootstrap interval, on the seeds that points were chosen on, and confirmed on others.")];
+}
+
+function sweepSection(key, sweep) {
+  const fields = varied(sweep);
+  const scored = sweep.points.filter((p) => p.score).length;
+  return el("section", { "aria-label": "Sweep" },
+    el("h3", { id: key }, `${sweep.agent} on ${sweep.environment}`),
+    el("p", { class: "muted" }, `${scored} of ${sweep.points.length} points have a score.`),
+    fields.length === 1 ? sweepCurve(sweep, fields[0]) : null,
+    fields.length >= 2 ? sweepMap(key, sweep, fields) : null,
+    fields.length >= 3 ? sweepRays(key, sweep, fields) : null,
+    sweepTable(sweep));
+}

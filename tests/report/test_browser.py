@@ -1,0 +1,258 @@
+"""The report in a real browser: it draws, moves, stays text, asks for nothing, fits a phone."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+from made import HOSTILE
+
+import rove
+from rove import report
+from rove.statistics import moving_average
+
+FIGURES = 'document.querySelectorAll("figure")'
+
+
+@pytest.fixture
+def opened(browser, page):
+    browser.open(page)
+    browser.run("sessionStorage.clear()")
+    browser.open(page)
+    yield browser
+    assert browser.complaints() == []
+    assert [r for r in browser.requests() if not r.startswith(("file:", "data:"))] == []
+
+
+def all_drawn(browser):
+    """How many figures there are; each must hold shapes, all of finite numbers."""
+    shapes = browser.run(
+        f"""[...{FIGURES}].map(f => [f.querySelector(".chart svg")?.getAttribute("aria-label"),
+        f.querySelectorAll("path.line, path.ray, rect.cell").length,
+        /NaN|undefined|Infinity/.test(f.innerHTML)])"""
+    )
+    for name, count, broken in shapes:
+        assert name
+        assert count > 0, name
+        assert not broken, name
+    return len(shapes)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (1200, "dark"), (390, "light")])
+def test_every_chart_draws_and_fits(opened, page, width, scheme):
+    opened.open(page, width, 844, scheme)
+    # 2 groups: curves, visits and 3 probes of 2 charts each; sweeps: a curve, 2 maps, 1 with rays.
+    assert all_drawn(opened) == 2 * (1 + 1 + 6) + 1 + 2 + 1
+    assert opened.run("document.documentElement.scrollWidth") <= width
+    ground = opened.run("getComputedStyle(document.body).backgroundColor")
+    assert ground == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 22, 26)")
+
+
+def test_a_choice_changes_the_curves(opened):
+    """The window, each seed's curve, and what is shown over episodes."""
+    lines = f"[...{FIGURES}[0].querySelectorAll('path.line')].map(p => p.getAttribute('d')).join()"
+    traces = f"{FIGURES}[0].querySelectorAll('path.trace').length"
+    title = f"[...{FIGURES}[0].querySelectorAll('text.title')].map(t => t.textContent).join()"
+    smooth = opened.run(lines)
+    choose(opened, 1, 0)  # no window
+    assert opened.run(lines) != smooth
+    assert opened.run(traces) == 0
+    opened.run('document.querySelector("input[type=checkbox]").click()')
+    assert opened.run(traces) == 6  # 2 agents, 3 seeds
+    assert opened.run(title) == "episode,return"
+    choose(opened, 0, 1)
+    assert opened.run(title) == "episode,share of seeds that solved it"
+    assert opened.run(traces) == 0
+    text = "document.querySelectorAll('.scroll table')[1].textContent"
+    before = opened.run(text)
+    choose(opened, 2, 2)  # medians in the table
+    assert opened.run(text) != before
+
+
+def choose(browser, which, option):
+    """Take an option of a list."""
+    browser.run(
+        f"""{{ const s = document.querySelectorAll("select")[{which}]; s.selectedIndex = {option};
+        s.dispatchEvent(new Event("change")); 1 }}"""
+    )
+
+
+def test_every_view_draws(opened):
+    """Whatever is chosen in every list, and with each seed's curve."""
+    opened.run('document.querySelectorAll("input[type=checkbox]").forEach(b => b.click())')
+    count = opened.run('document.querySelectorAll("select").length')
+    assert count >= 8
+    for i in range(count):
+        for k in range(opened.run(f'document.querySelectorAll("select")[{i}].options.length')):
+            choose(opened, i, k)
+            all_drawn(opened)
+
+
+def test_the_curve_is_the_moving_average(opened, runs):
+    """As the page computes it, against the library."""
+    shown = opened.run(
+        """(() => { const data = JSON.parse(document.getElementById("data").textContent);
+        const group = data.sources[0].groups[0];
+        const run = group.runs.find(r => r.label === "GE");
+        return scoreCurve(run, group, 20, true); })()"""
+    )
+    smooth = moving_average(rove.load(runs / "ge").scores, 20)
+    np.testing.assert_allclose(shown["ys"], smooth.mean(axis=0), rtol=2e-3)
+    np.testing.assert_allclose(np.array(shown["traces"]), smooth, rtol=2e-3)
+    assert shown["xs"] == list(range(1, 41))
+
+
+def test_the_slider_moves(opened):
+    """With the keyboard: the words, the mark and the picture of Z follow."""
+    look = """[document.querySelector("input[type=range]").parentElement.querySelector("output")
+        .textContent, document.querySelector("rect.here").getAttribute("x"),
+        [...document.querySelectorAll('[aria-label^="Return distributions"] path.line')]
+        .map(p => p.getAttribute("d")).join()]"""
+    opened.run('document.querySelector("input[type=range]").focus()')
+    before = opened.run(look)
+    assert before[0] == "after episode 32"
+    opened.press("ArrowLeft")
+    opened.settle()
+    after = opened.run(look)
+    assert after[0] == "after episode 16"
+    assert all(a != b for a, b in zip(after, before, strict=True))
+    opened.press("Home")
+    assert opened.run(look)[0] == "after episode 1"
+    words = 'document.querySelector("input[type=range]").getAttribute("aria-valuetext")'
+    assert opened.run(words) == "after episode 1"
+
+
+def test_curves_are_shown_and_hidden(opened):
+    lines = f"{FIGURES}[0].querySelectorAll('path.line').length"
+    assert opened.run(lines) == 2
+    opened.run('document.querySelector(".legend button").focus()')
+    opened.press("Enter")
+    assert opened.run(lines) == 1
+    pressed = 'document.querySelector(".legend button").getAttribute("aria-pressed")'
+    assert opened.run(pressed) == "false"
+    opened.run('document.querySelectorAll(".legend button")[1].click()')
+    assert "choose an agent" in opened.run(f"{FIGURES}[0].textContent")
+
+
+def test_values_are_read_with_the_keys_and_the_pointer(opened):
+    opened.run(f"{FIGURES}[0].querySelector('svg').focus()")
+    opened.press("End")
+    tip = f"{FIGURES}[0].querySelector('.tip')"
+    told = opened.run(f"{tip}.textContent")
+    assert "episode 40" in told
+    assert "GE" in told
+    assert " to " in told
+    opened.press("ArrowLeft")
+    assert "episode 39" in opened.run(f"{tip}.textContent")
+    place = opened.run(
+        f"(r => [r.left, r.top, r.width, r.height])({FIGURES}[0].getBoundingClientRect())"
+    )
+    x, y = place[0] + place[2] / 2, place[1] + place[3] / 2
+    opened.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    assert "episode 2" in opened.run(f"{tip}.textContent")
+    opened.send("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
+    assert opened.run(f"{tip}.hidden")
+
+
+def test_everything_is_reached_with_the_keyboard(opened):
+    opened.press("Tab")
+    assert opened.run("document.activeElement.className") == "skip"
+    kinds = set()
+    for _ in range(60):
+        opened.press("Tab")
+        kinds.add(opened.run("document.activeElement.tagName.toLowerCase()"))
+    assert {"a", "button", "select", "input", "svg", "summary", "div"} <= kinds
+    nameless = opened.run(
+        """[...document.querySelectorAll("button, select, input, svg[tabindex], .scroll")].filter(
+        e => !(e.getAttribute("aria-label") || e.textContent.trim() || e.labels?.length)).length"""
+    )
+    assert nameless == 0
+
+
+def test_light_and_dark_can_be_switched(opened, page):
+    ground = "getComputedStyle(document.body).backgroundColor"
+    before = opened.run(ground)
+    opened.run('document.querySelector("header button").click()')
+    assert opened.run(ground) != before
+    opened.open(page)  # and stays so
+    assert opened.run(ground) != before
+
+
+def test_claims_numbers_and_commands_are_there(opened):
+    text = opened.run("document.body.textContent")
+    for words in ("GE is ahead", "by 1.2, n = 3", "1 reproduced, 1 inconclusive", "versions"):
+        assert words in text
+    assert "rove reproduce figure-2 --quick" in text
+    assert "rove train ge chain-5 --seeds 3 --episodes 40" in text
+    assert opened.run("document.querySelector('img').naturalWidth") > 0
+
+
+def test_paper(opened, tmp_path):
+    opened.scheme("dark", media="print")
+    assert opened.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    shown = """[...document.querySelectorAll(".controls, nav")].filter(
+        e => getComputedStyle(e).display !== "none").length"""
+    assert opened.run(shown) == 0
+    opened.pdf(tmp_path / "r.pdf")
+    assert (tmp_path / "r.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_hostile_names_stay_text(browser, hostile, tmp_path, width):
+    path = report.write([hostile], tmp_path / "h.html")
+    browser.open(path, width)
+    all_drawn(browser)
+    for name in ("details", "select"):  # whatever is opened or chosen
+        browser.run(f'document.querySelectorAll("{name}").forEach(e => {{ e.open = true; }})')
+    browser.settle()
+    assert browser.run("window.hacked") is None
+    assert browser.run("document.querySelectorAll('img, main script, b').length") == 0
+    text = browser.run("document.body.textContent")
+    assert text.count(HOSTILE) >= 10
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    assert browser.complaints() == []
+    assert all(r.startswith("file:") for r in browser.requests())
+
+
+def test_the_policy_holds(browser, page):
+    """Even a script that got in could not ask for anything, nor run markup."""
+    browser.open(page)
+    refused = browser.run(
+        "fetch('https://example.invalid/').then(() => false, () => true)"
+        ".then(a => { const s = document.createElement('script'); s.textContent = 'window.in = 1';"
+        "document.body.append(s); const i = document.createElement('div');"
+        'i.innerHTML = \'<p style="color: red" onclick="1">x</p>\'; document.body.append(i);'
+        "return a && window.in === undefined && getComputedStyle(i.firstChild).color; })"
+    )
+    assert refused
+    assert refused != "rgb(255, 0, 0)"
+    assert all("Content Security Policy" in json.dumps(c) for c in browser.complaints())
+
+
+def test_a_page_that_follows_reloads_and_can_be_paused(browser, runs, tmp_path):
+    path = tmp_path / "f.html"
+    report._write([runs / "ge"], path, every=1.0)
+    browser.open(path)
+    browser.run("window.mark = 1")
+    deadline = time.monotonic() + 20
+    while browser.run("window.mark") == 1:
+        assert time.monotonic() < deadline, "it did not reload"
+        time.sleep(0.1)
+    browser.open(path)
+    browser.run('document.querySelector(".controls input").click(); window.mark = 2')
+    time.sleep(2.5)
+    assert browser.run("window.mark") == 2
+    assert browser.complaints() == []
+
+
+def test_a_readout_stays_small(opened):
+    """Its swatches are swatches, and it stays within the chart."""
+    opened.run(f"{FIGURES}[0].querySelector('svg').focus()")
+    for key in ("Home", "End"):
+        opened.press(key)
+        tip, chart = (
+            opened.run(f"(r => [r.left, r.right, r.height])({which}.getBoundingClientRect())")
+            for which in (f"{FIGURES}[0].querySelector('.tip')", f"{FIGURES}[0]")
+        )
+        assert chart[0] <= tip[0] <= tip[1] <= chart[1]
+        assert tip[2] < 120

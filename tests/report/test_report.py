@@ -1,0 +1,263 @@
+"""The report's file: what is in it, what it refuses, how large it is."""
+
+import json
+import re
+import shlex
+import shutil
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import rove
+from rove import cli, report
+from rove.errors import RoveError
+from rove.report import commands, folders, groups
+from rove.statistics import area_under_curve, bootstrap_interval, moving_average
+
+
+def told(path):
+    """The data in a page."""
+    text = path.read_text("utf-8")
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.S).group(1))
+
+
+def group_of(path, title):
+    groups = [g for source in told(path)["sources"] for g in source["groups"]]
+    return next(g for g in groups if g["title"].startswith(title))
+
+
+def run_of(group, label):
+    return next(run for run in group["runs"] if run["label"] == label)
+
+
+def test_it_is_one_file_that_asks_for_nothing(page):
+    text = page.read_text("utf-8")
+    addresses = set(re.findall(r"https?://[^\s\"'`]+", text))
+    assert addresses == {"http://www.w3.org/2000/svg"}  # a name, not a place
+    assert "default-src 'none'" in text
+    assert not re.search(r"<(script|img|link|iframe)[^>]* (src|href)=", text)
+    assert "unsafe-inline" not in text
+    assert page.stat().st_size < 400_000
+
+
+def test_the_same_data_give_the_same_bytes(page, experiment, sweeps, tmp_path):
+    again = report.write([experiment, sweeps], tmp_path / "again.html")
+    assert again.read_bytes() == page.read_bytes()
+
+
+def test_names_cannot_leave_the_data(hostile, tmp_path):
+    text = report.write([hostile], tmp_path / "h.html").read_text("utf-8")
+    inside = re.search(r'id="data">(.*?)</script>', text, re.S).group(1)
+    assert "<" not in inside
+    assert "hacked" in inside
+    assert "hacked" not in text.replace(inside, "")
+
+
+def test_curves_and_intervals_are_those_of_the_run(page, runs):
+    group = group_of(page, "chain-5")
+    scores, shown = rove.load(runs / "ge").scores, run_of(group, "GE")
+    assert group["bin"] == 1
+    assert group["windows"] == [1, 20]
+    np.testing.assert_allclose(np.array(shown["scores"]), scores, rtol=1e-3)
+    band = bootstrap_interval(moving_average(scores, 20))
+    np.testing.assert_allclose(np.array(shown["bands"]["20"]), band, rtol=1e-3)
+    value, low, high, n = shown["all"]["mean"]
+    area = area_under_curve(scores)
+    np.testing.assert_allclose(value, area.mean(), rtol=1e-3)
+    np.testing.assert_allclose([low, high], bootstrap_interval(area), rtol=1e-3)
+    assert n == 3
+    other = run_of(group, "DQN")
+    i, j = (group["runs"].index(run) for run in (shown, other))
+    forth, back = group["improvement"][i][j], group["improvement"][j][i]
+    assert forth[0] + back[0] == pytest.approx(1.0, abs=1e-3)
+    assert forth[1] + back[2] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_visits_and_beliefs_are_those_of_the_run(page, runs):
+    run, shown = rove.load(runs / "ge"), run_of(group_of(page, "chain-5"), "GE")
+    np.testing.assert_allclose(shown["visits"]["mean"], run.visits.mean(axis=0), rtol=1e-2)
+    beliefs = shown["beliefs"]
+    assert beliefs["episodes"] == [1, 2, 4, 8, 16, 32]
+    assert beliefs["probes"] == ["start", "middle", "last"]
+    values = np.asarray(run.outcomes[0].lane.snapshots.values)  # [slots, draws, probes, actions]
+    assert np.array(beliefs["values"]).shape == (6, 3, 2, 16)
+    np.testing.assert_allclose(beliefs["values"][4][1][0], values[4, :, 1, 0], rtol=1e-2)
+    outputs = np.asarray(run.outcomes[0].lane.snapshots.outputs)
+    points, heights = map(np.asarray, run.config.compose().pictures(jnp.asarray(outputs[4, 2]))[1])
+    z = beliefs["returns"][4][2][1]
+    np.testing.assert_allclose(z["x"], [points[0], points[-1]], rtol=1e-3)
+    np.testing.assert_allclose(z["top"], heights.max(), rtol=1e-2)
+    assert max(z["y"]) == 999
+    board = group_of(page, "deep-sea-4")["runs"][0]
+    assert board["beliefs"]["discrete"]
+    assert board["visits"]["cells"] == [4, 4]
+
+
+@pytest.mark.parametrize("episodes", [1, 7, 250, 251, 500, 1000, 1234, 5001, 100_000, 3_000_000])
+def test_thinning_keeps_moving_averages_exact(episodes):
+    """A window of whole bins is the same mean as one of episodes."""
+    size = groups._bin_size(episodes)
+    values = np.random.default_rng(0).normal(size=(1, episodes))
+    binned = groups._binned(values, size)
+    assert binned.shape[1] <= groups.POINTS
+    for window in [w for w in groups.WINDOWS if w % size == 0 and w <= episodes]:
+        ends = np.arange(size - 1, size * binned.shape[1], size)
+        exact = moving_average(values, window)[:, ends]
+        np.testing.assert_allclose(moving_average(binned, window // size), exact, atol=1e-9)
+
+
+def test_a_lane_that_solved_its_task_keeps_its_score(tmp_path):
+    run = rove.train(
+        "psrl", "chain-5", seeds=2, episodes=200, until_solved=True, out=tmp_path / "p"
+    )
+    assert max(len(o.scores) for o in run.outcomes) < 200
+    shown = group_of(report.write([tmp_path / "p"], tmp_path / "r.html"), "chain-5")["runs"][0]
+    assert {len(row) for row in shown["scores"]} == {200}
+    assert shown["scores"][0][-1] == 11
+    assert shown["last"]["mean"][:3] == [11, 11, 11]
+    assert shown["solved"]["count"] == 2
+
+
+def test_runs_of_one_agent_are_told_apart(runs, tmp_path):
+    shutil.copytree(runs / "ge", tmp_path / "a")
+    shutil.copytree(runs / "ge", tmp_path / "b")
+    labels = groups._labels([folders._run(tmp_path / name) for name in "ab"])
+    assert sorted(labels.values()) == ["GE, a", "GE, b"]
+    config = json.loads((tmp_path / "b" / "config.json").read_text())
+    config["agent"]["settings"]["rho"] = -1.0
+    (tmp_path / "b" / "config.json").write_text(json.dumps(config))
+    labels = groups._labels([folders._run(tmp_path / name) for name in "ab"])
+    assert sorted(labels.values()) == ["GE, rho -1.0", "GE, rho -3.0"]
+
+
+def test_the_command_is_that_run(runs, capsys):
+    """It goes on from the run's folder, which refuses any other run."""
+    words = shlex.split(commands.of_run(folders._run(runs / "ge")))
+    assert words[:4] == ["rove", "train", "ge", "chain-5"]
+    before = (runs / "ge" / "episodes.csv").read_bytes()
+    cli.main([*words[1:], "--out", str(runs / "ge"), "--on", "threads"])
+    assert (runs / "ge" / "episodes.csv").read_bytes() == before
+    changed = [w.replace("--agent.rho=-3.0", "--agent.rho=-2.0") for w in words[1:]]
+    with pytest.raises(SystemExit):
+        cli.main([*changed, "--out", str(runs / "ge")])
+    assert "rho" in capsys.readouterr().err
+
+
+def test_the_command_of_other_environments_and_seeds(tmp_path):
+    made = rove.environments.make("sparse-acrobot", reward=2.0)
+    config = rove.runner.configure("dqn", made, seeds=2, steps=100)
+    with rove.runs.RunFolder(tmp_path / "a").open(config):
+        pass
+    words = commands.of_run(folders._run(tmp_path / "a"))
+    assert "--env.reward=2.0" in words
+    assert "--env.environment" not in words
+    assert "--steps 100" in words
+    config = rove.runner.configure("ge", "permuted-chain-6", seeds=[4, 7], episodes=5)
+    with rove.runs.RunFolder(tmp_path / "b").open(config):
+        pass
+    text = commands.of_run(folders._run(tmp_path / "b"))
+    assert text.startswith("rove.train(rove.GE(")
+    again = eval(text.replace("rove.train(", "rove.runner.configure("), {"rove": rove})
+    assert again.identity() == config.identity()
+
+
+def test_folders_of_folders(experiment, runs, sweeps, tmp_path):
+    names = [s.name for s in folders.read([experiment.parent, runs, sweeps])]
+    assert names == [folders.LOOSE, "figure-2-quick", "over-1", "over-2", "over-3"]
+    assert told_command(experiment) == "rove reproduce figure-2 --quick"
+
+
+def told_command(experiment):
+    return commands.of_source(folders.read([experiment])[0])
+
+
+def bad_folders(root, runs):
+    """Folders that cannot be reported, and a word of what is to be said."""
+    (root / "empty").mkdir()
+    yield root / "empty", "holds no run"
+    yield root / "none", "there is no"
+    (root / "file").write_text("")
+    yield root / "file", "is not a folder"
+    for name, file, text, word in (
+        ("cut", "config.json", '{"schema": 1, "agen', "cannot be read"),
+        ("other", "config.json", '{"schema": 99}', "not a run of this version"),
+        ("bare", "config.json", '{"schema": 1}', "is not a run of rove"),
+        ("csv", "episodes.csv", "agent,seed,episode\nge,0", "cannot be read"),
+        ("half", "episodes.csv", None, "cannot be read"),
+        ("lane", "lanes/seed-0.safetensors", "", "is not a checkpoint"),
+    ):
+        shutil.copytree(runs / "ge", root / name)
+        whole = (runs / "ge" / "episodes.csv").read_text()
+        (root / name / file).write_text(whole[: len(whole) // 2 - 7] if text is None else text)
+        yield root / name, word
+    shutil.copytree(runs / "ge", root / "new")
+    (root / "new" / "episodes.csv").unlink()
+    yield root / "new", "no episode has ended yet"
+    for name, file, text, word in (
+        ("claims", "claims.json", '[{"text": 1}]', "holds no claims"),
+        ("swept", "sweep.json", '{"fields": {}}', "is not a sweep"),
+        ("swept2", "sweep.json", "{", "cannot be read"),
+    ):
+        shutil.copytree(runs, root / name / "runs")
+        (root / name / file).write_text(text)
+        yield root / name, word
+
+
+def test_bad_input_is_refused(runs, tmp_path, capsys):
+    (tmp_path / "in").mkdir()
+    for folder, words in bad_folders(tmp_path / "in", runs):
+        with pytest.raises(SystemExit) as stopped:
+            cli.main(["report", str(folder), "--out", str(tmp_path / "out.html")])
+        said = " ".join(capsys.readouterr().err.split())
+        assert stopped.value.code == 2, folder
+        assert words in said, folder
+        assert not (tmp_path / "out.html").exists()
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["report"])
+    assert stopped.value.code == 2
+    with pytest.raises(RoveError, match="is a folder"):
+        report.write([runs], tmp_path)
+
+
+def test_the_command_line(runs, tmp_path, capsys):
+    cli.main(["report", str(runs), "--out", str(tmp_path / "out.html")])
+    assert "MB" in capsys.readouterr().out
+    assert told(tmp_path / "out.html")["follow"] is None
+
+
+def test_follow_ends_with_the_runs(runs, tmp_path, monkeypatch):
+    """It waits for a first episode, shows what there is, and ends with the last lane."""
+    shutil.copytree(runs / "ge", tmp_path / "r")
+    last, first = tmp_path / "r" / "lanes" / "seed-2.safetensors", tmp_path / "r" / "episodes.csv"
+    kept = {path: path.read_bytes() for path in (last, first)}
+    for path in kept:
+        path.unlink()
+    seen = []
+
+    def sleep(seconds):
+        done = (tmp_path / "out.html").exists()
+        seen.append(told(tmp_path / "out.html")["follow"] if done else None)
+        path = [first, last][len(seen) - 1]
+        path.write_bytes(kept[path])
+
+    monkeypatch.setattr(report.time, "sleep", sleep)
+    report.follow([tmp_path / "r"], tmp_path / "out.html", every=3.0)
+    assert seen == [None, 3.0]
+    assert told(tmp_path / "out.html")["follow"] is None
+
+
+def test_a_run_of_500_episodes_takes_little(runs, tmp_path):
+    """A hundred and fifty of them, and some pictures, are to stay under 6 MB."""
+    rng = np.random.default_rng(0)
+    for agent in ("ge", "dqn"):
+        shutil.copytree(runs / agent, tmp_path / "runs" / agent)
+        head = (runs / agent / "episodes.csv").read_text().splitlines()[0]
+        rows = [
+            f"{agent},chain-5,{seed},{i},{9 * i},{x},9,0,{x},{s:.4g},{z:.4g},5"
+            for seed in range(5)
+            for i, (x, s, z) in enumerate(rng.random((500, 3)).astype(np.float32), start=1)
+        ]
+        (tmp_path / "runs" / agent / "episodes.csv").write_text("\n".join([head, *rows]) + "\n")
+    path = report.write([tmp_path / "runs"], tmp_path / "r.html")
+    assert len(json.dumps(told(path), separators=(",", ":"))) / 2 < 36_000
