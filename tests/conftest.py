@@ -7,7 +7,7 @@ from rove import platform
 platform.prepare()
 
 
-LONG = ("test_resume.py", "test_processes.py", "test_host.py")
+LONG = ("test_resume.py", "test_processes.py", "test_host.py", "test_sweep.py", "test_ray.py")
 
 
 def pytest_collection_modifyitems(items):

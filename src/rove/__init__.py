@@ -54,6 +54,7 @@ from rove.posteriors import (
 )
 from rove.returns import Categorical, Gaussian, LearnedGaussian, Mixture, Quantile, Return
 from rove.runner import Run, load, train
+from rove.sweeps import Sweep, sweep
 from rove.tabular import PosteriorSampling, QValueSampling
 
 __version__ = "0.1.0"
@@ -120,10 +121,12 @@ __all__ = [
     "Settings",
     "Sparse",
     "SparseReward",
+    "Sweep",
     "Thompson",
     "adopt",
     "load",
     "register",
     "report",
+    "sweep",
     "train",
 ]

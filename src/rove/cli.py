@@ -14,7 +14,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from rove import display, environments, platform, runner
+from rove import display, environments, platform, runner, spans, sweeps
 from rove.agents import AGENTS
 from rove.algorithm import Agent
 from rove.errors import ConfigError, LaneError, RoveError, did_you_mean
@@ -24,6 +24,7 @@ from rove.training import lanes
 COMMANDS = {
     "list": "agents, environments and experiments, each with a line",
     "train": "train an agent on an environment",
+    "sweep": "try many settings of an agent, and confirm the best",
     "reproduce": "run an experiment, such as a figure of the paper, and check its claims",
     "watch": "a film of a trained policy",
     "tune": "search the settings of agents with one budget for all",
@@ -34,6 +35,11 @@ USAGE = {
     "                  [--agent.FIELD VALUE ...] [--env.FIELD VALUE ...]\n"
     "       for example: rove train ge chain-100 --seeds 5 --episodes 250 --out runs/a\n"
     "       the fields:  rove train ge chain-100 --help",
+    "sweep": "rove sweep AGENT ENVIRONMENT --agent.FIELD=VALUES ... [--seeds N] [--out DIR]\n"
+    "       VALUES: a:b:n (evenly spaced), a:b:logn (geometrically), or a list a,b,c\n"
+    "       for example: rove sweep ge sparse-cartpole --agent.rho=-10:-1:10 "
+    "--agent.sigma=1e-8:1e-1:log8\n"
+    "       the fields:  rove sweep ge sparse-cartpole --help",
     "reproduce": "rove reproduce [EXPERIMENT] [--quick] [--out DIR]",
 }
 
@@ -71,6 +77,8 @@ def _dispatch(arguments: list[str]) -> None:
         tyro.cli(_list, args=rest, prog="rove list")
     elif command == "train":
         _train(rest)
+    elif command == "sweep":
+        _sweep(rest)
     elif command == "reproduce":
         tyro.cli(_reproduce, args=rest, prog="rove reproduce")
     elif command == "watch":
@@ -154,48 +162,68 @@ def _grid() -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Train:
-    seeds: int = 1
-    """How many seeds (0, 1, …); each is a lane."""
+class Budget:
     episodes: int | None = None
     """Stop every lane after so many episodes. If neither this nor --steps is given: 250."""
     steps: int | None = None
     """Stop every lane after so many steps instead."""
     until_solved: bool = False
     """Stop a lane early, at ten optimal episodes in a row."""
-    out: Path | None = None
-    """Run folder, which the same command goes on from. If not given: runs/AGENT-ENVIRONMENT."""
     workers: int | None = None
     """Lanes to run at once. If not given: one a core (of gym/ID: all)."""
-    on: Literal["processes", "threads"] = "processes"
-    """Where lanes run: each in a process, or in threads of this one. The results are the same."""
+    on: str = "processes"
+    """Where lanes run: each in a process (processes), in threads of this one (threads), or on a
+    Ray cluster (ray, ray://HOST:PORT). The results are the same."""
 
 
-def _train(arguments: list[str]) -> None:
-    """`rove train`: the fields of --agent and --env depend on the two names."""
+@dataclasses.dataclass(frozen=True)
+class Train(Budget):
+    seeds: int = 1
+    """How many seeds (0, 1, …); each is a lane."""
+    out: Path | None = None
+    """Run folder, which the same command goes on from. If not given: runs/AGENT-ENVIRONMENT."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Sweep(Budget):
+    seeds: int = 3
+    """How many tuning seeds (1000, 1001, …)."""
+    confirm_seeds: int | None = None
+    """On how many other seeds (0, 1, …) the best is run again. If not given: as many."""
+    method: Literal["grid", "random", "halving"] = "grid"
+    """All points; --points of them; or all on one seed, the better half on two, and so on."""
+    points: int | None = None
+    """How many points to draw from the grid, for random and halving."""
+    out: Path | None = None
+    """Folder, which the same command goes on from. If not given: sweeps/AGENT-ENVIRONMENT."""
+
+
+def _told(command: str, kind: type, arguments: list[str]) -> tuple[Any, environments.Task]:
+    """What a person asks of an agent on an environment: the fields of --agent and --env depend on
+    the two names."""
     names = arguments[: next((i for i, a in enumerate(arguments) if a.startswith("-")), 2)][:2]
     if len(names) < 2:
         if "-h" in arguments or "--help" in arguments:
-            _say(f"usage: {USAGE['train']}\n\nrove list shows the names.")
-            return
+            _say(f"usage: {USAGE[command]}\n\nrove list shows the names.")
+            sys.exit(0)
         got = " ".join(arguments) or "nothing"
-        raise ConfigError("train", got, f"an agent and an environment first\n{USAGE['train']}")
+        raise ConfigError(command, got, f"an agent and an environment first\n{USAGE[command]}")
     environment = environments.make(names[1])
     settable = environments.settings(environment)
     settings = runner.default_settings(names[0], environment)
-    kind = dataclasses.make_dataclass(
-        "Train",
+    made = dataclasses.make_dataclass(
+        kind.__name__,
         [
             ("agent", type(settings), dataclasses.field(default_factory=lambda: settings)),
             ("env", type(settable), dataclasses.field(default_factory=lambda: settable)),
         ],
-        bases=(Train,),
+        bases=(kind,),
         frozen=True,
     )
     told: Any = tyro.cli(
-        kind,
+        made,
         args=arguments[2:],
-        prog=f"rove train {names[0]} {names[1]}",
+        prog=f"rove {command} {names[0]} {names[1]}",
         description=f"{type(settings).__doc__}\n\nDefaults are the settings tuned for this "
         "environment, or for the nearest that was.",
         config=(tyro.conf.OmitSubcommandPrefixes,),
@@ -206,14 +234,21 @@ def _train(arguments: list[str]) -> None:
         raise ConfigError("env.n", getattr(chosen, "n", None), what)
     if told.episodes is not None and told.steps is not None:
         raise ConfigError("steps", told.steps, "not with --episodes: give one of the two")
-    episodes = told.episodes if told.episodes is not None or told.steps is not None else 250
+    if told.episodes is None and told.steps is None:
+        told = dataclasses.replace(told, episodes=250)
+    return told, chosen
+
+
+def _train(arguments: list[str]) -> None:
+    """`rove train`."""
+    told, chosen = _told("train", Train, arguments)
     hosted = isinstance(chosen, environments.HostEnvironment)  # its lanes take turns
     platform.prepare(lanes=1 if hosted else min(told.seeds, told.workers or lanes.cores()))
     config = runner.configure(
         told.agent,
         chosen,
         seeds=told.seeds,
-        episodes=episodes,
+        episodes=told.episodes,
         steps=told.steps,
         until_solved=told.until_solved,
     )
@@ -230,6 +265,29 @@ def _train(arguments: list[str]) -> None:
     _say(
         f"written to {out}: config.json, episodes.csv, learning-curve.png, diagnostics.png, lanes/"
     )
+
+
+def _sweep(arguments: list[str]) -> None:
+    """`rove sweep`: fields of --agent that are told several values are swept."""
+    fields, others = spans.taken_out(arguments)
+    told, chosen = _told("sweep", Sweep, others)
+    plan = sweeps.plan(
+        told.agent,
+        chosen,
+        fields,
+        seeds=told.seeds,
+        confirm_seeds=told.confirm_seeds,
+        method=told.method,
+        points=told.points,
+        episodes=told.episodes,
+        steps=told.steps,
+        until_solved=told.until_solved,
+    )
+    out = told.out or Path("sweeps") / plan.base.default_folder.name
+    with display.SweepLive(console, plan.total) as live:
+        found = sweeps.run(plan, out, live.report, told.workers, told.on)
+    display.sweep_table(console, found)
+    _say(f"written to {out}: sweep.csv, sweep.json, sweep.png, points/, confirmed/")
 
 
 def _reproduce(

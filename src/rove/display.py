@@ -11,9 +11,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from rove.environments import Bandit
-from rove.statistics import bootstrap_interval, episodes_to_solve, solve_summary
+from rove.statistics import (
+    bootstrap_interval,
+    episodes_to_solve,
+    mean_and_interval,
+    solve_summary,
+)
+from rove.sweeps import Standing, Sweep, shown
 from rove.training import lanes
-from rove.training.outcomes import UNLIMITED, Job
+from rove.training.outcomes import Job
 
 if TYPE_CHECKING:
     from rove.experiments.claims import Claim
@@ -46,7 +52,7 @@ class Live:
         for job in jobs:
             name = self._bar_of(job)
             if name not in self._bars:
-                total = sum(_goal(j)[1] for j in jobs if self._bar_of(j) == name)
+                total = sum(j.goal[1] for j in jobs if self._bar_of(j) == name)
                 self._bars[name] = self._progress.add_task(name, total=total, shown="starting")
                 self._seen[name] = {}
 
@@ -68,7 +74,7 @@ class Live:
             quiet = time.monotonic() - self._last_line < 5.0
             if not self._console.is_terminal and (told.finished or not quiet):
                 self._last_line = time.monotonic()
-                unit, goal = _goal(told.job)
+                unit, goal = told.job.goal
                 self._console.print(
                     f"{told.job.name}: {getattr(told, unit)} of {goal} {unit}s, "
                     f"{label} {told.recent:.3f}"
@@ -85,16 +91,72 @@ class Live:
         self._progress.stop()
 
 
+class SweepLive:
+    """One bar for a sweep: lanes done, the best so far, the time left; plain lines where there is
+    no terminal."""
+
+    def __init__(self, console: Console, total: int):
+        self._console, self._last_line = console, 0.0
+        self._progress = Progress(
+            TextColumn("lanes"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[shown]}"),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._bar = self._progress.add_task("lanes", total=total, shown="starting")
+
+    def report(self, told: Standing) -> None:
+        shown = _standing(told)
+        self._progress.update(self._bar, completed=told.done, shown=shown)
+        if not self._console.is_terminal and time.monotonic() - self._last_line > 5.0:
+            self._last_line = time.monotonic()
+            line = f"{told.done} of {told.total} lanes" + (f", {shown}" if shown else "")
+            self._console.print(line, highlight=False, soft_wrap=True)
+
+    def __enter__(self) -> "SweepLive":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._progress.stop()
+
+
+def _standing(told: Standing) -> str:
+    parts = []
+    if told.best is not None:
+        scores = told.best.scores
+        parts.append(f"best {np.mean(scores):.3f} (n = {len(scores)}) at {told.best.label}")
+    if told.seconds_left is not None:
+        minutes, seconds = divmod(round(told.seconds_left), 60)
+        parts.append(f"{minutes} min {seconds} s left" if minutes else f"{seconds} s left")
+    return ", ".join(parts)
+
+
+def sweep_table(console: Console, found: Sweep) -> None:
+    """The ten best points, and the best on both kinds of seeds."""
+    base = found.plan.base
+    table = Table(title=f"{base.label}: the best of {len(found.points)}", title_justify="left")
+    for name in found.plan.fields:
+        table.add_column(name, justify="right")
+    table.add_column(f"mean {base.environment.score_label} on tuning seeds")
+    for point in found.ranked[:10]:
+        row = (shown(value) for value in point.settings.values())
+        table.add_row(*row, mean_and_interval(np.array(point.scores)))
+    console.print(table)
+    best = found.best
+    lines = [f"best: {best.label}", f"on tuning seeds: {mean_and_interval(np.array(best.scores))}"]
+    if best.confirmed:
+        lines.append(f"on other seeds:  {mean_and_interval(np.array(best.confirmed))}")
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
+
+
 def _done(told: lanes.Progress) -> int:
     """How far a lane is; one that stopped before its goal, because it is solved, is done."""
-    unit, goal = _goal(told.job)
+    unit, goal = told.job.goal
     return goal if told.finished else getattr(told, unit)
-
-
-def _goal(job: Job) -> tuple[str, int]:
-    """What a lane counts, and how many of them it is to do."""
-    by_steps = job.episodes == UNLIMITED
-    return ("step", job.steps) if by_steps else ("episode", job.episodes)
 
 
 def closing_table(console: Console, run: "Run") -> None:

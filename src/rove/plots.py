@@ -1,18 +1,24 @@
 """Pictures. Every curve is a mean over seeds with its interval."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from numpy.typing import ArrayLike
 
 from rove.agents import label_of
 from rove.environments import Coordinate
 from rove.errors import RunFolderError
 from rove.statistics import bootstrap_interval, moving_average
+
+if TYPE_CHECKING:
+    from rove.sweeps import Sweep
 
 matplotlib.rcParams.update(
     {
@@ -153,6 +159,106 @@ def returns(axes: Any, pictures: Sequence[tuple[Any, Any]], discrete: bool) -> N
             axes.plot(points, heights, color=f"C{action}", lw=1.4, label=f"action {action}")
     axes.set_xlabel("return")
     axes.set_ylim(bottom=0.0)
+
+
+TICKS = 12
+"""As many values have labels."""
+MANY_CELLS = 100
+"""With more, a heat map tells no numbers."""
+
+
+def _values_on(axis: Any, values: Sequence[Any], name: str) -> None:
+    """Values side by side, evenly, whatever they are."""
+    step = -(-len(values) // TICKS)
+    told = [f"{v:g}" if isinstance(v, float) else str(v) for v in values[::step]]
+    axis.set_ticks(range(0, len(values), step), told)
+    axis.set_label_text(name)
+
+
+def heat_map(
+    axes: Any,
+    rows: tuple[str, Sequence[Any]],
+    columns: tuple[str, Sequence[Any]],
+    scores: Mapping[tuple[Any, Any], ArrayLike],
+    label: str = "score",
+    limits: tuple[float | None, float | None] = (None, None),
+) -> None:
+    """The mean score of each pair of values over its seeds, with its 95% interval where there is
+    room. Each side has a name and values; a pair without scores is left blank."""
+    means = np.full((len(rows[1]), len(columns[1])), np.nan)
+    for (i, row), (j, column) in itertools.product(enumerate(rows[1]), enumerate(columns[1])):
+        found = np.asarray(scores.get((row, column), ()), float)
+        means[i, j] = found.mean() if len(found) and np.all(np.isfinite(found)) else np.nan
+        if means.size <= MANY_CELLS and np.isfinite(means[i, j]):
+            told = f"{means[i, j]:.3g}"
+            if len(found) > 1:
+                low, high = bootstrap_interval(found)
+                told += f"\n{low:.3g}–{high:.3g}"
+            cell = axes.text(j, i, told, ha="center", va="center", fontsize=5, color="white")
+            cell.set_path_effects([withStroke(linewidth=1.0, foreground="#00000088")])
+    shown = axes.imshow(means, origin="lower", aspect="auto", vmin=limits[0], vmax=limits[1])
+    axes.figure.colorbar(shown, ax=axes, shrink=0.8, label=label)
+    _values_on(axes.xaxis, columns[1], columns[0])
+    _values_on(axes.yaxis, rows[1], rows[0])
+    axes.grid(False)
+
+
+def interval_curve(
+    axes: Any,
+    values: Sequence[Any],
+    scores: Sequence[ArrayLike],
+    name: str,
+    colour: str | None = None,
+    label: str | None = None,
+) -> None:
+    """The mean score at each value of a field, its 95% interval over seeds, and every seed."""
+    told = [(i, np.asarray(s, float)) for i, s in enumerate(scores)]
+    told = [(i, s) for i, s in told if len(s) and np.all(np.isfinite(s))]
+    at = [i for i, _ in told]
+    (line,) = axes.plot(at, [s.mean() for _, s in told], "o-", ms=4, color=colour, label=label)
+    ends = np.array([bootstrap_interval(s) for _, s in told]).reshape(-1, 2)
+    axes.fill_between(at, ends[:, 0], ends[:, 1], color=line.get_color(), alpha=0.2, lw=0)
+    for i, s in told:
+        axes.plot([i] * len(s), s, ".", ms=3, alpha=0.5, color=line.get_color())
+    _values_on(axes.xaxis, values, name)
+
+
+def _best_points(axes: Any, points: Sequence[Any]) -> None:
+    """Points from the top down, each with its mean and interval."""
+    for i, point in enumerate(points):
+        found = np.asarray(point.scores, float)
+        low, high = bootstrap_interval(found)
+        axes.plot([low, high], [i, i], color="#555555", lw=1.6)
+        axes.plot(found, [i] * len(found), ".", ms=3, alpha=0.5, color="#555555")
+        axes.plot([found.mean()], [i], "o", ms=4, color="#555555")
+    axes.set_yticks(range(len(points)), [point.label for point in points])
+    axes.invert_yaxis()
+
+
+def sweep(found: "Sweep") -> Figure:
+    """A heat map for two fields, a curve for one, else the best points with intervals."""
+    fields, base = found.plan.fields, found.plan.base
+    about = f"mean {base.environment.score_label} of a lane"
+    if len(fields) == 2:
+        rows, columns = fields.items()
+        made = figure(
+            width=max(5.0, 1.8 + 0.62 * len(columns[1])), height=1.6 + 0.36 * len(rows[1])
+        )
+        scores = {tuple(point.settings.values()): point.scores for point in found.points}
+        heat_map(made.axes[0], rows, columns, scores, about)
+    elif len(fields) == 1:
+        made = figure()
+        ((name, values),) = fields.items()
+        interval_curve(made.axes[0], values, [p.scores for p in found.points], name, "#555555")
+        made.axes[0].set_ylabel(about)
+    else:
+        best = [point for point in found.ranked if np.all(np.isfinite(point.scores))][:20]
+        made = figure(width=8.0, height=1.2 + 0.25 * len(best))
+        _best_points(made.axes[0], best)
+        made.axes[0].set_xlabel(about)
+    n = len(base.seeds)
+    made.suptitle(f"{base.label}: {n} tuning seed{'s' * (n > 1)}, 95% intervals", fontsize=10)
+    return made
 
 
 def save(made: Figure, path: Path) -> None:

@@ -21,7 +21,7 @@ from rove.errors import ConfigError, LaneError, RoveError, check_flag, check_int
 from rove.learner import Learner
 from rove.runs import Config, RunFolder
 from rove.statistics import collapsed_at
-from rove.training import compiled, host, lanes, outcomes, processes
+from rove.training import cluster, compiled, host, lanes, outcomes, processes
 from rove.training.lane import SNAPSHOTS
 from rove.training.outcomes import UNLIMITED, Episodes, Job, Outcome
 from rove.tuned import tuned
@@ -55,8 +55,9 @@ def train(
     - `episodes`, `steps`: when to stop; one of the two.
     - `until_solved`: whether a lane also stops at ten optimal episodes in a row.
     - `out`: a run folder; a run that was killed goes on from it.
-    - `on`: "threads" of this process, or "processes" of their own, which take seconds to start
-      and are faster then. The results are the same, to the bit.
+    - `on`: "threads" of this process, "processes" of their own, which take seconds to start and
+      are faster then, or a Ray cluster: "ray", "ray://HOST:PORT". The results are the same, to the
+      bit.
 
     **Example**
     >>> run = rove.train("ge", "chain-10", seeds=2, episodes=100, rho=-4.0)
@@ -185,11 +186,10 @@ def run_all(
 ) -> list[Run]:
     """Train several configurations at once: all their lanes share the cores. A lane that fails
     is in its run's `errors`, with what it had saved."""
-    if on not in ("threads", "processes"):
-        raise ConfigError("on", on, "threads or processes")
+    place = _place(on)
     jobs_of = [config.jobs(path) for config, path in plan]
     all_jobs = [job for jobs in jobs_of for job in jobs]
-    for loop, mine in _loops(all_jobs, lanes):
+    for loop, mine in _loops(all_jobs, place):
         loop.checked_workers(mine, workers)
     with contextlib.ExitStack() as stack:
         writers: dict[Path, _EpisodesWriter] = {}
@@ -198,7 +198,7 @@ def run_all(
                 folder = RunFolder(path)
                 stack.enter_context(folder.open(config))
                 writers[path] = _EpisodesWriter(folder, config, jobs)
-        apart = on == "processes" and _fit_for_processes(plan, all_jobs, workers)
+        apart = _apart(on, plan, all_jobs, workers)
         for i, (config, path) in enumerate(plan):
             if path is None and apart:  # a worker's results are in a folder
                 temporary = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rove-")))
@@ -210,8 +210,8 @@ def run_all(
                 writers[job.folder].saved(job, episodes)
 
         found = {}
-        compiled_lanes = processes if apart else lanes
-        for loop, mine in _loops([j for jobs in jobs_of for j in jobs], compiled_lanes):
+        everything = [job for jobs in jobs_of for job in jobs]
+        for loop, mine in _loops(everything, place if apart else lanes):
             done = loop.execute(mine, report, saved, workers)
             found.update({id(job): result for job, result in zip(mine, done, strict=True)})
         runs = []
@@ -225,19 +225,36 @@ def run_all(
         return runs
 
 
-def _fit_for_processes(
-    plan: Sequence[tuple[Config, Path | None]], jobs: Sequence[Job], workers: int | None
+def _place(on: str) -> Any:
+    """Where compiled lanes run, by its name."""
+    if on == "ray" or on.startswith("ray://"):
+        return cluster.Ray(on)
+    places = {"threads": lanes, "processes": processes}
+    if on not in places:
+        raise ConfigError("on", on, "threads or processes, or ray or ray://HOST:PORT")
+    return places[on]
+
+
+def _apart(
+    on: str, plan: Sequence[tuple[Config, Path | None]], jobs: Sequence[Job], workers: int | None
 ) -> bool:
-    """Whether several lanes are left, a process can know what each is to do, and there is no
-    accelerator that they had to share."""
+    """Whether lanes run outside of this process: some are left, and a worker can know what each is
+    to do. Processes need several, and no accelerator that they had to share."""
+    if on == "threads":
+        return False
     ahead = sum(not outcomes.over(job) for job in jobs)
+    if on != "processes":
+        if own := [config for config, _ in plan if not config.portable]:
+            what = f"threads for {own[0].label}, which a cluster cannot know"
+            raise ConfigError("on", on, what)
+        return ahead > 0
     several = min(ahead, workers or lanes.cores()) > 1
     return several and all(c.portable for c, _ in plan) and jax.default_backend() == "cpu"
 
 
 def _loops(jobs: Sequence[Job], compiled_lanes: Any) -> list[tuple[Any, list[Job]]]:
-    """The training loops, compiled (as lanes or processes) and on the host, each with the lanes
-    that need it."""
+    """The training loops, compiled (wherever it runs) and on the host, each with the lanes that
+    need it."""
     hosted = [isinstance(job.environment, HostEnvironment) for job in jobs]
     split = [[j for j, h in zip(jobs, hosted, strict=True) if h == kind] for kind in (False, True)]
     return [(loop, mine) for loop, mine in zip((compiled_lanes, host), split, strict=True) if mine]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import equinox as eqx
 import jax
@@ -177,6 +177,12 @@ def _rebuild(told: dict[str, Any]) -> Any:
     )
 
 
+class Identified(Protocol):
+    """What a folder can hold: it knows what makes it this and no other."""
+
+    def identity(self) -> dict[str, Any]: ...
+
+
 class RunFolder:
     """A folder that holds one run, and refuses to hold another."""
 
@@ -184,7 +190,7 @@ class RunFolder:
         self.path = Path(path)
 
     @contextmanager
-    def open(self, config: Config) -> Iterator[None]:
+    def open(self, config: Identified) -> Iterator[None]:
         """Claim the folder for a run: new, or the same one to go on with."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -201,7 +207,7 @@ class RunFolder:
             self._claim(config)
             yield
 
-    def _claim(self, config: Config) -> None:
+    def _claim(self, config: Identified) -> None:
         told = config.identity()
         if (self.path / "config.json").exists():
             held = self.read()
@@ -245,6 +251,9 @@ class RunFolder:
         """The run's configuration; an agent or environment that is not rove's own, and so cannot
         be rebuilt from JSON, is given."""
         told = self.read()
+        if "sweep" in told:
+            where = f"{self.path} holds a sweep; its runs are in points and confirmed"
+            raise RunFolderError(where)
         try:
             return Config(
                 agent=agent or _agent(told["agent"]),

@@ -57,6 +57,15 @@ def difference_interval(
     return float(a.mean() - b.mean()), (float(low), float(high))
 
 
+def mean_and_interval(values: Num[np.ndarray, " seeds"], digits: int = 2) -> str:
+    """Such as '5.47, 95% interval 5.10 to 5.80, n = 5'."""
+    mean, n = f"{np.mean(values):.{digits}f}", f"n = {len(values)}"
+    if len(values) < 2 or not np.all(np.isfinite(values)):
+        return f"{mean}, {n}"
+    low, high = bootstrap_interval(values)
+    return f"{mean}, 95% interval {low:.{digits}f} to {high:.{digits}f}, {n}"
+
+
 def _bootstrap_means(values: np.ndarray, resamples: int, seed: int) -> np.ndarray:
     return np.tensordot(_counts(len(values), resamples, seed) / len(values), values, axes=1)
 

@@ -1,11 +1,12 @@
 """The searches: one budget for every agent, on seeds of its own, resumable; and what they feed."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 
-from rove import runner
+from rove import runner, trials
 from rove.agents import fitting, settings_of
 from rove.environments import make
 from rove.experiments import figure_2, scoreboard, tune
@@ -65,12 +66,13 @@ def test_what_a_lane_scores_by_hand():
     """Five episodes of a budget of ten: the rest count as optimal. A bandit's is its regret."""
     run = runner.train("dqn", "chain-3", episodes=5, hidden=(8,), buffer_size=64)
     hand = (run.returns.sum() + 5 * 11.0) / 10
-    assert tune._score(run, run.outcomes[0], 10) == pytest.approx(hand)
+    longer = dataclasses.replace(run.outcomes[0].job, episodes=10)
+    assert trials.score(run.outcomes[0]._replace(job=longer)) == pytest.approx(hand)
     bandit = runner.train("thompson", "bandit-3", episodes=30)
     pulls = bandit.visits[0, :3] * 30
     assert pulls.sum() == 30
     hand = -(pulls * (max(make("bandit-3").means) - make("bandit-3").means)).sum() / 30
-    assert tune._score(bandit, bandit.outcomes[0], 30) == pytest.approx(hand, rel=1e-5)
+    assert trials.score(bandit.outcomes[0]) == pytest.approx(hand, rel=1e-5)
 
 
 def test_tuned_settings_are_those_of_the_nearest_size():

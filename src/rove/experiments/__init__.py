@@ -3,11 +3,13 @@
 from rove.experiments.figure_2 import Figure2
 from rove.experiments.figure_3 import Figure3
 from rove.experiments.figure_4 import Figure4
+from rove.experiments.figure_5 import Figure5
 from rove.experiments.scoreboard import Scoreboard
 
 EXPERIMENTS = {
     "figure-2": Figure2,
     "figure-3": Figure3,
     "figure-4": Figure4,
+    "figure-5": Figure5,
     "scoreboard": Scoreboard,
 }

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rove.agents import settings_of
+from rove.trials import Rung
 
 Grid = Mapping[str, tuple]
 
@@ -34,6 +35,11 @@ class Search:
         """Every point of the agent's grid."""
         grid = self.grids[agent]
         return [dict(zip(grid, each, strict=True)) for each in itertools.product(*grid.values())]
+
+    def rungs(self, agent: str) -> list[Rung]:
+        """The first seeds for every point; the further ones for the finalists."""
+        first = Rung(len(self.points(agent)), self.first_seeds)
+        return [first] + [Rung(self.finalists, self.further_seeds)] * bool(self.further_seeds)
 
     def base(self, environment: str, agent: str) -> dict[str, Any]:
         """What is set for an agent before its grid."""

@@ -1,32 +1,28 @@
 """The searches behind the tuned settings: one budget for every agent, on seeds of its own.
 
 For each environment and agent, the points of the agent's grid are tried on the first seeds; the
-best go on to further seeds; the winner has the highest mean over all of them. The score of a lane
-is the mean score of its episodes, those after it was solved, if it stopped there, counted as
-optimal; where the budget is in steps, the mean over steps of the score of their episode; on a
-bandit, less what the arms that were pulled lose. No seed here is one that is
-reported.
+best go on to further seeds; the winner has the highest mean over all of them. No seed here is one
+that is reported.
 """
 
 import csv
 import io
 import json
-import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rove import runner
+from rove import runner, trials
 from rove.agents import settings_of
-from rove.environments import Bandit, make
-from rove.errors import Diverged, LaneError, RunFolderError
+from rove.environments import make
+from rove.errors import RunFolderError
 from rove.experiments.searches import Search, variant
-from rove.runner import Run
 from rove.runs import Config
 from rove.training.checkpoint import publish
-from rove.training.outcomes import Outcome
+from rove.trials import race, ranking
 
 COLUMNS = ("environment", "agent", "settings", "seed", "score")
 
@@ -40,23 +36,19 @@ def tune(
     tuned: dict[str, dict[str, Any]] = {}
     for environment in search.environments:
         for agent in search.grids:
-            candidates, seeds = search.points(agent), search.first_seeds
-            _try(search, record, out, environment, agent, candidates, seeds, workers)
-            candidates.sort(key=lambda p: -_mean(record, environment, agent, p, seeds))
-            if search.further_seeds:
-                candidates = candidates[: search.finalists]
-                further = search.further_seeds
-                _try(search, record, out, environment, agent, candidates, further, workers)
-                seeds += further
-            winner = max(candidates, key=lambda p: _mean(record, environment, agent, p, seeds))
-            score = _mean(record, environment, agent, winner, seeds)
-            settings = search.base(environment, agent) | winner
-            entry = {"settings": settings, "score": score}
+            points = search.points(agent)
+            attempt = partial(_try, search, record, out, environment, agent, workers)
+            scores = race(len(points), search.rungs(agent), attempt)
+            best = ranking(scores)[0]
+            mean = float(np.mean(scores[best]))
+            settings = search.base(environment, agent) | points[best]
+            entry = {"settings": settings, "score": mean}
             found = tuned.setdefault(environment, {})
             found[agent] = entry
             name = variant(agent)[0]  # which has the settings of its best variant
             found[name] = max(entry, found.get(name, entry), key=lambda e: e["score"])
-            say(f"{environment} {agent}: {winner} scores {score:.3f} over {len(seeds)} seeds")
+            seeds = len(scores[best])
+            say(f"{environment} {agent}: {points[best]} scores {mean:.3f} over {seeds} seeds")
     publish(out / "tuned.json", (json.dumps(tuned, indent=2) + "\n").encode())
 
 
@@ -69,49 +61,33 @@ def _try(
     out: Path,
     environment: str,
     agent: str,
-    candidates: Sequence[dict[str, Any]],
-    seeds: Sequence[int],
     workers: int | None,
-) -> None:
-    """Train what the record does not have yet, all at once, and add it."""
-    plan: list[tuple[dict[str, Any], Config]] = []
+    chosen: Sequence[int],
+    seeds: Sequence[int],
+) -> list[list[float]]:
+    """The scores of points on seeds; what the record does not have yet is trained, all at once,
+    and added."""
+    keys = [json.dumps(search.points(agent)[i]) for i in chosen]
+    plan: list[tuple[str, Config]] = []
     base, budget = search.base(environment, agent), search.environments[environment]
-    for point in candidates:
-        missing = [s for s in seeds if (environment, agent, json.dumps(point), s) not in record]
+    for key, i in zip(keys, chosen, strict=True):
+        missing = [s for s in seeds if (environment, agent, key, s) not in record]
         if missing:
             # Only base and point are set: what an earlier search found must not leak in.
+            point = search.points(agent)[i]
             settings, place = settings_of(variant(agent)[0])(**(base | point)), make(environment)
             until = search.until_solved and place.optimum is not None
             config = runner.configure(
                 settings, place, seeds=missing, until_solved=until, **{search.unit: budget}
             )
-            plan.append((point, config))
-    if not plan:
-        return
-    runs = runner.run_all([(config, None) for _, config in plan], workers=workers, on="processes")
-    if failed := [e for run in runs for e in run.errors if not isinstance(e, Diverged)]:
-        raise LaneError("\n".join(map(str, failed)))
-    for (point, config), run in zip(plan, runs, strict=True):
-        scores = {o.job.seed: _score(run, o, budget, search.unit) for o in run.outcomes}
-        for seed in config.seeds:  # a lane that diverged has no score
-            record[environment, agent, json.dumps(point), seed] = scores.get(seed, -math.inf)
-    _write(out / "record.csv", record)
-
-
-def _score(run: Run, outcome: Outcome, budget: int, unit: str) -> float:
-    environment, scores = run.config.environment, outcome.scores
-    if unit == "steps":
-        return float(np.sum(scores * outcome.episodes.length)) / budget
-    if isinstance(environment, Bandit):
-        return -float(environment.regret(outcome.visits)) / budget
-    rest = budget - len(scores)
-    return float(np.sum(scores) + rest * (environment.optimum or 0.0)) / budget
-
-
-def _mean(
-    record: Record, environment: str, agent: str, point: dict[str, Any], seeds: Sequence[int]
-) -> float:
-    return float(np.mean([record[environment, agent, json.dumps(point), s] for s in seeds]))
+            plan.append((key, config))
+    if plan:
+        found = trials.train([(config, None) for _, config in plan], workers=workers)
+        for (key, config), scores in zip(plan, found, strict=True):
+            for seed, score in zip(config.seeds, scores, strict=True):
+                record[environment, agent, key, seed] = score
+        _write(out / "record.csv", record)
+    return [[record[environment, agent, key, s] for s in seeds] for key in keys]
 
 
 def _read(path: Path) -> Record:

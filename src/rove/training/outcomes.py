@@ -40,6 +40,12 @@ class Job:
         return f"{self.run} seed {self.seed}"
 
     @property
+    def goal(self) -> tuple[str, int]:
+        """What it counts, and how many of them it is to do."""
+        by_steps = self.episodes == UNLIMITED
+        return ("step", self.steps) if by_steps else ("episode", self.episodes)
+
+    @property
     def folder(self) -> Path:
         """The run folder its checkpoint is in."""
         assert self.path is not None

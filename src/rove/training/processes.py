@@ -14,21 +14,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, TextIO
 
-import jax
-
 from rove import platform
-from rove.errors import Diverged, LaneError, RoveError
-from rove.training import lanes, outcomes
+from rove.errors import LaneError
+from rove.training import crew, lanes
+from rove.training.lanes import checked_workers
 from rove.training.outcomes import Job, Outcome
-
-ATTEMPTS = 3
-"""How often a lane is given to a worker, should workers die."""
-PATIENCE = 10.0
-"""Seconds a worker has to save its lane when it is told to stop."""
-
 
 # What it says goes to a pipe of its own: anything may print to stdout, even while it is imported.
 _WORKER = """
@@ -41,32 +33,37 @@ main(answers)
 """
 
 
-class _Worker:
-    """A process that trains one lane at a time, and a thread that reads what it says."""
+class _Process(crew.Worker):
+    """A process, and a thread that reads what it says."""
 
-    def __init__(self, mail: queue.Queue) -> None:
+    def __init__(self, mail: crew.Mail) -> None:
+        super().__init__()
         env = os.environ | {"NPROC": "1"}
         command = [sys.executable, "-c", _WORKER]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self.process = subprocess.Popen(command, text=True, env=env, **pipes)
-        self.job: Job | None = None
-        self.programs: set[Any] = set()
-        """What it has compiled."""
         threading.Thread(target=self._read, args=(mail,), daemon=True).start()
 
-    def _read(self, mail: queue.Queue) -> None:
+    def _read(self, mail: crew.Mail) -> None:
         assert self.process.stdout is not None
         try:
             for line in self.process.stdout:
                 mail.put((self, json.loads(line)))
         finally:
-            mail.put((self, {"ended": self.process.wait()}))
+            how = f"its worker process ended with code {self.process.wait()}"
+            mail.put((self, {"ended": how}))
 
     def tell(self, **message: Any) -> None:
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # its end is in the mail
             self.process.stdin.write(json.dumps(message) + "\n")
             self.process.stdin.flush()
+
+    def end(self, seconds: float) -> None:
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
 
 
 def execute(
@@ -76,78 +73,13 @@ def execute(
     workers: int | None = None,
     checkpoint_seconds: float = 10.0,
 ) -> list[Outcome | LaneError]:
-    """As `lanes.execute`, for lanes whose run folders hold all that a worker needs to know. A
-    worker that dies is replaced, and its lane goes on from its last checkpoint."""
-    workers = min(lanes.checked_workers(jobs, workers), len(jobs))
-    left = {i: jax.tree.structure((job.agent, job.environment)) for i, job in enumerate(jobs)}
-    number = {id(job): i for i, job in enumerate(jobs)}
-    attempts = dict.fromkeys(left, 0)
-    results: dict[int, Outcome | LaneError] = {}
-    mail: queue.Queue[tuple[_Worker, dict[str, Any]]] = queue.Queue()
-
-    def give(worker: _Worker) -> None:
-        """The next lane: of a program it has, else of one that nobody has, else any."""
-        others = set().union(*(w.programs for w in crew if w is not worker))
-        order = sorted(left, key=lambda i: (left[i] not in worker.programs, left[i] in others, i))
-        worker.job = jobs[order[0]] if order else None
-        if worker.job is None:
-            worker.tell(stop=True)
-            return
-        worker.programs.add(left.pop(order[0]))
-        assert worker.job.path is not None
-        attempts[order[0]] += 1
-        every = checkpoint_seconds
-        job = {"folder": str(worker.job.folder), "seed": worker.job.seed, "name": worker.job.name}
-        worker.tell(**job, checkpoint_seconds=every)
-
-    def hear(worker: _Worker, message: dict[str, Any]) -> None:
-        job = worker.job
-        if job is None:
-            return
-        i = number[id(job)]
-        if told := message.get("progress"):
-            report(lanes.Progress(job, *told))
-        elif "saved" in message:
-            saved(job, outcomes.glance(job)[0])
-        elif "done" in message:
-            try:
-                results[i] = outcomes.load(job)
-            except RoveError as error:
-                results[i] = LaneError(f"{job.name}: {error}")
-            give(worker)
-        elif told := message.get("error"):
-            results[i] = (Diverged if message["diverged"] else LaneError)(told)
-            give(worker)
-        elif "ended" in message:
-            if attempts[i] < ATTEMPTS:
-                left[i] = jax.tree.structure((job.agent, job.environment))
-            else:
-                how = f"its worker process ended with code {message['ended']}, {ATTEMPTS} times"
-                results[i] = LaneError(f"{job.name}: {how}")
-            crew[crew.index(worker)] = successor = _Worker(mail)
-            give(successor)
-
-    crew = [_Worker(mail) for _ in range(workers)]
-    try:
-        for worker in crew:
-            give(worker)
-        while len(results) < len(jobs):
-            hear(*mail.get())
-    finally:
-        for worker in crew:
-            worker.tell(stop=True)
-        for worker in crew:
-            try:
-                worker.process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                worker.process.kill()
-    return [results[i] for i in range(len(jobs))]
+    """As `lanes.execute`, for lanes whose run folders hold all that a worker needs to know."""
+    at_once = checked_workers(jobs, workers)
+    return crew.share_out(jobs, _Process, at_once, report, saved, checkpoint_seconds)
 
 
 def main(answers: TextIO) -> None:
     """A worker: lanes come on stdin; a parent that is gone ends it at once."""
-    from rove.runs import RunFolder  # runs knows of lanes, and not the other way
-
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as SIGINT
     stop, orders = threading.Event(), queue.Queue()
 
@@ -167,22 +99,4 @@ def main(answers: TextIO) -> None:
     platform.prepare(lanes=1)
     threading.Thread(target=listen, daemon=True).start()
     while "stop" not in (order := orders.get()):
-        try:
-            platform.relieve()
-            folder = Path(order["folder"])
-            jobs = RunFolder(folder).config().jobs(folder)
-            job = next(job for job in jobs if job.seed == order["seed"])
-            result = lanes.drive(
-                [job],
-                lambda progress: answer(progress=progress[1:]),
-                lambda job, episodes: answer(saved=True),
-                order["checkpoint_seconds"],
-                stop,
-            )[0]
-        except Exception as error:
-            told = str(error) if isinstance(error, RoveError) else repr(error)
-            result = LaneError(f"{order['name']}: {told}")
-        if isinstance(result, LaneError):
-            answer(error=str(result), diverged=isinstance(result, Diverged))
-        elif result.finished:
-            answer(done=True)
+        crew.work(order, answer, stop)

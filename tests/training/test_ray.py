@@ -1,0 +1,147 @@
+"""Lanes on Ray: the same bits as in threads, and no lane lost with its worker or its driver."""
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rove
+from rove import cli, runner
+from rove.errors import ConfigError
+from rove.training import checkpoint, cluster
+
+needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs rove[ray]")
+SMALL = rove.GE(hidden=(16, 16), buffer_size=400, learning_starts=50)
+
+
+def config(seeds=2, episodes=60, **changes):
+    return runner.configure(SMALL, "chain-6", seeds=seeds, episodes=episodes, **changes)
+
+
+def ray_workers(of: int) -> list[int]:
+    """Processes of Ray, below this one, that hold a worker of rove's."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            command = (status.parent / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if command.startswith(b"ray::Remote") and of in ancestors(int(status.parent.name)):
+            found.append(int(status.parent.name))
+    return sorted(found)
+
+
+def ancestors(pid: int) -> list[int]:
+    found = []
+    while pid > 1:
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            return found
+        found.append(pid)
+    return found
+
+
+def wait_for(condition, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "timed out"
+        time.sleep(0.1)
+
+
+def files(folder: Path) -> dict[str, dict[str, np.ndarray]]:
+    paths = sorted(folder.glob("**/lanes/*.safetensors"))
+    return {str(p.relative_to(folder)): checkpoint.load_arrays(p)[0] for p in paths}
+
+
+def assert_same_lanes(a: Path, b: Path) -> None:
+    mine, theirs = files(a), files(b)
+    assert mine.keys() == theirs.keys() != set()
+    for name in mine:
+        assert mine[name].keys() == theirs[name].keys()
+        for part in mine[name]:
+            np.testing.assert_array_equal(mine[name][part], theirs[name][part], err_msg=part)
+
+
+@needs_ray
+def test_a_sweep_whose_worker_is_killed_twice_ends_with_the_bits_of_a_local_one(tmp_path):
+    killed = []
+
+    def report(standing):
+        if len(killed) < 2 and standing.done > 2 * len(killed):
+            killed.append(ray_workers(os.getpid())[0])
+            os.kill(killed[-1], signal.SIGKILL)
+
+    settings = {"fields": {"rho": (-6.0, -4.0, -2.0)}, "seeds": 2, "episodes": 300}
+    on_ray = rove.sweep(
+        SMALL, "chain-6", out=tmp_path / "ray", on="ray", workers=2, report=report, **settings
+    )
+    local = rove.sweep(SMALL, "chain-6", out=tmp_path / "local", **settings)
+    assert len(set(killed)) == 2
+    assert on_ray.points == local.points
+    for name in ("sweep.csv", "sweep.json"):
+        assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "local" / name).read_bytes()
+    assert_same_lanes(tmp_path / "ray", tmp_path / "local")
+
+
+DRIVER = """
+import sys, rove
+from rove.training import cluster
+agent = rove.GE(hidden=(16, 16), buffer_size=400, learning_starts=50)
+original = cluster.Ray.execute
+def often(self, *arguments):
+    return original(self, *arguments, checkpoint_seconds=0.5)
+cluster.Ray.execute = often
+rove.train(agent, "chain-6", seeds=2, episodes=3000, out=sys.argv[1], on="ray", workers=2)
+"""
+
+
+@needs_ray
+def test_a_killed_driver_loses_nothing_and_leaves_nothing(tmp_path):
+    command = [sys.executable, "-c", DRIVER, str(tmp_path / "ray")]
+    driver = subprocess.Popen(command)
+    wait_for(lambda: len(files(tmp_path / "ray")) == 2, 120)
+    workers = ray_workers(driver.pid)
+    driver.kill()
+    driver.wait()
+    assert len(workers) == 2
+    steps = [arrays["episodes.step"][-1] for arrays in files(tmp_path / "ray").values()]
+    assert all(step > 0 for step in steps)
+    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in workers))
+    assert subprocess.run(command, timeout=300).returncode == 0
+    runner.train(SMALL, "chain-6", seeds=2, episodes=3000, out=tmp_path / "local")
+    assert_same_lanes(tmp_path / "ray", tmp_path / "local")
+
+
+@needs_ray
+def test_a_lane_that_diverges_is_told_and_costs_the_others_nothing():
+    ill = config(1, lr=1e30)
+    runs = runner.run_all([(ill, None), (config(1), None)], on="ray", workers=1)
+    assert "the loss was not a finite number" in str(runs[0].errors[0])
+    np.testing.assert_array_equal(runs[1].returns, runner.run_all([(config(1), None)])[0].returns)
+
+
+@needs_ray
+def test_what_a_cluster_could_not_know_is_refused(tmp_path):
+    class Mine(rove.Chain):
+        """Of the user's own, though it has the name of rove's."""
+
+    with pytest.raises(ConfigError, match="which a cluster cannot know"):
+        runner.train(SMALL, Mine(6), episodes=2, on="ray")
+    with pytest.raises(ConfigError, match="workers = 0"):
+        runner.train(SMALL, "chain-6", episodes=2, on="ray", workers=0)
+
+
+def test_without_ray_the_error_says_how_to_get_it(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(cluster.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["train", "ge", "chain-6", "--on", "ray", "--out", str(tmp_path / "a")])
+    assert stopped.value.code == 2
+    assert "pip install 'rove[ray]'" in capsys.readouterr().err
+    assert not (tmp_path / "a").exists()
