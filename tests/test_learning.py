@@ -64,7 +64,7 @@ def values(run: rove.Run) -> np.ndarray:
 @pytest.mark.parametrize("name", AGENTS)
 def test_values_of_a_probe(name):
     """Q(0, 1) = γ·1, Q(1, ·) = 1, Q(0, 0) = 0.2: one step of bootstrapping, by hand."""
-    settings = rove.agents.with_settings(AGENTS[name], {"epsilon": 0.3, "gamma": 0.9})
+    settings = rove.settings.with_settings(AGENTS[name], {"epsilon": 0.3, "gamma": 0.9})
     run = rove.train(settings, Probe(), steps=4000)
     q = values(run)
     np.testing.assert_allclose([q[0, 0], q[0, 1], q[1].max()], [0.2, 0.9, 1.0], atol=0.1)

@@ -53,7 +53,8 @@ from rove.posteriors import (
     Posterior,
 )
 from rove.returns import Categorical, Gaussian, LearnedGaussian, Mixture, Quantile, Return
-from rove.runner import Run, load, train
+from rove.run import Run
+from rove.runner import load, train
 from rove.sweeps import Sweep, sweep
 from rove.tabular import PosteriorSampling, QValueSampling
 

@@ -23,7 +23,7 @@ from rove.training.outcomes import Job
 
 if TYPE_CHECKING:
     from rove.experiments.claims import Claim
-    from rove.runner import Run
+    from rove.run import Run
 
 MANY = 12
 """Lanes up to which each has a bar of its own."""

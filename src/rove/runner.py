@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,19 +14,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from rove import environments, noise
-from rove.agents import Settings, fitting, settings_of, with_settings
+from rove.agents import fitting, settings_of
 from rove.environments import Environment, HostEnvironment, Task, adopt
 from rove.errors import ConfigError, LaneError, RoveError, check_flag, check_integer
 from rove.learner import Learner
+from rove.run import Run
 from rove.runs import Config, RunFolder
-from rove.statistics import collapsed_at
-from rove.training import cluster, compiled, host, lanes, outcomes, processes
-from rove.training.lane import SNAPSHOTS
+from rove.settings import Settings, with_settings
+from rove.training import cluster, host, lanes, outcomes, processes
 from rove.training.outcomes import UNLIMITED, Episodes, Job, Outcome
 from rove.tuned import tuned
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 
 def train(
@@ -279,199 +278,6 @@ class _EpisodesWriter:
             self._folder.write_episodes(self._config, {s: self._latest[s] for s in seeds})
 
 
-@dataclass(frozen=True)
-class Run:
-    """A trained run: [seeds, episodes] arrays, policies and pictures."""
-
-    config: Config
-    outcomes: list[Outcome]
-    path: Path | None = None
-    errors: Sequence[LaneError] = ()
-    """Lanes that had to stop."""
-
-    def __repr__(self) -> str:
-        episodes = self.returns.shape[1]
-        return f"<Run: {self.config.label}, seeds {list(self.seeds)}, {episodes} episodes>"
-
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        return tuple(outcome.job.seed for outcome in self.outcomes)
-
-    def _stack(self, field: str) -> np.ndarray:
-        return self._table([getattr(outcome.episodes, field) for outcome in self.outcomes])
-
-    def _table(self, columns: list[np.ndarray]) -> np.ndarray:
-        table = np.full((len(columns), max(map(len, columns), default=0)), np.nan)
-        for row, column in zip(table, columns, strict=True):
-            row[: len(column)] = column
-        return table
-
-    @property
-    def returns(self) -> np.ndarray:
-        """[seeds, episodes]; NaN where a lane had fewer episodes."""
-        return self._stack("returns")
-
-    @property
-    def scores(self) -> np.ndarray:
-        """[seeds, episodes], as the environment scores an episode: on most, its return."""
-        return self._table([outcome.scores for outcome in self.outcomes])
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """[seeds, episodes], in steps."""
-        return self._stack("length")
-
-    @property
-    def visits(self) -> np.ndarray:
-        """[seeds, cells]: in what fraction of its episodes a lane visited each cell."""
-        bins = self.config.environment.bins
-        rows = [o.visits / max(len(o.episodes.returns), 1) for o in self.outcomes]
-        return np.array(rows).reshape(len(rows), bins)
-
-    def policy(self, seed: int | None = None) -> Callable[[Any], Any]:
-        """The greedy policy on the posterior mean: from an observation to an action."""
-        outcome = self._outcome(seed)
-        agent, environment = self.config.compose(), self.config.environment
-        lane = outcome.lane
-
-        def act(observation: Any) -> Any:
-            x = environment.shown(lane.environment, jnp.asarray(environment.vector(observation)))
-            return environment.action(_greedy(agent, lane.agent, x))
-
-        return act
-
-    def _outcome(self, seed: int | None) -> Outcome:
-        for outcome in self.outcomes:
-            if seed is None or outcome.job.seed == seed:
-                return outcome
-        raise ConfigError("seed", seed, f"one of {list(self.seeds)}")
-
-    def evaluate(self) -> np.ndarray:
-        """[seeds]: the score of one episode of each lane's greedy policy."""
-        agent, environment = self.config.compose(), self.config.environment
-        lanes_ = [outcome.lane for outcome in self.outcomes]
-        if isinstance(environment, HostEnvironment):
-            played = [host.evaluate(agent, environment, lane) for lane in lanes_]
-        else:
-            played = [_evaluate(agent, environment, x.agent, x.seed) for x in lanes_]
-        return environment.score(*np.array(played, float).reshape(-1, 3).T)
-
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """The learning curve; written to `path` if one is given."""
-        from rove import plots  # here, because Matplotlib takes long to import
-
-        made, environment = plots.figure(), self.config.environment
-        plots.learning_curves(
-            made.axes[0],
-            {self.config.agent_name: self.scores},
-            environment.optimum,
-            per_seed=True,
-            label=environment.score_label,
-        )
-        n = len(self.seeds)
-        made.axes[0].set_title(
-            f"{self.config.label}: mean of {n} seed{'s' * (n != 1)}"
-            + (", 95% interval" if n > 1 else "")
-            + f", window {plots.WINDOW}",
-            loc="left",
-        )
-        if path is not None:
-            plots.save(made, Path(path))
-        return made
-
-    @property
-    def spread(self) -> np.ndarray:
-        """[seeds, episodes]: standard deviation of Q_θ over θ ~ q_φ, mean over probed states."""
-        return self._stack("spread")
-
-    @property
-    def return_spread(self) -> np.ndarray:
-        """[seeds, episodes]: standard deviation of Z, mean over probed states."""
-        return self._stack("return_spread")
-
-    @property
-    def coverage(self) -> np.ndarray:
-        """[seeds, episodes]: cells visited so far."""
-        return self._stack("coverage")
-
-    @property
-    def alarms(self) -> list[str]:
-        """Lanes whose beliefs collapsed: the spread of Q over θ fell below a hundredth of its
-        highest, for 20 episodes, before any episode scored half of the optimum."""
-        optimum, told = self.config.environment.optimum, []
-        if optimum is None:
-            return told
-        for outcome in self.outcomes:
-            at = collapsed_at(outcome.scores, outcome.episodes.spread, optimum)
-            if at is not None:
-                told.append(
-                    f"seed {outcome.job.seed}: q_φ collapsed by episode {at}, before half of the "
-                    "optimum was found"
-                )
-        return told
-
-    def plot_diagnostics(self, path: str | Path | None = None) -> Figure:
-        """Where the lanes went, how their beliefs spread, and, for the first lane, what it
-        believed of each probed state; written to `path` if one is given."""
-        from rove import plots  # here, because Matplotlib takes long to import
-
-        agent, outcome = self.config.compose(), self.outcomes[0]
-        environment = self.config.environment
-        names = list(environment.probes()) or ["start"]
-        values, outputs = map(np.asarray, outcome.lane.snapshots)
-        taken = int(np.log2(max(len(outcome.episodes.returns), 1))) + 1
-        taken = min(taken, SNAPSHOTS)
-        columns = max(len(names), 3)
-        made = plots.figure(3, columns, width=3.2 * columns, height=8.0)
-        grid = np.array(made.axes).reshape(3, columns)
-        for axes in [*grid[0, 3:], *grid[1:, len(names) :].flat]:
-            axes.set_axis_off()
-        if environment.bins:
-            cells = self.visits.reshape(-1, *environment.cells)
-            plots.visits(grid[0, 0], cells, environment.coordinates)
-            plots.lines(grid[0, 1], {"cells": self.coverage})
-        grid[0, 0].set_title("state visits, fraction of episodes", loc="left")
-        grid[0, 1].set_title(f"cells visited so far, of {environment.bins}", loc="left")
-        plots.lines(
-            grid[0, 2], {"of Q over θ": self.spread, "of Z": self.return_spread}, logarithmic=True
-        )
-        grid[0, 2].set_title("spread", loc="left")
-        grid[0, 2].legend()
-        for column, name in enumerate(names):
-            plots.beliefs(grid[1, column], values[:taken, :, column], 2 ** np.arange(taken))
-            grid[1, column].set_title(f"q(Q(s, a)), s = {name}", loc="left")
-            pictures = agent.pictures(jnp.asarray(outputs[taken - 1, column]))
-            plots.returns(grid[2, column], pictures, agent.discrete)
-            title = f"Z(s, a) after episode {2 ** (taken - 1)}, s = {name}"
-            grid[2, column].set_title(title, loc="left")
-        grid[1, 0].legend()
-        made.suptitle(f"{self.config.label}: beliefs of seed {outcome.job.seed}", x=0.01, ha="left")
-        if path is not None:
-            plots.save(made, Path(path))
-        return made
-
-    def draw(self, folder: Path) -> None:
-        """learning-curve.png and diagnostics.png, into a folder."""
-        self.plot(folder / "learning-curve.png")
-        self.plot_diagnostics(folder / "diagnostics.png")
-
-    def save(self, out: str | Path | None = None) -> Path:
-        """Write the run to a folder of its own; without one, to runs/AGENT-ENVIRONMENT."""
-        if out is None:
-            out = self.path or self.config.default_folder
-        folder = RunFolder(out)
-        if self.path is not None and self.path.resolve() == folder.path.resolve():
-            return folder.path
-        jobs = {job.seed: job for job in self.config.jobs(folder.path)}
-        with folder.open(self.config):
-            for outcome in self.outcomes:
-                outcomes.save(outcome._replace(job=jobs[outcome.job.seed]))
-            episodes = {o.job.seed: o.episodes for o in self.outcomes}
-            folder.write_episodes(self.config, episodes)
-            self.draw(folder.path)
-        return folder.path
-
-
 def load(path: str | Path, agent: Learner | None = None, environment: Any = None) -> Run:
     """A run from its folder: finished, or as far as its checkpoints go. An agent or environment
     that is not rove's own has to be given."""
@@ -480,11 +286,3 @@ def load(path: str | Path, agent: Learner | None = None, environment: Any = None
     config = folder.config(agent, given)
     found = [job for job in config.jobs(folder.path) if outcomes.exists(job)]
     return Run(config, [outcomes.load(job) for job in found], folder.path)
-
-
-@jax.jit
-def _greedy(agent: Learner, state: Any, observation: Any) -> Any:
-    return agent.greedy(state, observation)
-
-
-_evaluate = jax.jit(compiled.evaluate)

@@ -22,11 +22,12 @@ import rove.returns
 import rove.tabular
 from rove import environments
 from rove.actor_critic import ActorCritic
-from rove.agents import AGENTS, Settings, with_settings
+from rove.agents import AGENTS
 from rove.algorithm import Agent
 from rove.environments import HostEnvironment, Task
 from rove.errors import RoveError, RunFolderError
 from rove.learner import Learner
+from rove.settings import Settings, with_settings
 from rove.statistics import IN_A_ROW
 from rove.training.checkpoint import publish
 from rove.training.outcomes import UNLIMITED, Episodes, Job

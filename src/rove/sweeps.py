@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rove import runner, spans, trials
-from rove.agents import Settings, with_settings
 from rove.errors import ConfigError, LaneError, check_choice, check_integer
 from rove.runs import Config, RunFolder
+from rove.settings import Settings, with_settings
 from rove.training import lanes, outcomes
 from rove.training.checkpoint import publish
 from rove.trials import Rung, ranking

@@ -11,7 +11,7 @@ from rove.environments import ENVIRONMENTS, Environment, HostEnvironment, Task
 from rove.environments.gymnasium import CompiledEnv
 from rove.environments.sparse import Sparse
 from rove.errors import ConfigError, RoveError, check_integer
-from rove.runner import Run
+from rove.run import Run
 
 FORMATS = (".gif", ".mp4")
 FPS = 30

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from rove import runner
 from rove.errors import LaneError
 from rove.experiments.claims import Claim, as_json, as_markdown
-from rove.runner import Run
+from rove.run import Run
 from rove.runs import Config
 from rove.training import lanes
 from rove.training.checkpoint import publish

@@ -12,7 +12,7 @@ from rove import runner
 from rove.agents import label_of, settings_of
 from rove.experiments.base import Experiment, Key, Runs
 from rove.experiments.claims import Claim
-from rove.runner import Run
+from rove.run import Run
 from rove.runs import Config, episodes_csv
 from rove.statistics import (
     bootstrap_interval,

@@ -14,7 +14,7 @@ from rove.environments import make
 from rove.experiments.base import Experiment, Key, Runs
 from rove.experiments.claims import Claim
 from rove.experiments.searches import FIGURE_4
-from rove.runner import Run
+from rove.run import Run
 from rove.runs import Config
 from rove.statistics import difference_interval
 from rove.training.checkpoint import publish

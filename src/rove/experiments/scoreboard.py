@@ -15,7 +15,7 @@ from rove.environments import Bandit, make
 from rove.experiments.base import Experiment, Key, Runs
 from rove.experiments.claims import Claim
 from rove.experiments.searches import SCOREBOARD
-from rove.runner import Run
+from rove.run import Run
 from rove.runs import Config
 from rove.statistics import bootstrap_interval, difference_interval, episodes_to_solve
 from rove.training.checkpoint import publish
