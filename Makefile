@@ -16,7 +16,7 @@ help:
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("rove needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,mujoco]'
 	@touch $@
 
 reproduce: $(INSTALLED)

@@ -291,32 +291,49 @@ def _sweep(arguments: list[str]) -> None:
 
 
 def _reproduce(
-    experiment: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="EXPERIMENT")] = (
-        "figure-2"
-    ),
+    experiment: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="EXPERIMENT")] = "all",
     /,
     quick: bool = False,
     out: Path | None = None,
     workers: int | None = None,
 ) -> None:
-    """Run an experiment, draw its figure and check the claims made of it.
+    """Run an experiment, draw its figure and check the claims made of it; or all, and a report.
 
     Args:
-        experiment: which one (see rove list).
+        experiment: which one (see rove list). If not given: all of them, one after the other.
         quick: fewer seeds and episodes: minutes, and still shows the effect.
         out: folder for data, figure and claims. If not given: in reproduction/.
         workers: lanes to run at once. If not given: one a core.
     """
-    if experiment not in EXPERIMENTS:
+    if experiment != "all" and experiment not in EXPERIMENTS:
         allowed = "one of " + ", ".join(EXPERIMENTS) + did_you_mean(experiment, EXPERIMENTS)
         raise ConfigError("experiment", experiment, allowed)
-    folder = out or Path("reproduction") / (experiment + "-quick" * quick)
     platform.prepare(lanes=1)  # all others run in processes of their own
+    root = out or Path("reproduction")
+    if experiment != "all":
+        folder = out or root / (experiment + "-quick" * quick)
+        _experiment(experiment, quick, folder, workers)
+        return
+    folders = {name: root / (name + "-quick" * quick) for name in EXPERIMENTS}
+    for name, folder in list(folders.items()):
+        if missing := EXPERIMENTS[name].missing():
+            _say(f"{name} is left out: {missing}")
+            del folders[name]
+            continue
+        _experiment(name, quick, folder, workers)
+    from rove import report
+
+    page = root / ("report-quick.html" if quick else "report.html")
+    report.write(list(folders.values()), page)
+    _say(f"all of it on one page: {page}")
+
+
+def _experiment(name: str, quick: bool, folder: Path, workers: int | None) -> None:
     began = time.monotonic()
-    made = EXPERIMENTS[experiment](quick=quick)
+    made = EXPERIMENTS[name](quick=quick)
     with display.Live(console, made.jobs()) as live:
         claims = made.run(folder, live.report, workers)
-    display.claims_table(console, claims)
+    display.claims_table(console, claims, name)
     _say(f"written to {folder} in {time.monotonic() - began:.0f} s")
 
 

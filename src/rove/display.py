@@ -202,8 +202,8 @@ def closing_table(console: Console, run: "Run") -> None:
         )
 
 
-def claims_table(console: Console, claims: Sequence["Claim"]) -> None:
-    table = Table(title="Claims, tested on these data", title_justify="left")
+def claims_table(console: Console, claims: Sequence["Claim"], name: str) -> None:
+    table = Table(title=f"{name}: claims, tested on these data", title_justify="left")
     table.add_column("claim", ratio=3)
     table.add_column("what was measured", ratio=4)
     table.add_column("verdict")

@@ -25,6 +25,11 @@ class Experiment(abc.ABC):
     quick: bool = False
     """Fewer seeds and episodes: minutes, and still shows the effect."""
 
+    @classmethod
+    def missing(cls) -> str | None:
+        """What has to be installed for it, if it is not."""
+        return None
+
     @abc.abstractmethod
     def configs(self) -> dict[Key, Config]:
         """What to train. The longest lanes come first."""

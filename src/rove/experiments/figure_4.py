@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import importlib.util
 import io
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,11 @@ class Figure4(Experiment):
     It needs MuJoCo: pip install "rove[mujoco]". The double pendulum has the settings that were
     found for the single one.
     """
+
+    @classmethod
+    def missing(cls) -> str | None:
+        installed = importlib.util.find_spec("mujoco") is not None
+        return None if installed else 'it needs MuJoCo: pip install "rove[mujoco]"'
 
     @property
     def steps(self) -> int:
