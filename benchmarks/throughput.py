@@ -24,7 +24,7 @@ PEER_PACKAGES = ("torch==2.13.0", "stable-baselines3==2.9.2")  # in this order
 
 AGENTS = (
     "dqn", "noisynet", "ge", "ge-episode", "c51", "qr_dqn", "vdqn", "bbq", "bayesian_dqn",
-    "bootstrapped_dqn", "parameter_noise", "double_uncertain", "ige", "rlsvi", "psrl",
+    "bootstrapped_dqn", "parameter_noise", "double_uncertain", "ige", "rlsvi", "thompson", "psrl",
     "bayesian_q_learning",
 )  # fmt: skip
 SIDE_BY_SIDE = ("dqn", "noisynet", "ge", "ge-episode")  # measured with several lanes too
@@ -33,6 +33,7 @@ AT_MOST = {  # times the time of a dqn step
     3.0: ("noisynet", "vdqn", "bbq", "bayesian_dqn", "double_uncertain", "parameter_noise"),
     6.0: ("bootstrapped_dqn",),
 }
+LINEAR = ("rlsvi", "thompson")  # by definition; with their own batch and buffer
 LANES = 2
 WARM_UP = 1_000
 STEPS, PEER_STEPS = 500, 100  # in a slice: about a tenth of a second of rove, two of the peer
@@ -51,8 +52,8 @@ def make_agent(name: str) -> Any:
     name, _, resample = name.partition("-")
     settings = settings_of(name)()
     shared = SETTINGS | ({"resample": resample} if resample else {})
-    if name == "rlsvi":
-        del shared["hidden"]  # it is linear by definition
+    if name in LINEAR:
+        shared = {"target_period": 100}
     return with_settings(
         settings, {k: v for k, v in shared.items() if hasattr(settings, k)}
     ).compose()
@@ -68,7 +69,7 @@ def worker(name: str, seed: int) -> None:
     from rove.training.lane import FAULTS, Lane, start
 
     answers, sys.stdout = sys.stdout, sys.stderr
-    agent, environment = make_agent(name), Chain(4)
+    agent, environment = make_agent(name), Chain(4, features="one-hot")
     begin, run = jax.jit(start), jax.jit(compiled.run, donate_argnums=2)
     no_limit = np.int32(2**30)
 
