@@ -170,7 +170,8 @@ class Budget:
     until_solved: bool = False
     """Stop a lane early, at ten optimal episodes in a row."""
     workers: int | None = None
-    """Lanes to run at once. If not given: one a core (of gym/ID: all)."""
+    """Lanes (a lane is the run of one seed) at once. If not given: one a core; with --on threads,
+    of gym/ID all."""
     on: str = "processes"
     """Where lanes run: each in a process (processes), in threads of this one (threads), or on a
     Ray cluster (ray, ray://HOST:PORT). The results are the same."""

@@ -188,7 +188,7 @@ def run_all(
     place = _place(on)
     jobs_of = [config.jobs(path) for config, path in plan]
     all_jobs = [job for jobs in jobs_of for job in jobs]
-    for loop, mine in _loops(all_jobs, place):
+    for loop, mine in _loops(all_jobs, place, on != "threads"):
         loop.checked_workers(mine, workers)
     with contextlib.ExitStack() as stack:
         writers: dict[Path, _EpisodesWriter] = {}
@@ -210,7 +210,7 @@ def run_all(
 
         found = {}
         everything = [job for jobs in jobs_of for job in jobs]
-        for loop, mine in _loops(everything, place if apart else lanes):
+        for loop, mine in _loops(everything, place if apart else lanes, apart):
             done = loop.execute(mine, report, saved, workers)
             found.update({id(job): result for job, result in zip(mine, done, strict=True)})
         runs = []
@@ -251,12 +251,14 @@ def _apart(
     return several and all(c.portable for c, _ in plan) and jax.default_backend() == "cpu"
 
 
-def _loops(jobs: Sequence[Job], compiled_lanes: Any) -> list[tuple[Any, list[Job]]]:
-    """The training loops, compiled (wherever it runs) and on the host, each with the lanes that
-    need it."""
+def _loops(jobs: Sequence[Job], place: Any, apart: bool) -> list[tuple[Any, list[Job]]]:
+    """What runs lanes, and which. Workers know both loops; here compiled lanes have one of their
+    own, and those of Gymnasium another."""
+    if apart:
+        return [(place, list(jobs))]
     hosted = [isinstance(job.environment, HostEnvironment) for job in jobs]
     split = [[j for j, h in zip(jobs, hosted, strict=True) if h == kind] for kind in (False, True)]
-    return [(loop, mine) for loop, mine in zip((compiled_lanes, host), split, strict=True) if mine]
+    return [(loop, mine) for loop, mine in zip((place, host), split, strict=True) if mine]
 
 
 class _EpisodesWriter:

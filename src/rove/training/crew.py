@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 import jax
 
 from rove import platform
+from rove.environments import HostEnvironment
 from rove.errors import Diverged, LaneError, RoveError
-from rove.training import lanes, outcomes
+from rove.training import host, lanes, outcomes
 from rove.training.outcomes import Job, Outcome
 
 ATTEMPTS = 3
@@ -120,7 +121,8 @@ def work(order: dict[str, Any], answer: Callable[..., None], stop: threading.Eve
         folder = Path(order["folder"])
         jobs = RunFolder(folder).config().jobs(folder)
         job = next(job for job in jobs if job.seed == order["seed"])
-        result = lanes.drive(
+        loop = host if isinstance(job.environment, HostEnvironment) else lanes
+        result = loop.drive(
             [job],
             lambda progress: answer(progress=progress[1:]),
             lambda job, episodes: answer(saved=True),

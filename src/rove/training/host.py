@@ -8,6 +8,7 @@ episodes as one that was never stopped.
 """
 
 import functools
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -129,11 +130,23 @@ def execute(
     depend, with `vmap`, on its neighbours.
     """
     platform.prepare()
+    return drive(jobs, report, saved, checkpoint_seconds, threading.Event(), workers)
+
+
+def drive(
+    jobs: Sequence[Job],
+    report: Report,
+    saved: Saved,
+    checkpoint_seconds: float,
+    stop: threading.Event,
+    workers: int | None = None,
+) -> list[Outcome | LaneError]:
+    """Take lanes from where they stand to their end; one that is stopped is as it was saved."""
     waiting = list(jobs)
     results: dict[int, Outcome | LaneError] = {}
     flying: list[_Flight] = []
     try:
-        while flying or waiting:
+        while (flying or waiting) and not stop.is_set():
             while waiting and len(flying) < (workers or len(jobs)):
                 job = waiting.pop(0)
                 flight = _Flight(job, report, saved, checkpoint_seconds)
@@ -150,6 +163,7 @@ def execute(
     finally:
         for flight in flying:
             flight.close()
+    results |= {id(job): outcomes.resumed(job) for job in jobs if id(job) not in results}
     return [results[id(job)] for job in jobs]
 
 
