@@ -162,6 +162,8 @@ def test_probability_of_improvement_by_hand():
     assert np.isclose(probability_of_improvement([a], [b]).value, 9.5 / 12)
     assert np.isclose(probability_of_improvement([a, -sure], [b, sure]).value, 9.5 / 24)
     assert probability_of_improvement([sure], [-sure]) == Estimate(1.0, 1.0, 1.0, 1)
+    both = probability_of_improvement([sure, sure], [-sure, sure])  # won, and drawn
+    assert both == Estimate(0.75, 0.75, 0.75, 2)
 
 
 def test_performance_profile_against_the_empirical_law():

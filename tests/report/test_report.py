@@ -247,6 +247,23 @@ def test_follow_ends_with_the_runs(runs, tmp_path, monkeypatch):
     assert told(tmp_path / "out.html")["follow"] is None
 
 
+def test_a_follower_that_is_stopped_leaves_a_page_that_rests(runs, tmp_path, monkeypatch, capsys):
+    (tmp_path / "r").mkdir()
+    shutil.copytree(runs / "ge", tmp_path / "r" / "ge")
+    (tmp_path / "r" / "ge" / "lanes" / "seed-2.safetensors").unlink()
+
+    def stop(seconds):
+        assert told(tmp_path / "out.html")["follow"] == report.EVERY
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(report.time, "sleep", stop)
+    cli.main(["report", str(tmp_path / "r"), "--out", str(tmp_path / "out.html"), "--follow"])
+    assert "written to" in capsys.readouterr().out
+    page = told(tmp_path / "out.html")
+    assert page["follow"] is None
+    assert page["sources"][0]["groups"][0]["runs"][0]["unfinished"] == 1
+
+
 def test_a_run_of_500_episodes_takes_little(runs, tmp_path):
     """A hundred and fifty of them, and some pictures, are to stay under 6 MB."""
     rng = np.random.default_rng(0)
