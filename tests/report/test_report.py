@@ -8,6 +8,7 @@ import shutil
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from made import sweep_of
 
 import rove
 from rove import cli, report
@@ -160,6 +161,19 @@ def test_the_command_of_other_environments_and_seeds(tmp_path):
     assert text.startswith("rove.train(rove.GE(")
     again = eval(text.replace("rove.train(", "rove.runner.configure("), {"rove": rove})
     assert again.identity() == config.identity()
+
+
+def test_a_point_that_diverged_has_no_score(tmp_path):
+    """Not the mean of what is left."""
+    swept = sweep_of({"rho": [-2.0, -1.0]})
+    swept["points"][1]["scores"] = [5.0, None, 6.0]
+    (tmp_path / "sweep.json").write_text(json.dumps(swept))
+    page = report.write([tmp_path], tmp_path / "r.html")
+    good, bad = told(page)["sources"][0]["sweep"]["points"]
+    assert good["score"][0] == pytest.approx(-1.9)
+    assert good["diverged"] == 0
+    assert bad["score"] is None
+    assert bad["diverged"] == 1
 
 
 def test_folders_of_folders(experiment, runs, sweeps, tmp_path):

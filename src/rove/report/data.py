@@ -81,17 +81,20 @@ def _overall(groups: Sequence[Group], colours: dict[str, int]) -> dict[str, Any]
 
 def _sweep(told: dict[str, Any]) -> dict[str, Any]:
     """The points of a sweep with what they scored: on the seeds they were chosen on, and on
-    others."""
+    others. One with a lane that diverged has no score."""
 
     def found(scores: list[float]) -> list[Any] | None:
         values = np.array(scores, float)
-        return as_list(statistics.estimate([values], statistics.mean)) if scores else None
+        if not scores or not np.all(np.isfinite(values)):
+            return None
+        return as_list(statistics.estimate([values], statistics.mean))
 
     points = [
         {
             "at": plain(list(point["settings"].values())),
             "score": found(point["scores"]),
             "confirmed": found(point["confirmed"]),
+            "diverged": int(np.sum(np.isinf(point["scores"]))),
         }
         for point in told["points"]
     ]

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -224,14 +225,19 @@ def _sweep(path: Path) -> dict[str, Any] | None:
         points = [
             {
                 "settings": {name: point["settings"][name] for name in fields},
-                "scores": [float(x) for x in point["scores"] or [] if x is not None],
-                "confirmed": [float(x) for x in point.get("confirmed") or [] if x is not None],
+                "scores": _scores(point["scores"]),
+                "confirmed": _scores(point.get("confirmed")),
             }
             for point in told["points"]
         ]
         return told | {"fields": fields, "points": points}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RunFolderError(f"{path} is not a sweep as rove writes it: {error!r}") from None
+
+
+def _scores(told: list[Any] | None) -> list[float]:
+    """Of lanes: −∞ where one diverged, and has null."""
+    return [-math.inf if score is None else float(score) for score in told or []]
 
 
 def _picture(path: Path) -> bytes | None:

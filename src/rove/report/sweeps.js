@@ -62,20 +62,21 @@ function sweepRays(key, sweep, fields) {
 }
 
 function sweepTable(sweep) {
-  const best = sweep.points.filter((p) => p.score).sort((a, b) => b.score[0] - a.score[0]).slice(0, 10);
+  const best = sweep.points.filter((p) => p.score).sort((a, b) => b.score[3] - a.score[3] || b.score[0] - a.score[0]).slice(0, 10);
   const head = [...sweep.fields.map((f) => heading(f.name)), heading("seeds"), heading("score"), heading("seeds, others"), heading("confirmed")];
   return [el("h4", {}, "The best points"), table("The best points", head, best.map((p) => el("tr", {},
     p.at.map((v) => el("td", { class: "number" }, fmt(v))), el("td", { class: "number" }, String(p.score[3])), cell(p.score),
     el("td", { class: "number" }, p.confirmed ? String(p.confirmed[3]) : "–"), cell(p.confirmed)))),
-  el("p", { class: "muted small" }, "Mean score and its 95% bootstrap interval, on the seeds that points were chosen on, and confirmed on others.")];
+  el("p", { class: "muted small" }, "Those tried on most seeds come first. Mean score and its 95% bootstrap interval, on the seeds that points were chosen on, and confirmed on others.")];
 }
 
 function sweepSection(key, sweep) {
   const fields = varied(sweep);
   const scored = sweep.points.filter((p) => p.score).length;
+  const diverged = sweep.points.filter((p) => p.diverged).length;
   return el("section", { "aria-label": "Sweep" },
     el("h3", { id: key }, `${sweep.agent} on ${sweep.environment}`),
-    el("p", { class: "muted" }, `${scored} of ${sweep.points.length} points have a score.`),
+    el("p", { class: "muted" }, `${scored} of ${sweep.points.length} points have a score${diverged ? `; ${diverged} had a lane that diverged` : ""}.`),
     fields.length === 1 ? sweepCurve(sweep, fields[0]) : null,
     fields.length >= 2 ? sweepMap(key, sweep, fields) : null,
     fields.length >= 3 ? sweepRays(key, sweep, fields) : null,
