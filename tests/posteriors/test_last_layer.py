@@ -97,9 +97,9 @@ def some_phi() -> Phi:
 
 
 def same_law(one: Head, other: Head) -> None:
-    """A covariance has many roots."""
+    """A covariance has many roots; which one it is does not depend on rounding."""
     np.testing.assert_allclose(one.mean, other.mean, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(*map(covariance_of, (one.root, other.root)), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(one.root, other.root, rtol=1e-4, atol=1e-5)
 
 
 # The regression

@@ -135,7 +135,11 @@ def regression(
         inverse = _inverse_root(gram)
         mean += jnp.einsum("avu,auw,asw,as->av", root, inverse, inverse, moment)
         root = root @ inverse
-    return Head(mean, root)
+    # Of all roots the one that moves as little as the data do: lower triangular, with a positive
+    # diagonal. Targets that follow a head, and draws, mix or compare roots.
+    upper = jnp.linalg.qr(root.swapaxes(1, 2), mode="r")
+    signs = jnp.where(jnp.diagonal(upper, axis1=1, axis2=2) < 0, -1.0, 1.0)
+    return Head(mean, (upper * signs[:, :, None]).swapaxes(1, 2))
 
 
 def _sums(
