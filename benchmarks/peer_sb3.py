@@ -1,4 +1,4 @@
-"""The peer of the throughput benchmark: stable-baselines3's DQN on CartPole-v1.
+"""The peer of the benchmarks: stable-baselines3's DQN on CartPole-v1, or its DDPG on MuJoCo.
 
 Runs in its own virtual environment and takes one order a line on stdin: "learn N" or
 "environment N". It answers each with one line of JSON on stdout, and ends with its stdin.
@@ -13,14 +13,29 @@ from importlib.metadata import version
 import gymnasium
 import numpy as np
 import torch
-from stable_baselines3 import DQN
+from stable_baselines3 import DDPG, DQN
+from stable_baselines3.common.base_class import BaseAlgorithm
 
 SEED = 0
 WARM_UP = 1_000
 
 
-def make(steps_before_learning: int) -> DQN:
+def make(steps_before_learning: int, algorithm: str) -> BaseAlgorithm:
     """The same network, batch, buffer and update rate as rove's side, and a constant ε."""
+    if algorithm == "ddpg":
+        return DDPG(
+            "MlpPolicy",
+            gymnasium.make("InvertedPendulum-v5"),
+            policy_kwargs={"net_arch": [100, 100]},
+            batch_size=64,
+            buffer_size=50_000,
+            learning_starts=steps_before_learning,
+            train_freq=1,
+            gradient_steps=1,
+            seed=SEED,
+            device="cpu",
+            verbose=0,
+        )
     return DQN(
         "MlpPolicy",
         gymnasium.make("CartPole-v1"),
@@ -41,7 +56,7 @@ def make(steps_before_learning: int) -> DQN:
     )
 
 
-def learn(model: DQN, steps: int) -> None:
+def learn(model: BaseAlgorithm, steps: int) -> None:
     """Go on for some steps, without SB3's episode log."""
     model.learn(total_timesteps=steps, log_interval=sys.maxsize, reset_num_timesteps=False)
 
@@ -70,7 +85,8 @@ def main() -> None:
 
     if threads != "default":
         torch.set_num_threads(int(threads))
-    model, alone = make(steps_before_learning=100), Alone()
+    algorithm = sys.argv[2] if len(sys.argv) > 2 else "dqn"
+    model, alone = make(steps_before_learning=100, algorithm=algorithm), Alone()
     learn(model, WARM_UP)
     alone.run(WARM_UP)
     packages = ("stable-baselines3", "torch", "gymnasium", "numpy")

@@ -20,7 +20,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 PEER_VENV = HERE / ".bench" / "sb3"
-PEER_PACKAGES = ("torch==2.13.0", "stable-baselines3==2.9.2")  # in this order
+PEER_PACKAGES = ("torch==2.13.0", "stable-baselines3==2.9.2", "gymnasium[mujoco]")  # in this order
 
 AGENTS = (
     "dqn", "noisynet", "ge", "ge-episode", "c51", "qr_dqn", "vdqn", "bbq", "bayesian_dqn",

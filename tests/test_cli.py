@@ -3,9 +3,10 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from rove import cli, load
+from rove import AGENTS, Bandit, cli, load
 from rove.environments import make
 
 SMALL = ["--agent.hidden", "16", "--agent.batch-size", "16", "--agent.learning-starts", "50"]
@@ -145,3 +146,33 @@ def test_a_lane_that_diverges_ends_with_1(tmp_path):
     assert done.returncode == 1
     assert "loss" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+FITTING = {
+    "thompson": ("bandit-10", "--episodes", "1000"),
+    "bayesian_q_learning": ("bandit-10", "--episodes", "1000"),
+    "psrl": ("deep-sea-10", "--episodes", "200"),
+    **dict.fromkeys(
+        ("ddpg", "ddpg_noisynet", "ddpg_ge", "td3"), ("linear-quadratic-1", "--steps", "6000")
+    ),
+}
+"""Where an agent learns within a minute; the others, on chain-10."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_agent_trains_from_the_command_line(name, tmp_path, capsys):
+    """And learns: its last episodes are better than chance and than its first."""
+    place, *budget = FITTING.get(name, ("chain-10", "--episodes", "200"))
+    cli.main(["train", name, place, *budget, "--seeds", "2", "--out", str(tmp_path / "run")])
+    scores = load(tmp_path / "run").scores
+    scores = scores[:, ~np.isnan(scores).any(axis=0)]
+    tenth = scores.shape[1] // 10
+    first, last = scores[:, :tenth].mean(), scores[:, -tenth:].mean()
+    if place == "bandit-10":  # the mean of all arms is near 0, the best has 1.3 or more
+        assert last > 0.8 * Bandit(10).means.max()
+    elif place == "linear-quadratic-1":
+        assert last > 0.5 * first  # costs, which are below 0
+    else:  # at random, a chain earns about 1 and Deep Sea nothing
+        assert last > max(0.7 * make(place).optimum, first)
+    assert "written to" in capsys.readouterr().out

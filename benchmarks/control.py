@@ -1,0 +1,131 @@
+"""Control: the compiled and the host loop beside stable-baselines3's DQN and DDPG, in one run.
+
+As throughput.py: every contestant is a process of its own that takes short slices in turn.
+"""
+
+import argparse
+import json
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from throughput import HERE, Contestant, peer_python
+
+CONTESTANTS = {
+    # What it is: an agent, an environment, lanes that take turns in one process, processes.
+    "rove dqn, compiled CartPole": ("dqn", "cartpole", 1, 1),
+    "rove dqn, gym/CartPole-v1": ("dqn", "gym/CartPole-v1", 1, 1),
+    "rove dqn, gym/CartPole-v1, 5 lanes": ("dqn", "gym/CartPole-v1", 5, 1),
+    "rove dqn, gym/CartPole-v1, 5 lanes on two cores": ("dqn", "gym/CartPole-v1", 3, 2),
+    "rove ddpg, gym/InvertedPendulum-v5": ("ddpg", "gym/InvertedPendulum-v5", 1, 1),
+}
+PEERS = {"sb3 dqn": "dqn", "sb3 ddpg": "ddpg"}
+STEPS, PEER_STEPS, WARM_UP = 300, 100, 1000
+SETTINGS: dict[str, dict[str, Any]] = {
+    "dqn": {"hidden": (100, 100), "batch_size": 64, "buffer_size": 50_000, "target_period": 100},
+    "ddpg": {"hidden": (100, 100), "batch_size": 64, "buffer_size": 50_000},
+}
+AIMS = (
+    ("compiled CartPole, at least 12× SB3 DQN", "rove dqn, compiled CartPole", "sb3 dqn", 12),
+    ("one lane on the host, at least 4×", "rove dqn, gym/CartPole-v1", "sb3 dqn", 4),
+    (
+        "five lanes, at least 10×",
+        "rove dqn, gym/CartPole-v1, 5 lanes on two cores",
+        "sb3 dqn",
+        10,
+    ),
+    ("ddpg, at least 3× SB3 DDPG", "rove ddpg, gym/InvertedPendulum-v5", "sb3 ddpg", 3),
+)
+
+
+def worker(agent: str, environment: str, lanes: int, seed: int) -> None:
+    """Answers "learn N" on stdin with one line of JSON: N steps of every lane."""
+    from rove import runner
+    from rove.agents import settings_of
+    from rove.environments import HostEnvironment, make
+    from rove.settings import with_settings
+    from rove.training import host, outcomes
+    from rove.training.lanes import _advance
+
+    answers, sys.stdout = sys.stdout, sys.stderr
+    settings, place = with_settings(settings_of(agent)(), SETTINGS[agent]), make(environment)
+    seeds = range(seed, seed + lanes)
+    jobs = runner.configure(settings, place, seeds=seeds, steps=2**30).jobs(None)
+    if isinstance(place, HostEnvironment):
+        nothing = lambda *told: None  # noqa: E731
+        flights = [host._Flight(job, nothing, nothing, 1e9) for job in jobs]
+        for flight in flights:
+            flight.begin()
+
+        def learn(steps: int) -> None:
+            for _ in range(steps):
+                for flight in flights:
+                    flight.step()
+    else:
+        flight = outcomes.fresh(jobs[0])
+
+        def learn(steps: int) -> None:
+            nonlocal flight
+            done = int(flight.lane.step) + steps
+            while (left := done - int(flight.lane.step)) > 0:  # a full log ends a chunk as well
+                lane = _advance([flight], [int(flight.lane.step)], left)[0]
+                flight = flight._replace(lane=lane)
+
+    learn(WARM_UP)
+    print(json.dumps({}), file=answers, flush=True)
+    for line in sys.stdin:
+        steps = int(line.split()[1])
+        cpu, began = time.process_time(), time.perf_counter()
+        learn(steps)
+        seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+        print(
+            json.dumps({"steps": steps * lanes, "seconds": seconds, "cpu": cpu}),
+            file=answers,
+            flush=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="6 rounds in place of 30")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
+    parser.add_argument("--worker", nargs=4, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        agent, environment, lanes, seed = options.worker
+        return worker(agent, environment, int(lanes), int(seed))
+    this = [sys.executable, str(HERE / "control.py"), "--worker"]
+    commands = {
+        label: [[peer_python(), str(HERE / "peer_sb3.py"), "1", agent]]
+        for label, agent in PEERS.items()
+    }
+    for label, (agent, environment, lanes, count) in CONTESTANTS.items():
+        shares = [lanes] * (count - 1) + [lanes if count == 1 else 5 - lanes]
+        commands[label] = [
+            [*this, agent, environment, str(n), str(10 * i)] for i, n in enumerate(shares)
+        ]
+    everyone = [Contestant(label, command) for label, command in commands.items()]
+    shuffle, rounds = random.Random(0).shuffle, 6 if options.quick else 30
+    for _ in range(rounds):
+        shuffle(everyone)
+        for x in everyone:
+            time.sleep(0.02)
+            x.run("learn", PEER_STEPS if x.label in PEERS else STEPS)
+    rows = {x.label: x.summary("learn") for x in everyone}
+    for label in commands:
+        print(f"{label}: {rows[label]['median']:,.0f} µs a step, {rows[label]['steps/s']:,.0f}/s")
+    checks = []
+    for text, mine, peer, least in AIMS:
+        ratio = rows[peer]["median"] / rows[mine]["median"]
+        checks.append({"check": text, "figure": ratio, "met": ratio >= least})
+        print(f"{text}: {ratio:.2f}, {'met' if ratio >= least else 'not met'}")
+    if options.json:
+        options.json.write_text(
+            json.dumps({"contestants": rows, "checks": checks}, indent=2) + "\n"
+        )
+
+
+if __name__ == "__main__":
+    main()
