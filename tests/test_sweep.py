@@ -276,6 +276,7 @@ def finished(out: Path) -> dict[Path, tuple[int, int]]:
     return {f.relative_to(out): (f.stat().st_ino, f.stat().st_mtime_ns) for f in done}
 
 
+@pytest.mark.slow
 def test_killed_ten_times_no_finished_lane_is_repeated_and_the_table_is_the_same(tmp_path):
     """A kill comes some random lanes, and a random moment, after the last one."""
     whole, out = tmp_path / "whole", tmp_path / "killed"

@@ -128,6 +128,7 @@ def test_a_table_refuses_observations_that_are_not_one_hot():
     runner.configure("thompson", rove.Chain(10, features="one-hot"), episodes=1)
 
 
+@pytest.mark.slow
 def test_thompson_sampling_stays_within_twice_the_lower_bound():
     """At 10⁴ pulls, mean of five seeds; the curve flattens: the last half of the pulls loses less
     than 0.6 of what the first tenth did. Pulls at random would lose 20 times as much."""

@@ -24,6 +24,7 @@ def test_the_plan_is_the_papers():
         assert len({plan[environment, agent].compose().hidden for agent in AGENTS}) == 1
 
 
+@pytest.mark.slow
 def test_a_tiny_one_end_to_end(tmp_path, monkeypatch):
     few = {CAR: 2, "sparse-acrobot": 1, "sparse-cartpole": 3}
     monkeypatch.setattr(figure_3, "QUICK_EPISODES", few)

@@ -30,6 +30,7 @@ def test_the_plan_covers_the_papers_ranges():
         assert {k: v for k, v in vars(agent).items() if k not in ("rho", "sigma")} == others
 
 
+@pytest.mark.slow
 def test_a_tiny_one_end_to_end(tmp_path, monkeypatch):
     monkeypatch.setattr(figure_5, "QUICK_EPISODES", 2)
     found = Figure5(quick=True).run(tmp_path)

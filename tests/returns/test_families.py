@@ -66,9 +66,9 @@ def test_target_at_discount_0_is_the_reward(returns):
 
 @every_family
 def test_target_draws_once_from_its_key(returns, monkeypatch):
-    """A row's key is for one draw, all of which go through `noise.bits`, and not for folding."""
+    """A row's key is for one draw of normals, and not for folding."""
     calls = []
-    for name in ("bits", "fold"):
+    for name in ("normal", "fold"):
         original = getattr(noise, name)
 
         def counted(*args, name=name, original=original):
@@ -79,7 +79,7 @@ def test_target_draws_once_from_its_key(returns, monkeypatch):
     key = jnp.array([1, 2], jnp.uint32)
     returns.target(outputs(returns), number(0.1), number(0.9), key)
     drawn = getattr(returns, "draw", None) == "sample"
-    assert calls == (["bits"] if drawn else [])
+    assert calls == (["normal"] if drawn else [])
 
 
 @every_family

@@ -112,7 +112,8 @@ class LastLayer(Posterior):
 
 BLOCK = 1024
 """Rows of the buffer to regress on at a time."""
-PASSES = 3
+PASSES = 4
+"""At the most."""
 
 
 def regression(
@@ -128,13 +129,21 @@ def regression(
     A pass over the data gives both but for float32's rounding, which can be far larger than
     I/prior. Each further pass, on the columns of a·R, which are more nearly orthonormal, and on
     what the mean leaves of b, puts right what is a million times smaller than in the one before."""
-    mean = jnp.zeros_like(like.mean)
-    root = jnp.broadcast_to(jnp.eye(like.root.shape[1]), like.root.shape)
-    for _ in range(PASSES):
+
+    def improved(carry: tuple) -> tuple:
+        passes, (mean, root), _ = carry
         gram, moment = _sums(block, blocks, prior, Head(mean, root))
-        inverse = _inverse_root(gram)
+        values, vectors = jnp.linalg.eigh(gram)
+        largest = values[:, -1:]
+        # Eigenvalues that rounding may have taken are put at its size.
+        inverse = vectors / jnp.sqrt(jnp.maximum(values, 1e-6 * largest))[:, None, :]
         mean += jnp.einsum("avu,auw,asw,as->av", root, inverse, inverse, moment)
-        root = root @ inverse
+        rough = jnp.any(values < 1e-3 * largest)
+        return passes + 1, Head(mean, root @ inverse), rough
+
+    identity = jnp.broadcast_to(jnp.eye(like.root.shape[1]), like.root.shape)
+    start = 0, Head(jnp.zeros_like(like.mean), identity), jnp.ones((), bool)
+    _, (mean, root), _ = lax.while_loop(lambda c: c[2] & (c[0] < PASSES), improved, start)
     # Of all roots the one that moves as little as the data do: lower triangular, with a positive
     # diagonal. Targets that follow a head, and draws, mix or compare roots.
     upper = jnp.linalg.qr(root.swapaxes(1, 2), mode="r")
@@ -159,12 +168,6 @@ def _sums(
     transposed = w.root.swapaxes(1, 2)
     start = transposed @ w.root, -jnp.einsum("avw,aw->av", transposed, w.mean)
     return lax.fori_loop(0, blocks, add, jax.tree.map(lambda x: x / prior, start))
-
-
-def _inverse_root(gram: Float[Array, "*a n n"]) -> Float[Array, "*a n n"]:
-    """A root of gram⁻¹, by eigenvalues; those that rounding may have taken are put at its size."""
-    values, vectors = jnp.linalg.eigh(gram)
-    return vectors / jnp.sqrt(jnp.maximum(values, 1e-6 * values[..., -1:]))[..., None, :]
 
 
 def hidden(body: Theta, x: Float[Array, "*n features"]) -> Float[Array, "*n weights"]:
