@@ -264,7 +264,8 @@ def _train(arguments: list[str]) -> None:
     if run.errors:
         raise LaneError("\n".join(map(str, run.errors)))
     _say(
-        f"written to {out}: config.json, episodes.csv, learning-curve.png, diagnostics.png, lanes/"
+        f"written to {out}: config.json, episodes.csv, learning-curve.png, diagnostics.png and "
+        "diagnostics.json, lanes/"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from rove.learner import Learner
 from rove.runs import Config, RunFolder
 from rove.statistics import collapsed_at
 from rove.training import compiled, host, outcomes
+from rove.training.checkpoint import publish
 from rove.training.lane import SNAPSHOTS
 from rove.training.outcomes import Outcome
 
@@ -196,9 +198,16 @@ class Run:
         return made
 
     def draw(self, folder: Path) -> None:
-        """learning-curve.png and diagnostics.png, into a folder."""
+        """learning-curve.png, diagnostics.png and diagnostics.json, into a folder."""
         self.plot(folder / "learning-curve.png")
         self.plot_diagnostics(folder / "diagnostics.png")
+        visits = {
+            seed: [round(float(share), 6) for share in row]
+            for seed, row in zip(self.seeds, self.visits, strict=True)
+        }
+        cells = self.config.environment.cells
+        told = {"alarms": self.alarms, "cells": cells, "visits": visits}
+        publish(folder / "diagnostics.json", (json.dumps(told) + "\n").encode())
 
     def save(self, out: str | Path | None = None) -> Path:
         """Write the run to a folder of its own; without one, to runs/AGENT-ENVIRONMENT."""

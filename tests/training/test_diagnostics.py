@@ -1,5 +1,7 @@
 """What every lane records of its beliefs, and the alarm that reads it."""
 
+import json
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -79,3 +81,13 @@ def test_the_alarm_rings_when_the_spread_dies_before_the_return_is_found(run):
     assert not alarms(np.zeros(70), np.zeros(70))  # a Dirac never had a spread
     blinking = np.where(np.arange(70) % 19 == 0, 1.0, 0.001)
     assert not alarms(blinking, np.zeros(70))
+
+
+def test_visits_and_alarms_are_in_the_run_folder(tmp_path):
+    run = rove.train("dqn", "chain-5", seeds=[3, 4], episodes=4, hidden=(4,), out=tmp_path)
+    run.draw(tmp_path)
+    told = json.loads((tmp_path / "diagnostics.json").read_text())
+    assert told["alarms"] == run.alarms
+    assert told["cells"] == [5]
+    assert list(told["visits"]) == ["3", "4"]
+    np.testing.assert_allclose(list(told["visits"].values()), run.visits, atol=1e-6)
