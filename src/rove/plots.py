@@ -9,7 +9,6 @@ import matplotlib
 import numpy as np
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike
 
 from rove.agents import label_of
@@ -185,7 +184,7 @@ def heat_map(
 ) -> None:
     """The mean score of each pair of values over its seeds, with its 95% interval where there is
     room. Each side has a name and values; a pair without scores is left blank."""
-    means = np.full((len(rows[1]), len(columns[1])), np.nan)
+    means, texts = np.full((len(rows[1]), len(columns[1])), np.nan), {}
     for (i, row), (j, column) in itertools.product(enumerate(rows[1]), enumerate(columns[1])):
         found = np.asarray(scores.get((row, column), ()), float)
         means[i, j] = found.mean() if len(found) and np.all(np.isfinite(found)) else np.nan
@@ -194,9 +193,10 @@ def heat_map(
             if len(found) > 1:
                 low, high = bootstrap_interval(found)
                 told += f"\n{low:.3g}–{high:.3g}"
-            cell = axes.text(j, i, told, ha="center", va="center", fontsize=5, color="white")
-            cell.set_path_effects([withStroke(linewidth=1.0, foreground="#00000088")])
+            texts[i, j] = axes.text(j, i, told, ha="center", va="center", fontsize=6)
     shown = axes.imshow(means, origin="lower", aspect="auto", vmin=limits[0], vmax=limits[1])
+    for at, text in texts.items():
+        text.set_color("black" if shown.norm(means[at]) > 0.6 else "white")
     axes.figure.colorbar(shown, ax=axes, shrink=0.8, label=label)
     _values_on(axes.xaxis, columns[1], columns[0])
     _values_on(axes.yaxis, rows[1], rows[0])
