@@ -43,8 +43,8 @@ USAGE = {
     "reproduce": "rove reproduce [EXPERIMENT] [--quick] [--out DIR]",
 }
 
-console = Console()
-errors = Console(stderr=True)
+console = Console(emoji=False)
+errors = Console(stderr=True, emoji=False)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from rove.environments import ENVIRONMENTS, Environment, HostEnvironment, Task
 from rove.environments.gymnasium import CompiledEnv
 from rove.environments.sparse import Sparse
-from rove.errors import ConfigError, RoveError, check_integer
+from rove.errors import ConfigError, RoveError, RunFolderError, check_integer
 from rove.run import Run
 
 FORMATS = (".gif", ".mp4")
@@ -45,8 +45,11 @@ def watch(
         raise ConfigError("environment", name, what) from error
     finally:
         seen.close()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    (_gif if path.suffix.lower() == ".gif" else _mp4)(frames, path, _fps(seen))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (_gif if path.suffix.lower() == ".gif" else _mp4)(frames, path, _fps(seen))
+    except OSError as error:
+        raise RunFolderError(f"cannot write {path}: {error.strerror or error}") from None
     return path, scores
 
 

@@ -292,3 +292,27 @@ def test_a_run_of_500_episodes_takes_little(runs, tmp_path):
         (tmp_path / "runs" / agent / "episodes.csv").write_text("\n".join([head, *rows]) + "\n")
     path = report.write([tmp_path / "runs"], tmp_path / "r.html")
     assert len(json.dumps(told(path), separators=(",", ":"))) / 2 < 36_000
+
+
+def test_a_real_sweep_beside_a_run(tmp_path):
+    """What `rove sweep` writes, before its first result and after; a run beside it is shown too."""
+    small = {"hidden": (4,), "batch_size": 4, "learning_starts": 5}
+    rove.train("dqn", "chain-4", episodes=3, out=tmp_path / "run", **small)
+    rove.sweep(
+        rove.DQN(**small), "chain-4", {"lr": [1e-3, 1e-2]}, seeds=1, confirm_seeds=1, episodes=3,
+        out=tmp_path / "sweep",
+    )  # fmt: skip
+    told = folders.read([tmp_path / "run", tmp_path / "sweep"])
+    assert [bool(source.sweep) for source in told] == [False, True]
+    rove.report.write([tmp_path / "sweep"], tmp_path / "page.html")
+    (tmp_path / "sweep" / "sweep.json").unlink()
+    assert len(folders.read([tmp_path / "run", tmp_path / "sweep"])[0].runs) == 1
+    with pytest.raises(folders.NothingYet):
+        folders.read([tmp_path / "sweep"])
+
+
+def test_a_report_goes_over_no_other_file(tmp_path):
+    rove.train("dqn", "chain-4", episodes=2, out=tmp_path / "run", hidden=(4,))
+    with pytest.raises(rove.RunFolderError, match="html"):
+        rove.report.write([tmp_path / "run"], tmp_path / "run" / "config.json")
+    assert rove.load(tmp_path / "run").returns.shape == (1, 2)

@@ -49,6 +49,8 @@ def _write(paths: Sequence[Path | str], out: Path, every: float | None = None) -
     """Write it; whether everything in it is over."""
     if out.is_dir():
         raise RunFolderError(f"{out} is a folder: give --out the name of a file")
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise RunFolderError(f"{out}: give --out the name of an .html file")
     sources = read(paths)
     title = ", ".join(Path(path).resolve().name for path in paths)
     told = whole(sources, title) | {"follow": every}

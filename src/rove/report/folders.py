@@ -128,21 +128,27 @@ def read(paths: Sequence[Path | str]) -> list[Source]:
     return sources
 
 
+def _is_run(path: Path) -> bool:
+    return (path / "config.json").exists() and not _is_sweep(path)
+
+
+def _is_sweep(path: Path) -> bool:
+    """A sweep's folder has a config.json too, which says so; its results may still be to come."""
+    if (path / "sweep.json").exists():
+        return True
+    try:
+        return "sweep" in json.loads((path / "config.json").read_text("utf-8"))
+    except (OSError, ValueError, TypeError):
+        return False
+
+
 def _places(path: Path, depth: int = 2) -> Iterator[Path]:
     """The runs, experiments and sweeps in a folder, or the folder, if it is one."""
-    if (
-        _is_run(path)
-        or (path / "sweep.json").exists()
-        or any((path / "runs").glob("*/config.json"))
-    ):
+    if _is_run(path) or _is_sweep(path) or any((path / "runs").glob("*/config.json")):
         yield path
     elif depth:
         for child in sorted(child for child in path.iterdir() if child.is_dir()):
             yield from _places(child, depth - 1)
-
-
-def _is_run(path: Path) -> bool:
-    return (path / "config.json").exists()
 
 
 def _source(path: Path) -> Source:
