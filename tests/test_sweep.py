@@ -195,7 +195,8 @@ def test_what_a_sweep_leaves(tmp_path):
     assert rove.load(tmp_path / "confirmed" / f"{number:04d}").seeds == (0, 1, 2)
 
     told = json.loads((tmp_path / "sweep.json").read_text())
-    assert list(told) == ["agent", "environment", "fields", "points"]
+    assert list(told) == ["agent", "environment", "finished", "fields", "points"]
+    assert told["finished"]
     assert (told["agent"], told["environment"]) == ("ge", "chain-5")
     assert told["fields"] == {name: list(values) for name, values in FIELDS.items()}
     assert told["points"] == [point._asdict() for point in found.points]

@@ -183,6 +183,7 @@ class Sweep:
     plan: Plan
     points: list[Point]
     path: Path | None = None
+    finished: bool = True
 
     def __repr__(self) -> str:
         return f"<Sweep: {self.plan.base.label}, {len(self.points)} points, best {self.best.label}>"
@@ -211,6 +212,7 @@ class Sweep:
         told = {
             "agent": self.plan.base.agent_name,
             "environment": self.plan.base.environment.name,
+            "finished": self.finished,
             "fields": self.plan.fields,
             "points": [
                 point._replace(
@@ -318,7 +320,7 @@ def run(
             raise LaneError(f"every point of {made.base.label} diverged: try a smaller lr")
         if made.confirm_seeds:
             attempt("confirmed", [best], range(made.confirm_seeds))
-        found = tally.write()
+        found = tally.write(finished=True)
         found.plot(folder / "sweep.png")
         return found
 
@@ -374,18 +376,18 @@ class _Tally:
         ended = sum(len(each) for each in self._scores.values())
         return Standing(ended, self._plan.total, self._best, left, finished)
 
-    def _sweep(self) -> Sweep:
+    def _sweep(self, finished: bool) -> Sweep:
         points = []
         for i, settings in enumerate(self._plan.points):
             tuning, confirmed = (self._scores.get((part, i), {}) for part in PARTS)
             seeds = sorted(tuning)
             again = [confirmed[seed] for seed in sorted(confirmed)] or None
             points.append(Point(settings, [tuning[s] for s in seeds], seeds, again))
-        return Sweep(self._plan, points, self._folder)
+        return Sweep(self._plan, points, self._folder, finished)
 
-    def write(self) -> Sweep:
+    def write(self, finished: bool = False) -> Sweep:
         """sweep.csv and sweep.json, as things stand."""
-        found = self._sweep()
+        found = self._sweep(finished)
         publish(self._folder / "sweep.csv", found.as_csv().encode())
         publish(self._folder / "sweep.json", found.as_json().encode())
         return found

@@ -304,6 +304,7 @@ def test_a_real_sweep_beside_a_run(tmp_path):
     )  # fmt: skip
     told = folders.read([tmp_path / "run", tmp_path / "sweep"])
     assert [bool(source.sweep) for source in told] == [False, True]
+    assert told[1].finished  # so that --follow ends
     rove.report.write([tmp_path / "sweep"], tmp_path / "page.html")
     (tmp_path / "sweep" / "sweep.json").unlink()
     assert len(folders.read([tmp_path / "run", tmp_path / "sweep"])[0].runs) == 1
