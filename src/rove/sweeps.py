@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import random
@@ -22,6 +20,7 @@ from rove import runner, spans, trials
 from rove.errors import ConfigError, LaneError, check_choice, check_integer
 from rove.runs import Config, RunFolder
 from rove.settings import Settings, with_settings
+from rove.tables import as_csv
 from rove.training import lanes, outcomes
 from rove.training.checkpoint import publish
 from rove.trials import Rung, ranking
@@ -226,9 +225,7 @@ class Sweep:
 
     def as_csv(self) -> str:
         """One row a lane."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(("point", *self.plan.fields, "part", "seed", "score"))
+        rows: list[tuple] = []
         for i, point in enumerate(self.points):
             confirmed = point.confirmed or []
             for part, seeds, scores in zip(
@@ -236,8 +233,8 @@ class Sweep:
             ):
                 for seed, score in zip(seeds, _finite(scores), strict=True):
                     told = "" if score is None else repr(score)
-                    writer.writerow((i, *point.settings.values(), part, seed, told))
-        return text.getvalue()
+                    rows.append((i, *point.settings.values(), part, seed, told))
+        return as_csv(("point", *self.plan.fields, "part", "seed", "score"), rows)
 
 
 def _finite(scores: Sequence[float]) -> list[Any]:

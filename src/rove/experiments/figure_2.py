@@ -1,8 +1,5 @@
 """Figure 2: DQN, NoisyNet and GE on the chain."""
 
-import csv
-import gzip
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +18,7 @@ from rove.statistics import (
     moving_average,
     solve_summary,
 )
-from rove.training.checkpoint import publish
+from rove.tables import as_csv, publish_text
 
 AGENTS = ("dqn", "noisynet", "ge")
 BOOTSTRAPPED = "bootstrapped_dqn"
@@ -69,15 +66,15 @@ class Figure2(Experiment):
     def write_data(self, runs: Runs, out: Path) -> None:
         """figure-2.csv.gz: every episode; visits.csv: panel (d)."""
         lanes = [(r.config, o.job.seed, o.episodes) for r in runs.values() for o in r.outcomes]
-        publish(out / "figure-2.csv.gz", gzip.compress(episodes_csv(lanes).encode(), mtime=0))
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(("agent", "environment", "seed", "state", "frequency"))
-        for agent in VISITS_AGENTS:
-            run = runs[VISITS, agent]
-            for seed, row in zip(run.seeds, run.visits, strict=True):
-                writer.writerows((agent, VISITS, seed, i + 1, f"{f:g}") for i, f in enumerate(row))
-        publish(out / "visits.csv", text.getvalue().encode())
+        publish_text(out / "figure-2.csv.gz", episodes_csv(lanes))
+        rows = [
+            (agent, VISITS, seed, i + 1, f"{frequency:g}")
+            for agent in VISITS_AGENTS
+            for seed, row in zip(runs[VISITS, agent].seeds, runs[VISITS, agent].visits, strict=True)
+            for i, frequency in enumerate(row)
+        ]
+        header = ("agent", "environment", "seed", "state", "frequency")
+        publish_text(out / "visits.csv", as_csv(header, rows))
 
     def draw(self, runs: Runs, out: Path) -> None:
         """figure-2.png and figure-2.svg."""

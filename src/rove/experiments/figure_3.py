@@ -1,8 +1,6 @@
 """Figure 3: DQN, NoisyNet and GE on sparse control tasks."""
 
-import csv
-import gzip
-import io
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from rove.experiments.searches import FIGURE_3, variant
 from rove.run import Run
 from rove.runs import Config, episodes_csv
 from rove.statistics import bootstrap_interval, difference_interval
-from rove.training.checkpoint import publish
+from rove.tables import as_csv, publish_text
 from rove.tuned import tuned
 
 AGENTS = ("dqn", "noisynet", "ge-step", "ge-episode")
@@ -85,17 +83,14 @@ class Figure3(Experiment):
         """figure-3.csv.gz: every episode; visits.csv.gz: panel (d)."""
         shown = [run for (name, _), run in runs.items() if name in EPISODES]
         lanes = [(run.config, o.job.seed, o.episodes) for run in shown for o in run.outcomes]
-        publish(out / "figure-3.csv.gz", gzip.compress(episodes_csv(lanes).encode(), mtime=0))
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(("agent", "iterations", "seed", "cell", "frequency"))
-        for iterations in self.visits_after:
-            for agent in VISITS_AGENTS:
-                run = self.visits(runs, iterations, agent)
-                for seed, row in zip(run.seeds, run.visits, strict=True):
-                    rows = ((agent, iterations, seed, i, f"{f:g}") for i, f in enumerate(row) if f)
-                    writer.writerows(rows)
-        publish(out / "visits.csv.gz", gzip.compress(text.getvalue().encode(), mtime=0))
+        publish_text(out / "figure-3.csv.gz", episodes_csv(lanes))
+        rows: list[tuple] = []
+        for iterations, agent in itertools.product(self.visits_after, VISITS_AGENTS):
+            run = self.visits(runs, iterations, agent)
+            for seed, row in zip(run.seeds, run.visits, strict=True):
+                rows += [(agent, iterations, seed, i, f"{f:g}") for i, f in enumerate(row) if f]
+        header = ("agent", "iterations", "seed", "cell", "frequency")
+        publish_text(out / "visits.csv.gz", as_csv(header, rows))
 
     def draw(self, runs: Runs, out: Path) -> None:
         """figure-3.png and figure-3.svg."""

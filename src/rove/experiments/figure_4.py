@@ -1,9 +1,6 @@
 """Figure 4: DDPG with three critics on pendulums."""
 
-import csv
-import gzip
 import importlib.util
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +15,7 @@ from rove.experiments.searches import FIGURE_4
 from rove.run import Run
 from rove.runs import Config
 from rove.statistics import difference_interval
-from rove.training.checkpoint import publish
+from rove.tables import as_csv, publish_text
 from rove.tuned import tuned
 
 AGENTS = ("ddpg", "ddpg_noisynet", "ddpg_ge")
@@ -77,19 +74,18 @@ class Figure4(Experiment):
 
     def write_data(self, runs: Runs, out: Path) -> None:
         """figure-4.csv.gz: every episode."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(("task", "agent", "seed", "episode", "step", "length", "score"))
+        rows: list[tuple] = []
         for (task, agent), run in runs.items():
             for outcome in run.outcomes:
-                rows = zip(
-                    outcome.episodes.step, outcome.episodes.length, outcome.scores, strict=True
-                )
-                writer.writerows(
+                steps, lengths = outcome.episodes.step, outcome.episodes.length
+                rows += [
                     (task, agent, outcome.job.seed, i + 1, step, length, f"{score:g}")
-                    for i, (step, length, score) in enumerate(rows)
-                )
-        publish(out / "figure-4.csv.gz", gzip.compress(text.getvalue().encode(), mtime=0))
+                    for i, (step, length, score) in enumerate(
+                        zip(steps, lengths, outcome.scores, strict=True)
+                    )
+                ]
+        header = ("task", "agent", "seed", "episode", "step", "length", "score")
+        publish_text(out / "figure-4.csv.gz", as_csv(header, rows))
 
     def draw(self, runs: Runs, out: Path) -> None:
         """figure-4.png and figure-4.svg."""

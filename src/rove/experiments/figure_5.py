@@ -1,7 +1,5 @@
 """Figure 5: what ρ and σ do to GE on sparse CartPole, and the whole plane of the two."""
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +15,7 @@ from rove.experiments.searches import FIGURE_3
 from rove.run import Run
 from rove.runs import Config
 from rove.statistics import bootstrap_interval, difference_interval
-from rove.training.checkpoint import publish
+from rove.tables import as_csv, publish_text
 from rove.tuned import tuned
 
 CARTPOLE = "sparse-cartpole"
@@ -77,9 +75,7 @@ class Figure5(Experiment):
 
     def write_data(self, runs: Runs, out: Path) -> None:
         """figure-5.csv: one row a lane."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(("resample", "rho", "sigma", "seed", "episodes", "score", "spread"))
+        rows: list[tuple] = []
         for run in runs.values():
             agent = run.config.agent
             assert isinstance(agent, GE)
@@ -87,8 +83,9 @@ class Figure5(Experiment):
             for outcome in run.outcomes:
                 episodes, score = len(outcome.scores), trials.score(outcome)
                 spread = f"{outcome.episodes.spread.mean():.4g}"
-                writer.writerow((*point, outcome.job.seed, episodes, f"{score:.6g}", spread))
-        publish(out / "figure-5.csv", text.getvalue().encode())
+                rows.append((*point, outcome.job.seed, episodes, f"{score:.6g}", spread))
+        header = ("resample", "rho", "sigma", "seed", "episodes", "score", "spread")
+        publish_text(out / "figure-5.csv", as_csv(header, rows))
 
     def draw(self, runs: Runs, out: Path) -> None:
         """figure-5.png and figure-5.svg."""

@@ -1,7 +1,5 @@
 """The scoreboard: every agent on tasks that reward exploration, and how soon it solves them."""
 
-import csv
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ from rove.experiments.searches import SCOREBOARD
 from rove.run import Run
 from rove.runs import Config
 from rove.statistics import bootstrap_interval, difference_interval, episodes_to_solve
+from rove.tables import as_csv
 from rove.training.checkpoint import publish
 from rove.tuned import tuned
 
@@ -91,7 +90,7 @@ class Scoreboard(Experiment):
 
     def write(self, runs: Runs, out: Path) -> list[Claim]:
         cells = {key: cell(run) for key, run in runs.items()}
-        publish(out / "scoreboard.csv", as_csv(cells).encode())
+        publish(out / "scoreboard.csv", lanes_csv(cells).encode())
         publish(out / "scoreboard.md", as_table(cells).encode())
         draw(cells, out)
         return claims(cells)
@@ -112,16 +111,14 @@ def cell(run: Run) -> Cell:
     return Cell(np.array([budget if t is None else t for t in times], float), solved, budget)
 
 
-def as_csv(cells: Cells) -> str:
+def lanes_csv(cells: Cells) -> str:
     """One line a lane."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("environment", "agent", "seed", "budget", "solved", "value"))
+    rows: list[tuple] = []
     for (environment, agent), found in cells.items():
         for seed, value in enumerate(found.values):
             solved = int(found.solved[seed]) if len(found.solved) else ""
-            writer.writerow((environment, agent, seed, found.episodes, solved, f"{value:g}"))
-    return text.getvalue()
+            rows.append((environment, agent, seed, found.episodes, solved, f"{value:g}"))
+    return as_csv(("environment", "agent", "seed", "budget", "solved", "value"), rows)
 
 
 def _axes(cells: Cells) -> tuple[list[str], list[str]]:

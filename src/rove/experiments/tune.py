@@ -6,7 +6,6 @@ that is reported.
 """
 
 import csv
-import io
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,6 +20,7 @@ from rove.environments import make
 from rove.errors import RunFolderError
 from rove.experiments.searches import Search, variant
 from rove.runs import Config
+from rove.tables import as_csv, publish_text
 from rove.training.checkpoint import publish
 from rove.trials import race, ranking
 
@@ -103,8 +103,4 @@ def _read(path: Path) -> Record:
 
 
 def _write(path: Path, record: Record) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows((*key, repr(score)) for key, score in record.items())
-    publish(path, text.getvalue().encode())
+    publish_text(path, as_csv(COLUMNS, [(*key, repr(score)) for key, score in record.items()]))
