@@ -121,6 +121,17 @@ class Browser:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
+    def reloads(self, script: str) -> None:
+        """Run what makes the page load again, and wait for that.
+
+        In a task of its own: the answer to this call would be lost with the page it came from.
+        """
+        self.events.clear()
+        self.run(f"setTimeout(() => {{ {script} }}, 0)")
+        deadline = time.monotonic() + PATIENCE
+        while not any(event["method"] == "Page.loadEventFired" for event in self.events):
+            self._receive(deadline)
+
     def press(self, key: str) -> None:
         """A key of the keyboard."""
         codes = {"ArrowLeft": 37, "ArrowRight": 39, "Tab": 9, "Enter": 13, "Home": 36, "End": 35}
