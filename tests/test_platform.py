@@ -1,5 +1,6 @@
 """JAX as rove sets it up."""
 
+import os
 from pathlib import Path
 
 import jax
@@ -27,3 +28,12 @@ def test_programs_are_let_go_of_before_the_mappings_run_out(monkeypatch):
     monkeypatch.undo()
     assert mapped() < held - 30
     assert programs[3](2.0) == 2.0 * 3 + jax.numpy.sin(2.0)
+
+
+def test_libraries_beside_xla_get_one_thread_unless_a_person_says_else(monkeypatch):
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+    platform.prepare()
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    platform.prepare()
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "2"

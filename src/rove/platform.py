@@ -15,6 +15,9 @@ def prepare(lanes: int | None = None) -> None:
     flags = os.environ.get("XLA_FLAGS", "")
     if "xla_cpu_multi_thread_eigen" not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {_ONE_THREAD_A_LANE}".strip()
+    # LAPACK's threads too: they wait for each other by spinning, and a decomposition took 200
+    # times as long where another lane had the core of one of them.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if lanes == 1:
         # XLA's pool must have a thread a lane; with one lane, others only get in its way. The
         # bits are the same.

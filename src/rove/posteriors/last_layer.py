@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.scipy.linalg import solve_triangular
 from jaxtyping import Float, Int
 
 from rove import networks, noise, replay
@@ -112,7 +113,7 @@ class LastLayer(Posterior):
 
 BLOCK = 1024
 """Rows of the buffer to regress on at a time."""
-PASSES = 4
+PASSES = 3
 """At the most."""
 
 
@@ -126,48 +127,43 @@ def regression(
     precision P = aᵀa + I/prior, root R with R·Rᵀ = P⁻¹, mean P⁻¹·aᵀb. `block(i)` gives the i-th
     rows, a [actions, n, weights] and b [actions, n], which are 0 where they are not the action's.
 
-    A pass over the data gives both but for float32's rounding, which can be far larger than
-    I/prior. Each further pass, on the columns of a·R, which are more nearly orthonormal, and on
-    what the mean leaves of b, puts right what is a million times smaller than in the one before."""
+    By rotations, which give a triangle U with UᵀU = P and never square the rows: float32 rounds
+    off far more of aᵀa than I/prior is. Where it may do so of the rows too, a further pass goes
+    over the columns of a·R, which are nearly orthonormal, and what the mean leaves of b."""
+    deviation = jnp.sqrt(prior)
+    identity = jnp.broadcast_to(jnp.eye(like.root.shape[1]), like.root.shape)
 
     def improved(carry: tuple) -> tuple:
         passes, (mean, root), _ = carry
-        gram, moment = _sums(block, blocks, prior, Head(mean, root))
-        values, vectors = jnp.linalg.eigh(gram)
-        largest = values[:, -1:]
-        # Eigenvalues that rounding may have taken are put at its size.
-        inverse = vectors / jnp.sqrt(jnp.maximum(values, 1e-6 * largest))[:, None, :]
-        mean += jnp.einsum("avu,auw,asw,as->av", root, inverse, inverse, moment)
-        rough = jnp.any(values < 1e-3 * largest)
-        return passes + 1, Head(mean, root @ inverse), rough
 
-    identity = jnp.broadcast_to(jnp.eye(like.root.shape[1]), like.root.shape)
+        def add(i: Array, triangle: Array) -> Array:
+            a, b = block(i)
+            left = b - jnp.einsum("anw,aw->an", a, mean)
+            return _triangle(triangle, jnp.concatenate([a @ root, left[:, :, None]], axis=2))
+
+        before = jnp.concatenate([root, -mean[:, :, None]], axis=2) / deviation
+        triangle = _triangle(jnp.zeros_like(before[:, :1]), before)
+        triangle = lax.fori_loop(0, blocks, add, triangle)
+        upper, moment = triangle[:, :-1, :-1], triangle[:, :-1, -1:]
+        root = root @ solve_triangular(upper, identity)
+        mean += (root @ moment)[:, :, 0]
+        sizes = jnp.abs(jnp.diagonal(upper, axis1=1, axis2=2))
+        return passes + 1, Head(mean, root), jnp.any(sizes < SAFE * jnp.max(sizes))
+
     start = 0, Head(jnp.zeros_like(like.mean), identity), jnp.ones((), bool)
     _, (mean, root), _ = lax.while_loop(lambda c: c[2] & (c[0] < PASSES), improved, start)
-    # Of all roots the one that moves as little as the data do: lower triangular, with a positive
-    # diagonal. Targets that follow a head, and draws, mix or compare roots.
-    upper = jnp.linalg.qr(root.swapaxes(1, 2), mode="r")
-    signs = jnp.where(jnp.diagonal(upper, axis1=1, axis2=2) < 0, -1.0, 1.0)
-    return Head(mean, (upper * signs[:, :, None]).swapaxes(1, 2))
+    # Of all triangles the one with a positive diagonal: targets that follow a head, and draws,
+    # mix or compare roots.
+    return Head(mean, root * jnp.sign(jnp.diagonal(root, axis1=1, axis2=2))[:, None, :])
 
 
-def _sums(
-    block: Callable[[Array], tuple[Array, Array]],
-    blocks: int | Array,
-    prior: float | Array,
-    w: Head,
-) -> tuple[Float[Array, "actions weights weights"], Float[Array, "actions weights"]]:
-    """Rᵀ·P·R and Rᵀ·(aᵀ(b − a·mean) − mean/prior), over all blocks."""
+SAFE = 1e-4
+"""Of a triangle's diagonal: a smallest entry that is this part of the largest is not rounding."""
 
-    def add(i: Array, sums: tuple[Array, Array]) -> tuple[Array, Array]:
-        (a, b), (gram, moment) = block(i), sums
-        q = (a @ w.root).swapaxes(1, 2)
-        left = b - jnp.einsum("anw,aw->an", a, w.mean)
-        return gram + q @ q.swapaxes(1, 2), moment + jnp.einsum("awn,an->aw", q, left)
 
-    transposed = w.root.swapaxes(1, 2)
-    start = transposed @ w.root, -jnp.einsum("avw,aw->av", transposed, w.mean)
-    return lax.fori_loop(0, blocks, add, jax.tree.map(lambda x: x / prior, start))
+def _triangle(*rows: Float[Array, "actions _ columns"]) -> Float[Array, "actions columns columns"]:
+    """The triangle that rows are a rotation of."""
+    return jnp.linalg.qr(jnp.concatenate(rows, axis=1), mode="r")
 
 
 def hidden(body: Theta, x: Float[Array, "*n features"]) -> Float[Array, "*n weights"]:
