@@ -294,6 +294,8 @@ class IGE(NetworkSettings):
     """When a new index is drawn for control: every step, every so many, or episode."""
     rank: int = 4
     """M, the length of the index."""
+    draws: int = 20
+    """Indices drawn for each transition of an update."""
     prior: float | None = 10.0
     """β, the scale of the prior functions; None: without."""
     paired: bool = True
@@ -304,7 +306,9 @@ class IGE(NetworkSettings):
     """σ of the return; the entropy of q_φ weighs σ²/N."""
 
     def compose(self) -> Agent:
-        posterior = LowRank(self.rank, prior=self.prior, rho=self.rho, paired=self.paired)
+        posterior = LowRank(
+            self.rank, prior=self.prior, rho=self.rho, draws=self.draws, paired=self.paired
+        )
         return Agent(Gaussian(self.sigma), posterior, **self.shared())
 
 

@@ -148,6 +148,58 @@ def test_forward_all_has_the_closed_form_covariance(posterior):
     assert abs(product[0, 1]) * np.sqrt(DRAWS) < limit(1)
 
 
+@pytest.mark.parametrize("posterior", [LowRank(M, draws=2), LowRank(M, BETA, -1.0, draws=2)])
+def test_several_draws_for_a_row_are_independent_and_of_one_law(posterior):
+    """Of four values, two outputs of each draw: the closed form in each block, nothing between."""
+    law = some_law(posterior, 7)
+    h, centre, rows = np_directions(law, X, posterior.prior)
+    covariance = rows.T @ rows / M
+    if posterior.rho is not None:
+        v = f64(law.variance)
+        covariance += np.diag(h**2 @ v.weight + v.bias)
+    forward_all = jax.jit(LowRank.forward_all)
+    ys = np.asarray(forward_all(posterior, law, jnp.tile(X, (DRAWS, 1)), noise.root(8)), np.float64)
+    assert ys.shape == (2, DRAWS, 2)
+    whitened = (ys - centre) @ np.linalg.inv(np.linalg.cholesky(covariance)).T
+    whitened = np.concatenate(list(whitened), axis=1)
+    product = whitened.T @ whitened / DRAWS
+    assert np.max(np.abs(np.diag(product) - 1)) * np.sqrt(DRAWS / 2) < limit(4)
+    assert np.max(np.abs(product[np.triu_indices(4, 1)])) * np.sqrt(DRAWS) < limit(6)
+
+
+def test_more_draws_are_the_same_objective_with_less_noise():
+    """Over many keys: gradients of the same mean, and of a sixteenth of the variance, where the
+    index is all that is drawn."""
+    batch = Transition(
+        jnp.tile(X, (4, 1)) + jnp.arange(4.0)[:, None],
+        jnp.array([0, 1, 1, 0]),
+        jnp.array([1.0, -1.0, 0.5, 2.0]),
+        jnp.tile(X, (4, 1)),
+        jnp.ones(4, bool),
+    )
+
+    def gradients(count: int) -> np.ndarray:
+        agent = Agent(Gaussian(0.0), LowRank(M, BETA, draws=count), hidden=(6,))
+        phi = init(agent.posterior, SIZES, noise.root(9))
+
+        def of(learned, key):
+            law = agent.posterior.law(phi)
+            x = agent.target(law, law, batch, key, key)
+            moved = phi._replace(learned=learned)
+            return agent.objective(moved, batch, jnp.arange(4), x, key)[0]
+
+        keys = noise.folds(noise.root(10), 4000)
+        each = jax.jit(jax.vmap(jax.grad(of), (None, 0)))(phi.learned, keys)
+        return np.asarray(each.head.weight, np.float64).reshape(4000, -1)
+
+    one, many = gradients(1), gradients(16)
+    error = np.sqrt((one.var(0) + many.var(0)) / 4000)
+    moves = error > 0
+    assert moves.sum() >= 8
+    assert np.max(np.abs(one.mean(0) - many.mean(0))[moves] / error[moves]) < limit(12)
+    np.testing.assert_allclose(one.var(0)[moves] / many.var(0)[moves], 16.0, rtol=0.25)
+
+
 def index_behind(law, xs, ys) -> np.ndarray:
     """z of every row, solved for from its outputs: three outputs, an index of 2."""
     found = []
@@ -238,6 +290,7 @@ def test_prior_functions_never_change_while_the_rest_learns():
     [
         ("rank", {"rank": 0}),
         ("rank", {"rank": 1.5}),
+        ("draws", {"draws": 0}),
         ("prior", {"prior": -0.1}),
         ("prior", {"prior": float("nan")}),
         ("rho", {"rho": -31.0}),

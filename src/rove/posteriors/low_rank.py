@@ -56,12 +56,16 @@ class LowRank(Posterior):
     """β, the scale of the prior functions g_m; none: without them."""
     rho: float | Array | None = None
     """ρ at the start, for the diagonal part; none: without it."""
+    draws: int = eqx.field(default=1, static=True)
+    """θ drawn for each transition of an update. All share the networks' work but for the last sum,
+    so more cost little, and the gradient varies less."""
     paired: bool = eqx.field(default=True, static=True, kw_only=True)
     """Whether a transition's target takes the index z of its Q, and the noise of its diagonal
     (the default), or its own."""
 
     def __check_init__(self) -> None:
         check_integer("rank", self.rank, at_least=1, at_most=10_000)
+        check_integer("draws", self.draws, at_least=1, at_most=10_000)
         if self.prior is not None:
             check_number("prior", self.prior, at_least=0.0)
         if self.rho is not None:
@@ -86,21 +90,21 @@ class LowRank(Posterior):
         if self.rho is not None:
             pairs = zip(k_diagonal, law.variance, strict=True)
             diagonal = Linear(*(jnp.sqrt(v) * noise.normal(k, v.shape) for k, v in pairs))
-        return Draw(self._index(k_index, 1)[0], diagonal)
+        return Draw(self._index(k_index), diagonal)
 
     def apply(self, law: Law, draw: Draw, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
-        h, y = self._indexed(law, x[None], draw.index[None])
+        h, y = self._indexed(law, x[None], draw.index)
         return (y if self.rho is None else y + networks.affine(draw.diagonal, h))[0]
 
     def forward_all(
         self, law: Law, xs: Float[Array, "n features"], key: Key
-    ) -> Float[Array, "1 n outputs"]:
+    ) -> Float[Array, "draws n outputs"]:
         k_index, k_diagonal = (noise.fold(key, i) for i in range(2))
-        h, ys = self._indexed(law, xs, self._index(k_index, xs.shape[0]))
+        h, ys = self._indexed(law, xs, self._index(k_index, self.draws, xs.shape[0]))
         if self.rho is not None:
             spread = jnp.sqrt(networks.affine(law.variance, h**2))
             ys += spread * noise.normal(k_diagonal, ys.shape)
-        return ys[None]
+        return ys
 
     def mean(self, law: Law, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
         return networks.forward((*law.body, law.head), x)
@@ -118,17 +122,18 @@ class LowRank(Posterior):
         _, log_determinant = jnp.linalg.slogdet(jnp.eye(self.rank) + gram)
         return jnp.sum(jnp.log(std)) + 0.5 * log_determinant
 
-    def _index(self, key: Key, n: int) -> Float[Array, "n rank"]:
-        return noise.normal(key, (n, self.rank)) / self.rank**0.5
+    def _index(self, key: Key, *shape: int) -> Float[Array, "*shape rank"]:
+        return noise.normal(key, (*shape, self.rank)) / self.rank**0.5
 
     def _indexed(
-        self, law: Law, xs: Float[Array, "n features"], z: Float[Array, "n rank"]
-    ) -> tuple[Float[Array, "n hidden"], Float[Array, "n outputs"]]:
-        """The last hidden layer, and the outputs with an index for each row."""
+        self, law: Law, xs: Float[Array, "n features"], z: Float[Array, "*draws_n rank"]
+    ) -> tuple[Float[Array, "n hidden"], Float[Array, "*draws n outputs"]]:
+        """The last hidden layer, and the outputs: for one index, or draws of one for each row."""
         h = xs
         for layer in law.body:
             h = jax.nn.relu(networks.affine(layer, h))
         parts = jnp.einsum("nh,mho->nmo", h, law.factors.weight) + law.factors.bias
         if self.prior is not None:
             parts += self.prior * networks.forward_many(law.priors, xs).swapaxes(0, 1)
-        return h, networks.affine(law.head, h) + jnp.einsum("nm,nmo->no", z, parts)
+        varied = jnp.sum(z[..., None] * parts, axis=-2)
+        return h, networks.affine(law.head, h) + varied
