@@ -149,9 +149,11 @@ FIGURE_4 = Search(
     environments={"gym/InvertedPendulum-v5": 15_000, "sparse-inverted-pendulum": 15_000},
     unit="steps",
     grids={
-        "ddpg": {"noise_std": (0.05, 0.1, 0.2), "noise": ("ou", "gaussian")},
-        "ddpg_noisynet": {"rho": (-8.0, -7.0, -6.0, -5.0, -4.0, -3.0)},
-        "ddpg_ge": {"rho": (-7.0, -5.0, -3.0), "sigma": (1e-3, 1e-2)},
+        "ddpg": {"noise_std": (0.05, 0.1, 0.2, 0.3, 0.4, 0.6), "noise": ("ou", "gaussian")},
+        "ddpg_noisynet": {
+            "rho": (-8.0, -7.0, -6.0, -5.5, -5.0, -4.5, -4.0, -3.5, -3.0, -2.5, -2.0, -1.0)
+        },
+        "ddpg_ge": {"rho": (-7.0, -5.0, -3.0, -2.0), "sigma": (1e-3, 1e-2, 1e-1)},
     },
     first_seeds=(1000, 1001),
     bases=dict.fromkeys(("gym/InvertedPendulum-v5", "sparse-inverted-pendulum"), _PENDULUM),
