@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+ORACLES := $(VENV)/.oracles
 
 .PHONY: help reproduce test test-slow lint types bench tune clean
 
@@ -22,7 +23,12 @@ $(INSTALLED): pyproject.toml
 reproduce: $(INSTALLED)
 	$(BIN)/rove reproduce --quick
 
-test: lint types
+# Libraries that tests compare with. Without them those tests are skipped.
+$(ORACLES): $(INSTALLED)
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[oracles]'
+	@touch $@
+
+test: lint types $(ORACLES)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
 
 test-slow: $(INSTALLED)
