@@ -26,7 +26,7 @@ def test_a_tiny_one_end_to_end(tmp_path, monkeypatch):
     monkeypatch.setattr(figure_4, "QUICK_STEPS", 100)
     made = Figure4(quick=True)
     found = made.run(tmp_path)
-    assert len(found) == 6
+    assert len(found) == 10
     with gzip.open(tmp_path / "figure-4.csv.gz", "rt") as file:
         rows = list(csv.DictReader(file))
     assert {(row["task"], row["agent"]) for row in rows} == {(t, a) for t in TASKS for a in AGENTS}
@@ -58,17 +58,36 @@ def test_a_curve_is_the_mean_of_the_last_ten_episodes(monkeypatch):
     assert curve[99] == np.mean(np.arange(30, 40))
 
 
+def test_falls_are_measured_from_the_best_so_far(monkeypatch):
+    """Ten episodes of 8, ten of 4, twenty of 8: by the window of ten the curve goes down to a half
+    in 10 episodes and up again in 10, a mean of a quarter over half of the run."""
+    monkeypatch.setattr(figure_4, "STEPS", 400)
+    scores = np.repeat([8.0, 4.0, 8.0], [10, 10, 20])
+    assert Figure4().falls(made_up([scores, np.full(40, 8.0)])) == pytest.approx(
+        [1 / 8, 0], abs=0.01
+    )
+
+
 def test_claims_can_come_out_either_way(monkeypatch):
     monkeypatch.setattr(figure_4, "STEPS", 400)
 
-    def verdicts(**levels):
+    def verdicts(unsteady, **levels):
         runs = {}
         for agent, level in levels.items():
+            dip = np.where((np.arange(40) // 10 == 2) & (agent in unsteady), 0.5, 1.0)
             for task in TASKS:
-                up = -level if task.startswith("Sparse") else level
-                runs[task, agent] = made_up(up + 0.01 * np.arange(5)[:, None] + np.zeros(40))
-        return {claim.verdict for claim in Figure4().claims(runs)}
+                up = np.full(40, -level) if task.startswith("Sparse") else level * dip
+                runs[task, agent] = made_up(up + 0.01 * np.arange(5)[:, None])
+        claims = Figure4().claims(runs)
+        return {c.verdict for c in claims if "much advantage" not in c.text}, {
+            c.verdict for c in claims if "much advantage" in c.text
+        }
 
-    assert verdicts(ddpg=9.0, ddpg_noisynet=5.0, ddpg_ge=4.0) == {"reproduced"}
-    assert verdicts(ddpg=3.0, ddpg_noisynet=5.0, ddpg_ge=4.0) == {"not reproduced"}
-    assert verdicts(ddpg=3.0, ddpg_noisynet=3.0, ddpg_ge=3.0) == {"inconclusive"}
+    critics = ("ddpg_noisynet", "ddpg_ge")
+    reproduced, not_reproduced = {"reproduced"}, {"not reproduced"}
+    found = verdicts(("ddpg",), ddpg=9.0, ddpg_noisynet=5.0, ddpg_ge=4.0)
+    assert found == (reproduced, reproduced)
+    found = verdicts(critics, ddpg=3.0, ddpg_noisynet=5.0, ddpg_ge=4.0)
+    assert found == (not_reproduced, not_reproduced)
+    found = verdicts((), ddpg=3.0, ddpg_noisynet=3.0, ddpg_ge=3.0)
+    assert found == ({"inconclusive"}, reproduced)

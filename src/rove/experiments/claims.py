@@ -5,6 +5,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+import numpy as np
+
+from rove.statistics import difference_interval
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -28,6 +32,17 @@ class Claim:
         if low <= 0.0 <= high:
             return Claim(text, evidence, "inconclusive")
         return Claim.judge(text, evidence, low > 0.0 and enough)
+
+    @staticmethod
+    def ahead(text: str, what: str, better: np.ndarray, worse: np.ndarray) -> "Claim":
+        """The mean of one over seeds is above that of the other, beyond the difference's
+        interval."""
+        gain, (low, high) = difference_interval(better, worse)
+        evidence = (
+            f"mean {what} {better.mean():.2f} and {worse.mean():.2f}; difference {gain:.2f}, 95% "
+            f"interval {low:.2f} to {high:.2f}, n = {len(better)}"
+        )
+        return Claim.compare(text, evidence, (low, high))
 
 
 def as_json(claims: Sequence[Claim]) -> str:
