@@ -1,12 +1,13 @@
 """The `rove` command."""
 
+import contextlib
 import dataclasses
 import gc
 import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,7 +15,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from rove import display, environments, platform, runner, spans, sweeps
+from rove import display, environments, live, platform, runner, spans, sweeps
 from rove.agents import AGENTS
 from rove.algorithm import Agent
 from rove.errors import ConfigError, LaneError, RoveError, did_you_mean
@@ -176,6 +177,8 @@ class Budget:
     on: str = "processes"
     """Where lanes run: each in a process (processes), in threads of this one (threads), or on a
     Ray cluster (ray, ray://HOST:PORT). The results are the same."""
+    log: Literal["tensorboard", "trackio"] | None = None
+    """Follow it in one of these; what they show is kept in the folder."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -256,8 +259,8 @@ def _train(arguments: list[str]) -> None:
         until_solved=told.until_solved,
     )
     out = told.out or config.default_folder
-    with display.Live(console, config.jobs(None)) as live:
-        run = runner.run_all([(config, out)], live.report, told.workers, told.on)[0]
+    with _followed(told.log, out) as tracker, display.Live(console, config.jobs(None)) as bars:
+        run = runner.run_all([(config, out)], bars.report, told.workers, told.on, tracker)[0]
     if run.outcomes:
         display.closing_table(console, run)
         run.draw(out)
@@ -269,6 +272,15 @@ def _train(arguments: list[str]) -> None:
         f"written to {out}: config.json, episodes.csv, learning-curve.png, diagnostics.png and "
         "diagnostics.json, lanes/"
     )
+
+
+@contextlib.contextmanager
+def _followed(log: str | None, out: Path) -> Iterator[live.Tracker | None]:
+    """The tracker, and a line on how to see it."""
+    with live.opened(log, out) as tracker:
+        if log is not None:
+            _say(f"to follow it: {live.how_to_watch(log, out)}")
+        yield tracker
 
 
 def _sweep(arguments: list[str]) -> None:
@@ -288,8 +300,8 @@ def _sweep(arguments: list[str]) -> None:
         until_solved=told.until_solved,
     )
     out = told.out or Path("sweeps") / plan.base.default_folder.name
-    with display.SweepLive(console, plan.total) as live:
-        found = sweeps.run(plan, out, live.report, told.workers, told.on)
+    with _followed(told.log, out) as tracker, display.SweepLive(console, plan.total) as bar:
+        found = sweeps.run(plan, out, bar.report, told.workers, told.on, tracker)
     display.sweep_table(console, found)
     _say(f"written to {out}: sweep.csv, sweep.json, sweep.png, points/, confirmed/")
 
@@ -335,8 +347,8 @@ def _reproduce(
 def _experiment(name: str, quick: bool, folder: Path, workers: int | None) -> None:
     began = time.monotonic()
     made = EXPERIMENTS[name](quick=quick)
-    with display.Live(console, made.jobs()) as live:
-        claims = made.run(folder, live.report, workers)
+    with display.Live(console, made.jobs()) as bars:
+        claims = made.run(folder, bars.report, workers)
     display.claims_table(console, claims, name)
     _say(f"written to {folder} in {time.monotonic() - began:.0f} s")
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rove import environments, noise
+from rove import environments, live, noise
 from rove.agents import fitting, settings_of
 from rove.environments import Environment, HostEnvironment, Task, adopt
 from rove.errors import ConfigError, LaneError, RoveError, check_flag, check_integer
@@ -41,6 +41,7 @@ def train(
     report: lanes.Report = lambda progress: None,
     workers: int | None = None,
     on: str = "threads",
+    log: str | None = None,
     **settings: Any,
 ) -> Run:
     """Train an agent on an environment, one lane a seed.
@@ -57,6 +58,7 @@ def train(
     - `on`: "threads" of this process, "processes" of their own, which take seconds to start and
       are faster then, or a Ray cluster: "ray", "ray://HOST:PORT". The results are the same, to the
       bit.
+    - `log`: "tensorboard" or "trackio", to follow it there; what it writes is in `out`.
 
     **Example**
     >>> run = rove.train("ge", "chain-10", seeds=2, episodes=100, rho=-4.0)
@@ -72,7 +74,9 @@ def train(
         until_solved=until_solved,
         **settings,
     )
-    run = run_all([(config, Path(out) if out is not None else None)], report, workers, on)[0]
+    path = Path(out) if out is not None else None
+    with live.opened(log, path) as tracker:
+        run = run_all([(config, path)], report, workers, on, tracker)[0]
     if run.errors:
         raise LaneError("\n".join(map(str, run.errors)))
     return run
@@ -182,9 +186,11 @@ def run_all(
     report: lanes.Report = lambda progress: None,
     workers: int | None = None,
     on: str = "threads",
+    tracker: live.Tracker | None = None,
 ) -> list[Run]:
     """Train several configurations at once: all their lanes share the cores. A lane that fails
-    is in its run's `errors`, with what it had saved."""
+    is in its run's `errors`, with what it had saved. A tracker is given the curves of those that
+    have a folder."""
     place = _place(on)
     jobs_of = [config.jobs(path) for config, path in plan]
     all_jobs = [job for jobs in jobs_of for job in jobs]
@@ -192,11 +198,14 @@ def run_all(
         loop.checked_workers(mine, workers)
     with contextlib.ExitStack() as stack:
         writers: dict[Path, _EpisodesWriter] = {}
+        loggers: dict[Path, live.Logger] = {}
         for (config, path), jobs in zip(plan, jobs_of, strict=True):
             if path is not None:
                 folder = RunFolder(path)
                 stack.enter_context(folder.open(config))
                 writers[path] = _EpisodesWriter(folder, config, jobs)
+                if tracker is not None:
+                    loggers[path] = live.Logger(tracker, config)
         apart = _apart(on, plan, all_jobs, workers)
         for i, (config, path) in enumerate(plan):
             if path is None and apart:  # a worker's results are in a folder
@@ -207,11 +216,18 @@ def run_all(
         def saved(job: Job, episodes: Episodes) -> None:
             if job.folder in writers:
                 writers[job.folder].saved(job, episodes)
+            if job.folder in loggers:
+                loggers[job.folder].saved(job, episodes)
+
+        def hear(told: lanes.Progress) -> None:
+            if told.job.path is not None and told.job.folder in loggers:
+                loggers[told.job.folder].hear(told)
+            report(told)
 
         found = {}
         everything = [job for jobs in jobs_of for job in jobs]
         for loop, mine in _loops(everything, place if apart else lanes, apart):
-            done = loop.execute(mine, report, saved, workers)
+            done = loop.execute(mine, hear, saved, workers)
             found.update({id(job): result for job, result in zip(mine, done, strict=True)})
         runs = []
         for (config, path), jobs in zip(plan, jobs_of, strict=True):

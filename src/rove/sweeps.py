@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rove import runner, spans, trials
+from rove import live, runner, spans, trials
 from rove.errors import ConfigError, LaneError, check_choice, check_integer
 from rove.runs import Config, RunFolder
 from rove.settings import Settings, with_settings
@@ -254,13 +254,14 @@ def sweep(
     report: Callable[[Standing], None] = lambda standing: None,
     workers: int | None = None,
     on: str = "threads",
+    log: str | None = None,
     **options: Any,
 ) -> Sweep:
     """Try points of an agent's settings on tuning seeds, and confirm the best on other seeds.
 
     **Arguments**
-    - `agent`, `environment`, `workers`, `on`, and in `options` episodes or steps and settings: as
-      for `train`.
+    - `agent`, `environment`, `workers`, `on`, `log`, and in `options` episodes or steps and
+      settings: as for `train`.
     - `fields`: for each setting to vary its values, or "-10:-1:10", "1e-8:1e-1:log8".
     - `seeds`: how many tuning seeds (1000, 1001, …).
     - `confirm_seeds`: on how many seeds (0, 1, …) the best is run again; as many if not given.
@@ -283,10 +284,12 @@ def sweep(
         points=points,
         **options,
     )
-    if out is not None:
-        return run(made, Path(out), report, workers, on)
-    with tempfile.TemporaryDirectory(prefix="rove-") as folder:
-        return replace(run(made, Path(folder), report, workers, on), path=None)
+    path = Path(out) if out is not None else None
+    with live.opened(log, path) as tracker:
+        if path is not None:
+            return run(made, path, report, workers, on, tracker)
+        with tempfile.TemporaryDirectory(prefix="rove-") as folder:
+            return replace(run(made, Path(folder), report, workers, on), path=None)
 
 
 def run(
@@ -295,6 +298,7 @@ def run(
     report: Callable[[Standing], None] = lambda standing: None,
     workers: int | None = None,
     on: str = "processes",
+    tracker: live.Tracker | None = None,
 ) -> Sweep:
     """Try every point, or go on with it, in a folder."""
     tally = _Tally(made, folder, report)
@@ -303,7 +307,7 @@ def run(
         places = [tally.place(part, i, seeds) for i in chosen]
         configs = [made.config(i, seeds) for i in chosen]
         plan = list(zip(configs, places, strict=True))
-        found = trials.train(plan, tally.hear, workers, on)
+        found = trials.train(plan, tally.hear, workers, on, tracker)
         for i, scores in zip(chosen, found, strict=True):
             tally.settle(part, i, dict(zip(seeds, scores, strict=True)))
         return found

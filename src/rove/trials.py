@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rove import runner
+from rove import live, runner
 from rove.environments import Bandit
 from rove.errors import Diverged, LaneError
 from rove.runs import Config
@@ -62,11 +62,12 @@ def train(
     report: lanes.Report = lambda progress: None,
     workers: int | None = None,
     on: str = "processes",
+    tracker: live.Tracker | None = None,
 ) -> list[list[float]]:
     """For each configuration, the scores of its seeds; −∞ for a lane that diverged."""
     found = []
     for start in range(0, len(plan), AT_ONCE):
-        runs = runner.run_all(plan[start : start + AT_ONCE], report, workers, on)
+        runs = runner.run_all(plan[start : start + AT_ONCE], report, workers, on, tracker)
         if failed := [e for run in runs for e in run.errors if not isinstance(e, Diverged)]:
             raise LaneError("\n".join(map(str, failed)))
         for run in runs:

@@ -287,6 +287,7 @@ class _Flight:
 
     def _tell(self) -> None:
         now, scores = time.monotonic(), self.outcome.scores
+        read = int(self.outcome.lane.step) == self.steps
         self._report(
             Progress(
                 job=self.job,
@@ -295,6 +296,7 @@ class _Flight:
                 recent=float(np.mean(scores[-20:])) if len(scores) else float("nan"),
                 steps_per_second=(self.steps - self._told_steps) / max(now - self._told_at, 1e-6),
                 finished=self.outcome.finished,
+                loss=lanes.loss(self.outcome) if read else float("nan"),
             )
         )
         self._told_at, self._told_steps = now, self.steps

@@ -33,6 +33,8 @@ class Progress(NamedTuple):
     """Mean score of its last 20 episodes; NaN before the first."""
     steps_per_second: float
     finished: bool
+    loss: float
+    """That of the last update; NaN before the first, and where it was not asked for."""
 
 
 Report = Callable[[Progress], None]
@@ -206,4 +208,11 @@ def _progress(outcome: Outcome, steps_per_second: float) -> Progress:
         recent=float(np.mean(scores[-20:])) if len(scores) else float("nan"),
         steps_per_second=steps_per_second,
         finished=outcome.finished,
+        loss=loss(outcome),
     )
+
+
+def loss(outcome: Outcome) -> float:
+    """That of a lane's last update; NaN if it had none."""
+    learned = int(outcome.lane.step) >= int(outcome.job.agent.learning_starts)
+    return float(outcome.lane.loss) if learned else float("nan")
