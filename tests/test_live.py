@@ -1,0 +1,353 @@
+"""What trackers are given is what episodes.csv says, once, however a run was stopped."""
+
+import csv
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rove
+from rove import cli, live, runner
+from rove.errors import ConfigError
+from rove.live.points import Logger, rollout
+from rove.training import lanes
+from rove.training.outcomes import Episodes
+
+SMALL = rove.GE(hidden=(16, 16), buffer_size=400, learning_starts=50)
+LANE = "ge-chain-6-seed-{}"
+KEYS = {"rollout/ep_rew_mean", "rollout/ep_len_mean", "train/loss", "time/fps"}
+KEYS |= {"explore/spread", "explore/return_spread", "explore/coverage"}
+Curves = dict[str, list[tuple[int, float]]]
+
+
+class Memory(live.Tracker):
+    """Keeps what it is given."""
+
+    command = "{root}"
+
+    def __init__(self) -> None:
+        self.curves: dict[str, Curves] = {}
+        self.settings: dict[str, dict] = {}
+
+    def begin(self, lane):
+        self.settings[lane.name] = lane.settings
+        curves = self.curves.setdefault(lane.name, defaultdict(list))
+        return {key: points[-1][0] for key, points in curves.items()}
+
+    def write(self, lane, points):
+        for step, values in points:
+            for key, value in values.items():
+                self.curves[lane.name][key].append((step, value))
+
+
+def in_tensorboard(out: Path) -> dict[str, Curves]:
+    """Every lane, by TensorBoard's own reader."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    found: dict[str, Curves] = {}
+    for folder in sorted((out / "tensorboard").iterdir()):
+        read = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
+        scalars = {tag: read.Scalars(tag) for tag in read.Tags()["scalars"]}
+        found[folder.name] = {k: [(e.step, e.value) for e in v] for k, v in scalars.items()}
+    return found
+
+
+def in_trackio(out: Path, what: str = "get_logs") -> dict:
+    """Every run of the one project, by Trackio's own storage."""
+    script = f"""
+import json
+from trackio.sqlite_storage import SQLiteStorage as s
+[project] = s.get_projects()
+print(json.dumps({{run: s.{what}(project, run) for run in s.get_runs(project)}}))
+"""
+    environment = os.environ | {"TRACKIO_DIR": str(out / "trackio")}
+    command = [sys.executable, "-c", script]
+    said = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout
+    found = json.loads(said)
+    if what != "get_logs":
+        return found
+    for run, rows in found.items():
+        found[run] = defaultdict(list)
+        for row in rows:
+            for key in row.keys() - {"step", "timestamp"}:
+                found[run][key].append((row["step"], row[key]))
+    return found
+
+
+READERS = {"tensorboard": in_tensorboard, "trackio": in_trackio}
+both = pytest.mark.parametrize("log", READERS)
+
+
+def expected(out: Path, seed: int) -> Curves:
+    """The curves of a lane of fewer than 512 episodes, from episodes.csv."""
+    with (out / "episodes.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if int(row["seed"]) == seed]
+    curves = defaultdict(list)
+    for i, row in enumerate(rows):
+        last = rows[max(0, i - 99) : i + 1]
+        for key, column in (("rew", "return"), ("len", "length")):
+            mean = math.fsum(float(r[column]) for r in last) / len(last)
+            curves[f"rollout/ep_{key}_mean"].append((int(row["step"]), mean))
+        for column in ("spread", "return_spread", "coverage"):
+            curves[f"explore/{column}"].append((int(row["step"]), float(row[column])))
+    return curves
+
+
+def check(curves: Curves, out: Path, seed: int) -> None:
+    """The curves are those of episodes.csv, and no step is there twice."""
+    assert curves.keys() == KEYS
+    for key, points in expected(out, seed).items():
+        assert [step for step, _ in curves[key]] == [step for step, _ in points]
+        found, told = ([value for _, value in each] for each in (curves[key], points))
+        np.testing.assert_allclose(found, told, rtol=1e-3 if "spread" in key else 1e-6)
+    for key in ("train/loss", "time/fps"):
+        steps = [step for step, _ in curves[key]]
+        assert steps == sorted(set(steps)), key
+        assert all(math.isfinite(value) for _, value in curves[key])
+
+
+def config(seeds=2, episodes=130, **changes):
+    return runner.configure(SMALL, "chain-6", seeds=seeds, episodes=episodes, **changes)
+
+
+@pytest.mark.parametrize("on", ["threads", "processes"])
+def test_the_curves_are_those_of_the_episodes_and_change_nothing(tmp_path, on):
+    memory = Memory()
+    runner.run_all([(config(), tmp_path / "a")], on=on, tracker=memory)
+    runner.run_all([(config(), tmp_path / "b")])
+    for seed in (0, 1):
+        check(memory.curves[LANE.format(seed)], tmp_path / "a", seed)
+        settings = memory.settings[LANE.format(seed)]
+        assert (settings["agent"], settings["environment"]) == ("ge", "chain-6")
+        assert (settings["seed"], settings["agent.rho"]) == (seed, SMALL.rho)
+        assert (settings["env.n"], settings["episodes"]) == (6, 130)
+        assert min(step for step, _ in memory.curves[LANE.format(seed)]["train/loss"]) >= 50
+    a, b = ((tmp_path / x / "episodes.csv").read_bytes() for x in "ab")
+    assert a == b
+
+
+def test_a_lane_on_the_host_is_tracked(tmp_path):
+    memory, it = Memory(), runner.configure(SMALL, "gym/CartPole-v1", episodes=8)
+    runner.run_all([(it, tmp_path)], tracker=memory)
+    curves = memory.curves["ge-gym-CartPole-v1-seed-0"]
+    steps = [step for step, _ in expected(tmp_path, 0)["rollout/ep_len_mean"]]
+    assert [step for step, _ in curves["rollout/ep_len_mean"]] == steps
+    assert curves["train/loss"][-1][0] == steps[-1]
+    assert "explore/coverage" not in curves
+
+
+def test_a_composed_agents_parts_are_among_the_settings(tmp_path):
+    agent = rove.Agent(rove.Gaussian(sigma=1e-2), rove.MeanField(rho=-3.0))
+    told = live.points.settings(runner.configure(agent, "chain-6", steps=5), 3)
+    rho = [value for key, value in told.items() if key.endswith(".rho")]
+    assert (told["seed"], told["steps"], rho) == (3, 5, [-3.0])
+
+
+def episodes(count: int) -> Episodes:
+    rng, n = np.random.default_rng(0), np.arange(1, count + 1)
+    returns, spread = rng.normal(size=(2, count)).astype(np.float32)
+    return Episodes(returns, n % 7 + 1, np.cumsum(n % 7 + 1), n > 0, spread, spread, n)
+
+
+def test_long_curves_are_thinned_the_same_way_however_they_come():
+    played = episodes(5000)
+    whole = list(rollout(played))
+    number = {int(step): i for i, step in enumerate(played.step, 1)}
+    numbers = [number[point.step] for point in whole]
+    assert numbers[:512] == list(range(1, 513))
+    assert numbers[512:768] == list(range(514, 1025, 2))
+    assert len(numbers) < 512 + 256 * 4
+    at = numbers.index(4000)
+    mean = np.mean(played.returns[3900:4000], dtype=float)
+    assert whole[at].values["rollout/ep_rew_mean"] == pytest.approx(mean)
+    parts, after = [], 0
+    for upto in (3, 700, 701, 4999, 5000):
+        parts += rollout(Episodes(*(column[:upto] for column in played)), after)
+        after = int(played.step[upto - 1])
+    assert parts == whole
+
+
+def test_nothing_is_written_before_its_checkpoint_nor_twice(tmp_path):
+    """A worker dies past its checkpoint; its successor takes the same steps, cut elsewhere."""
+    it, memory, played = config(seeds=1), Memory(), episodes(600)
+    [job], logger = it.jobs(tmp_path), Logger(memory, config(seeds=1))
+
+    def hear(step: int, loss: float = 0.5) -> None:
+        logger.hear(lanes.Progress(job, step, 0, 0.0, 100.0, False, loss))
+
+    curves = memory.curves
+    for step in (10, 20, 30, 15, 25, 35):
+        hear(step, math.nan if step == 10 else step)
+    assert not curves[LANE.format(0)]
+    logger.saved(job, Episodes(*(column[:10] for column in played)))
+    assert [step for step, _ in curves[LANE.format(0)]["time/fps"]] == [10, 15, 25, 35]
+    assert curves[LANE.format(0)]["train/loss"] == [(15, 15.0), (25, 25.0), (35, 35.0)]
+    hear(50)  # lost: the process is killed, and another goes on from step 35
+    logger = Logger(memory, it)
+    hear(30)  # was written
+    for step in range(2000, 4000):
+        hear(step)
+    logger.saved(job, played)
+    steps = [step for step, _ in curves[LANE.format(0)]["train/loss"]]
+    assert steps[:4] == [15, 25, 35, 2000]
+    assert len(steps) < 4 + 256
+    ends = [step for step, _ in curves[LANE.format(0)]["rollout/ep_rew_mean"]]
+    assert ends == [point.step for point in rollout(played)]
+
+
+@both
+def test_a_tracker_reads_back_what_the_episodes_say(tmp_path, log):
+    pytest.importorskip(log)
+    rove.train(SMALL, "chain-6", seeds=2, episodes=130, out=tmp_path, log=log)
+    found = READERS[log](tmp_path)
+    assert found.keys() == {LANE.format(0), LANE.format(1)}
+    for seed in (0, 1):
+        check(found[LANE.format(seed)], tmp_path, seed)
+    rove.train(SMALL, "chain-6", seeds=2, episodes=130, out=tmp_path, log=log)  # is over
+    assert READERS[log](tmp_path) == found
+    assert rove.load(tmp_path).returns.shape == (2, 130)
+
+
+@both
+def test_a_run_that_was_not_logged_is_from_its_checkpoint(tmp_path, log):
+    pytest.importorskip(log)
+    rove.train(SMALL, "chain-6", episodes=40, out=tmp_path)
+    rove.train(SMALL, "chain-6", episodes=40, out=tmp_path, log=log)
+    curves = READERS[log](tmp_path)[LANE.format(0)]
+    for key, points in expected(tmp_path, 0).items():
+        assert [step for step, _ in curves[key]] == [step for step, _ in points]
+
+
+def test_tensorboard_has_the_settings(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+
+    rove.train(SMALL, "chain-6", episodes=10, out=tmp_path, log="tensorboard", rho=-3.0)
+    read = EventAccumulator(str(tmp_path / "tensorboard" / LANE.format(0))).Reload()
+    told = read.PluginTagToContent("hparams")["_hparams_/session_start_info"]
+    settings = HParamsPluginData.FromString(told).session_start_info.hparams
+    assert settings["agent.rho"].number_value == -3.0
+    assert settings["environment"].string_value == "chain-6"
+    assert settings["agent.hidden"].string_value == "[16, 16]"
+
+
+def test_a_record_that_was_cut_off_is_written_again(tmp_path):
+    pytest.importorskip("tensorboard")
+    rove.train(SMALL, "chain-6", episodes=40, out=tmp_path, log="tensorboard")
+    [file] = (tmp_path / "tensorboard" / LANE.format(0)).iterdir()
+    file.write_bytes(file.read_bytes()[:-7])
+    rove.train(SMALL, "chain-6", episodes=40, out=tmp_path, log="tensorboard")
+    check(in_tensorboard(tmp_path)[LANE.format(0)], tmp_path, 0)
+
+
+OFFLINE = """
+import socket
+def refused(*arguments):
+    raise OSError("no network here")
+socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refused
+"""
+
+
+def test_trackio_has_the_settings_and_asks_for_no_network(tmp_path, monkeypatch):
+    pytest.importorskip("trackio")
+    (tmp_path / "sitecustomize.py").write_text(OFFLINE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("TRACKIO_SPACE_ID", "someone/elsewhere")  # means nothing here
+    out = tmp_path / "run"
+    rove.train(SMALL, "chain-6", episodes=10, out=out, log="trackio", rho=-3.0)
+    [(run, settings)] = in_trackio(out, "get_run_config").items()
+    assert (run, settings["agent.rho"], settings["agent.hidden"]) == (
+        LANE.format(0),
+        -3.0,
+        [16, 16],
+    )
+    monkeypatch.undo()
+    check(in_trackio(out)[LANE.format(0)], out, 0)
+
+
+@both
+def test_a_sweep_is_tracked(tmp_path, log):
+    pytest.importorskip(log)
+    fields = {"rho": [-6.0, -4.0]}
+    options = {"seeds": 1, "confirm_seeds": 1, "episodes": 20, "out": tmp_path, "log": log}
+    rove.sweep(SMALL, "chain-6", fields, **options)
+    runs = {f"points/000{i}": 1000 for i in (0, 1)}
+    runs |= {f"confirmed/{path.name}": 0 for path in (tmp_path / "confirmed").iterdir()}
+    if log == "trackio":
+        found = in_trackio(tmp_path)
+    else:
+        read = {place: in_tensorboard(tmp_path / place) for place in runs}
+        found = {f"{place}/{name}": c for place, each in read.items() for name, c in each.items()}
+    assert found.keys() == {f"{place}/{LANE.format(seed)}" for place, seed in runs.items()}
+    for place, seed in runs.items():
+        check(found[f"{place}/{LANE.format(seed)}"], tmp_path / place, seed)
+
+
+COMMAND = """
+import sys, rove
+from rove import runner
+from rove.training import lanes
+lanes.SECONDS_A_CHUNK = 0.05
+original = lanes.execute
+def often(*arguments, **options):
+    return original(*arguments, checkpoint_seconds=0.2, **options)
+runner.lanes.execute = often
+settings = rove.GE(hidden=(16, 16), buffer_size=400, learning_starts=50)
+rove.train(settings, "chain-6", seeds=2, episodes=500, out=sys.argv[1], log=sys.argv[2],
+    report=lambda told: print(told.step, flush=True))
+"""
+
+
+@both
+def test_no_step_is_there_twice_after_kill_9(tmp_path, log):
+    pytest.importorskip(log)
+    rng, command = random.Random(log), [sys.executable, "-c", COMMAND, str(tmp_path), log]
+    for _ in range(3):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        for _ in range(rng.randint(1, 30)):  # words of its lanes
+            process.stdout.readline()
+        process.kill()
+        process.communicate()
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, timeout=120)
+    found = READERS[log](tmp_path)
+    for seed in (0, 1):
+        check(found[LANE.format(seed)], tmp_path, seed)
+
+
+@both
+@pytest.mark.parametrize("command", ["train", "sweep"])
+def test_one_that_is_not_installed_is_refused_at_once(tmp_path, monkeypatch, capsys, log, command):
+    monkeypatch.setitem(sys.modules, log, None)
+    for name in [name for name in sys.modules if name.startswith(f"{log}.")]:
+        monkeypatch.delitem(sys.modules, name)
+    fields = ["--agent.rho=-6,-4"] if command == "sweep" else []
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([command, "ge", "chain-6", *fields, "--out", str(tmp_path / "a"), "--log", log])
+    assert stopped.value.code == 2
+    told = capsys.readouterr()
+    assert f'pip install "rove[{log}]"' in told.err
+    assert told.err.count("\n") == 1
+    assert not told.out
+    assert not (tmp_path / "a").exists()
+
+
+def test_what_cannot_be_logged_is_refused():
+    with pytest.raises(ConfigError, match="give out"):
+        rove.train("ge", "chain-6", episodes=5, log="tensorboard")
+    with pytest.raises(ConfigError, match="Did you mean 'tensorboard'"):
+        rove.train("ge", "chain-6", episodes=5, out="a", log="tensorbored")
+
+
+def test_the_command_says_how_to_follow_it(tmp_path, capsys):
+    pytest.importorskip("tensorboard")
+    out, small = str(tmp_path / "a"), ["--agent.hidden", "16", "16", "--episodes", "5"]
+    cli.main(["train", "ge", "chain-6", *small, "--out", out, "--log", "tensorboard"])
+    assert f"tensorboard --logdir {out}" in capsys.readouterr().out.replace("\n", "")
