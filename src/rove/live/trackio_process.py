@@ -42,4 +42,5 @@ def _obey(storage: Any, order: dict[str, Any]) -> dict[str, int] | None:
     return None
 
 
-main()
+if __name__ == "__main__":
+    main()
