@@ -23,9 +23,9 @@ $(INSTALLED): pyproject.toml
 reproduce: $(INSTALLED)
 	$(BIN)/rove reproduce --quick
 
-# Libraries that tests compare with. Without them those tests are skipped.
+# Libraries that tests compare with, or write for. Without them those tests are skipped.
 $(ORACLES): $(INSTALLED)
-	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[oracles]'
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[oracles,tensorboard]'
 	@touch $@
 
 test: lint types $(ORACLES)

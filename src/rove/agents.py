@@ -296,7 +296,7 @@ class IGE(NetworkSettings):
     """M, the length of the index."""
     draws: int = 20
     """Indices drawn for each transition of an update."""
-    prior: float | None = 10.0
+    prior: float | None = 3.0
     """β, the scale of the prior functions; None: without."""
     paired: bool = True
     """Whether a transition's target takes the index of its Q."""
