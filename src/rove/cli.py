@@ -167,7 +167,7 @@ class Budget:
     episodes: int | None = None
     """Stop every lane after so many episodes. If neither this nor --steps is given: 250."""
     steps: int | None = None
-    """Stop every lane after so many steps instead; 30,000 where actions are continuous and nothing
+    """Stop every lane after so many steps instead; 50,000 where actions are continuous and nothing
     is given: there an episode may be of two steps or of a thousand."""
     until_solved: bool = False
     """Stop a lane early, at ten optimal episodes in a row."""
@@ -240,7 +240,7 @@ def _told(command: str, kind: type, arguments: list[str]) -> tuple[Any, environm
     if told.episodes is not None and told.steps is not None:
         raise ConfigError("steps", told.steps, "not with --episodes: give one of the two")
     if told.episodes is None and told.steps is None:
-        usual = {"steps": 30_000} if chosen.continuous else {"episodes": 250}
+        usual = {"steps": 50_000} if chosen.continuous else {"episodes": 250}
         told = dataclasses.replace(told, **usual)
     return told, chosen
 
