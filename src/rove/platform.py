@@ -1,6 +1,8 @@
 """How JAX is set up for rove: one thread a lane, compiled programs kept on disk."""
 
+import functools
 import gc
+import hashlib
 import os
 from pathlib import Path
 
@@ -39,6 +41,16 @@ def relieve() -> None:
     if mapped > allowed // 2:
         jax.clear_caches()
         gc.collect()
+
+
+@functools.cache
+def fingerprint() -> str:
+    """Of rove's source, as it was when first asked for: workers must have the same."""
+    found = hashlib.sha256()
+    root = Path(__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        found.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
+    return found.hexdigest()[:16]
 
 
 def cache_folder() -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rove import GE, Chain, runner
+from rove import GE, Chain, platform, runner
 from rove.errors import ConfigError, Diverged, RunFolderError
 from rove.training import processes
 
@@ -64,6 +64,14 @@ def test_a_process_that_always_dies_is_told(tmp_path, monkeypatch):
     run = runner.run_all([(config(), tmp_path)], on="processes")[0]
     assert len(run.errors) == 2
     assert "ended with code 1, 3 times" in str(run.errors[0])
+
+
+def test_a_worker_with_another_rove_is_refused(tmp_path, monkeypatch):
+    """Such as one whose source was changed since the command began."""
+    monkeypatch.setattr(platform, "fingerprint", lambda: "another")
+    run = runner.run_all([(config(2), tmp_path)], on="processes")[0]
+    assert "another rove than this command" in str(run.errors[0])
+    assert not run.outcomes
 
 
 def test_a_lane_that_fails_costs_the_others_nothing():

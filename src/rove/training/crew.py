@@ -31,7 +31,7 @@ class Worker(abc.ABC):
 
     @abc.abstractmethod
     def tell(self, **message: Any) -> None:
-        """Give it a lane (folder, seed, name, checkpoint_seconds), or tell it to stop."""
+        """Give it a lane (folder, seed, name, checkpoint_seconds, code), or tell it to stop."""
 
     @abc.abstractmethod
     def end(self, seconds: float) -> None:
@@ -70,7 +70,7 @@ def share_out(
         attempts[order[0]] += 1
         every = checkpoint_seconds
         job = {"folder": str(worker.job.folder), "seed": worker.job.seed, "name": worker.job.name}
-        worker.tell(**job, checkpoint_seconds=every)
+        worker.tell(**job, checkpoint_seconds=every, code=platform.fingerprint())
 
     def hear(worker: Worker, message: dict[str, Any]) -> None:
         job = worker.job
@@ -117,6 +117,8 @@ def work(order: dict[str, Any], answer: Callable[..., None], stop: threading.Eve
     from rove.runs import RunFolder  # runs knows of lanes, and not the other way
 
     try:
+        if order["code"] != platform.fingerprint():
+            raise LaneError("its worker has another rove than this command: install the same one")
         platform.relieve()
         folder = Path(order["folder"])
         jobs = RunFolder(folder).config().jobs(folder)
