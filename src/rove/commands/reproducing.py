@@ -1,0 +1,83 @@
+"""`rove reproduce` and `rove tune`."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from rove import display, platform
+from rove.commands import console, say
+from rove.errors import ConfigError, did_you_mean
+from rove.experiments import EXPERIMENTS
+
+
+def reproduce(
+    experiment: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="EXPERIMENT")] = "all",
+    /,
+    quick: bool = False,
+    out: Path | None = None,
+    workers: int | None = None,
+) -> None:
+    """Run an experiment, draw its figure and check the claims made of it; or all, and a report.
+
+    Args:
+        experiment: which one (see rove list). If not given: all of them, one after the other.
+        quick: fewer seeds and episodes: minutes, and still shows the effect.
+        out: folder for data, figure and claims. If not given: in reproduction/.
+        workers: lanes to run at once. If not given: one a core.
+    """
+    if experiment != "all" and experiment not in EXPERIMENTS:
+        allowed = "one of " + ", ".join(EXPERIMENTS) + did_you_mean(experiment, EXPERIMENTS)
+        raise ConfigError("experiment", experiment, allowed)
+    platform.prepare(lanes=1)  # all others run in processes of their own
+    root = out or Path("reproduction")
+    if experiment != "all":
+        folder = out or root / (experiment + "-quick" * quick)
+        _experiment(experiment, quick, folder, workers)
+        return
+    folders = {name: root / (name + "-quick" * quick) for name in EXPERIMENTS}
+    for name, folder in list(folders.items()):
+        if missing := EXPERIMENTS[name].missing():
+            say(f"{name} is left out: {missing}")
+            del folders[name]
+            continue
+        _experiment(name, quick, folder, workers)
+    from rove import report
+
+    page = root / ("report-quick.html" if quick else "report.html")
+    report.write(list(folders.values()), page)
+    say(f"all of it on one page: {page}")
+
+
+def _experiment(name: str, quick: bool, folder: Path, workers: int | None) -> None:
+    began = time.monotonic()
+    made = EXPERIMENTS[name](quick=quick)
+    with display.Live(console, made.jobs()) as bars:
+        claims = made.run(folder, bars.report, workers)
+    display.claims_table(console, claims, name)
+    say(f"written to {folder} in {time.monotonic() - began:.0f} s")
+
+
+def tune(
+    search: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SEARCH")],
+    /,
+    out: Path | None = None,
+    workers: int | None = None,
+) -> None:
+    """Search the settings of agents with one budget for all, on seeds of its own.
+
+    Args:
+        search: which one: figure-2, figure-3, figure-4 or scoreboard.
+        out: folder for record.csv (a second call goes on from it) and tuned.json. If not given:
+            in tuning/.
+        workers: lanes to run at once. If not given: one a core.
+    """
+    from rove.experiments import tune as searching
+    from rove.experiments.searches import SEARCHES
+
+    if search not in SEARCHES:
+        allowed = "one of " + ", ".join(SEARCHES) + did_you_mean(search, SEARCHES)
+        raise ConfigError("search", search, allowed)
+    platform.prepare(lanes=1)  # all others run in processes of their own
+    searching.tune(SEARCHES[search], out or Path("tuning") / search, say, workers)

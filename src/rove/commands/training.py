@@ -1,0 +1,172 @@
+"""`rove train` and `rove sweep`."""
+
+import contextlib
+import dataclasses
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import tyro
+
+from rove import display, environments, live, platform, runner, spans, sweeps
+from rove.commands import console, errors, say
+from rove.errors import ConfigError, LaneError
+from rove.training import lanes
+
+USAGE = {
+    "train": "rove train AGENT ENVIRONMENT [--seeds N] [--episodes N | --steps N] [--out DIR]\n"
+    "                  [--agent.FIELD VALUE ...] [--env.FIELD VALUE ...]\n"
+    "       for example: rove train ge chain-100 --seeds 5 --episodes 250 --out runs/a\n"
+    "       the fields:  rove train ge chain-100 --help",
+    "sweep": "rove sweep AGENT ENVIRONMENT --agent.FIELD=VALUES ... [--seeds N] [--out DIR]\n"
+    "       VALUES: a:b:n (evenly spaced), a:b:logn (geometrically), or a list a,b,c\n"
+    "       for example: rove sweep ge sparse-cartpole --agent.rho=-10:-1:10 "
+    "--agent.sigma=1e-8:1e-1:log8\n"
+    "       the fields:  rove sweep ge sparse-cartpole --help",
+    "reproduce": "rove reproduce [EXPERIMENT] [--quick] [--out DIR]",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Budget:
+    episodes: int | None = None
+    """Stop every lane after so many episodes. If neither this nor --steps is given: 250."""
+    steps: int | None = None
+    """Stop every lane after so many steps instead; 50,000 where actions are continuous and nothing
+    is given: there an episode may be of two steps or of a thousand."""
+    until_solved: bool = False
+    """Stop a lane early, at ten optimal episodes in a row."""
+    workers: int | None = None
+    """Lanes (a lane is the run of one seed) at once. If not given: one a core; with --on threads,
+    of gym/ID all."""
+    on: str = "processes"
+    """Where lanes run: each in a process (processes), in threads of this one (threads), or on a
+    Ray cluster (ray, ray://HOST:PORT). The results are the same."""
+    log: Literal["tensorboard", "trackio"] | None = None
+    """Follow it in one of these; what they show is kept in the folder."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Train(Budget):
+    seeds: int = 1
+    """How many seeds (0, 1, …); each is a lane."""
+    out: Path | None = None
+    """Run folder, which the same command goes on from. If not given: runs/AGENT-ENVIRONMENT."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Sweep(Budget):
+    seeds: int = 3
+    """How many tuning seeds (1000, 1001, …)."""
+    confirm_seeds: int | None = None
+    """On how many other seeds (0, 1, …) the best is run again. If not given: as many."""
+    method: Literal["grid", "random", "halving"] = "grid"
+    """All points; --points of them; or all on one seed, the better half on two, and so on."""
+    points: int | None = None
+    """How many points to draw from the grid, for random and halving."""
+    out: Path | None = None
+    """Folder, which the same command goes on from. If not given: sweeps/AGENT-ENVIRONMENT."""
+
+
+def _told(command: str, kind: type, arguments: list[str]) -> tuple[Any, environments.Task]:
+    """What a person asks of an agent on an environment: the fields of --agent and --env depend on
+    the two names."""
+    names = arguments[: next((i for i, a in enumerate(arguments) if a.startswith("-")), 2)][:2]
+    if len(names) < 2:
+        if "-h" in arguments or "--help" in arguments:
+            say(f"usage: {USAGE[command]}\n\nrove list shows the names.")
+            sys.exit(0)
+        got = " ".join(arguments) or "nothing"
+        raise ConfigError(command, got, f"an agent and an environment first\n{USAGE[command]}")
+    environment = environments.make(names[1])
+    settable = environments.settings(environment)
+    settings = runner.default_settings(names[0], environment)
+    made = dataclasses.make_dataclass(
+        kind.__name__,
+        [
+            ("agent", type(settings), dataclasses.field(default_factory=lambda: settings)),
+            ("env", type(settable), dataclasses.field(default_factory=lambda: settable)),
+        ],
+        bases=(kind,),
+        frozen=True,
+    )
+    told: Any = tyro.cli(
+        made,
+        args=arguments[2:],
+        prog=f"rove {command} {names[0]} {names[1]}",
+        description=f"{type(settings).__doc__}\n\nDefaults are the settings tuned for this "
+        "environment, or for the nearest that was.",
+        config=(tyro.conf.OmitSubcommandPrefixes,),
+    )
+    chosen = environments.configured(environment, told.env)
+    if chosen.name.rpartition("-")[2] != environment.name.rpartition("-")[2]:
+        what = f"the size in the name; write {chosen.name} in place of {environment.name}"
+        raise ConfigError("env.n", getattr(chosen, "n", None), what)
+    if told.episodes is not None and told.steps is not None:
+        raise ConfigError("steps", told.steps, "not with --episodes: give one of the two")
+    if told.episodes is None and told.steps is None:
+        usual = {"steps": 50_000} if chosen.continuous else {"episodes": 250}
+        told = dataclasses.replace(told, **usual)
+    return told, chosen
+
+
+def train(arguments: list[str]) -> None:
+    """`rove train`."""
+    told, chosen = _told("train", Train, arguments)
+    hosted = isinstance(chosen, environments.HostEnvironment)  # its lanes take turns
+    platform.prepare(lanes=1 if hosted else min(told.seeds, told.workers or lanes.cores()))
+    config = runner.configure(
+        told.agent,
+        chosen,
+        seeds=told.seeds,
+        episodes=told.episodes,
+        steps=told.steps,
+        until_solved=told.until_solved,
+    )
+    out = told.out or config.default_folder
+    with _followed(told.log, out) as tracker, display.Live(console, config.jobs(None)) as bars:
+        run = runner.run_all([(config, out)], bars.report, told.workers, told.on, tracker)[0]
+    if run.outcomes:
+        display.closing_table(console, run)
+        run.draw(out)
+        for alarm in run.alarms:
+            errors.print(f"[bold yellow]warning:[/] {alarm}", highlight=False)
+    if run.errors:
+        raise LaneError("\n".join(map(str, run.errors)))
+    say(
+        f"written to {out}: config.json, episodes.csv, learning-curve.png, diagnostics.png and "
+        "diagnostics.json, lanes/"
+    )
+
+
+@contextlib.contextmanager
+def _followed(log: str | None, out: Path) -> Iterator[live.Tracker | None]:
+    """The tracker, and a line on how to see it."""
+    with live.opened(log, out) as tracker:
+        if log is not None:
+            say(f"to follow it: {live.how_to_watch(log, out)}")
+        yield tracker
+
+
+def sweep(arguments: list[str]) -> None:
+    """`rove sweep`: fields of --agent that are told several values are swept."""
+    fields, others = spans.taken_out(arguments)
+    told, chosen = _told("sweep", Sweep, others)
+    plan = sweeps.plan(
+        told.agent,
+        chosen,
+        fields,
+        seeds=told.seeds,
+        confirm_seeds=told.confirm_seeds,
+        method=told.method,
+        points=told.points,
+        episodes=told.episodes,
+        steps=told.steps,
+        until_solved=told.until_solved,
+    )
+    out = told.out or Path("sweeps") / plan.base.default_folder.name
+    with _followed(told.log, out) as tracker, display.SweepLive(console, plan.total) as bar:
+        found = sweeps.run(plan, out, bar.report, told.workers, told.on, tracker)
+    display.sweep_table(console, found)
+    say(f"written to {out}: sweep.csv, sweep.json, sweep.png, points/, confirmed/")
