@@ -67,9 +67,10 @@ class Live:
             seen[id(told.job)] = told
             done = sum(_done(p) for p in seen.values())
             speed = sum(p.steps_per_second for p in seen.values() if not p.finished)
-            recent = np.mean([p.recent for p in seen.values()])
+            ended = [p.recent for p in seen.values() if np.isfinite(p.recent)]
+            recent = np.mean(ended) if ended else np.nan
             label = told.job.environment.score_label
-            shown = f"{label} {recent:7.3f}  " + (f"{speed:6,.0f} steps/s" if speed else "")
+            shown = f"{label} {_score(recent):>7}  " + (f"{speed:6,.0f} steps/s" if speed else "")
             self._progress.update(self._bars[name], completed=done, shown=shown)
             quiet = time.monotonic() - self._last_line < 5.0
             if not self._console.is_terminal and (told.finished or not quiet):
@@ -77,7 +78,7 @@ class Live:
                 unit, goal = told.job.goal
                 self._console.print(
                     f"{told.job.name}: {getattr(told, unit)} of {goal} {unit}s, "
-                    f"{label} {told.recent:.3f}"
+                    f"{label} {_score(told.recent)}"
                     + (f", {told.steps_per_second:,.0f} steps/s" if told.steps_per_second else ""),
                     highlight=False,
                     soft_wrap=True,
@@ -89,6 +90,11 @@ class Live:
 
     def __exit__(self, *exception: object) -> None:
         self._progress.stop()
+
+
+def _score(value: float | np.floating) -> str:
+    """A dash before the first episode has ended."""
+    return f"{value:.3f}" if np.isfinite(value) else "–"
 
 
 class SweepLive:
