@@ -12,9 +12,9 @@ def test_a_lane_whose_first_episode_goes_on_shows_a_dash():
     (job,) = runner.configure("ge", "chain-5", episodes=10).jobs(None)
     told = io.StringIO()
     with display.Live(Console(file=told, width=200), [job]) as live:
-        live.report(Progress(job, 0, 7, float("nan"), 100.0, False, float("nan")))
+        live.report(Progress(job, 7, 0, float("nan"), 100.0, False, float("nan")))
         live._last_line = -10.0
-        live.report(Progress(job, 3, 40, 0.5, 100.0, False, float("nan")))
+        live.report(Progress(job, 40, 3, 0.5, 100.0, False, float("nan")))
     assert "seed 0: 0 of 10 episodes, return –, 100 steps/s" in told.getvalue()
     assert "3 of 10 episodes, return 0.500" in told.getvalue()
     assert "nan" not in told.getvalue()
