@@ -13,7 +13,7 @@ from rove.actor_critic import ActorCritic
 from rove.errors import ConfigError
 from rove.networks import Linear
 from rove.policy import followed, policy
-from rove.posteriors import Conjugate, Dirac, Ensemble, MeanField
+from rove.posteriors import Conjugate, Dirac, Ensemble, LastLayer, MeanField
 from rove.replay import Transition
 from rove.returns import Categorical, Gaussian, Quantile
 
@@ -196,6 +196,21 @@ def test_the_lesser_of_two_laws_is_the_one_of_lesser_mean():
     wide, narrow = ((Linear(jnp.zeros((2, 2)), jnp.array(z)),) for z in ([-9.0, 3.0], [-1.0, 0.0]))
     x = target(learner, (narrow, wide), PSI, one_row(1.0, False), *map(noise.root, range(3)))
     np.testing.assert_allclose(x, [[[-8.0, 4.0]]])
+
+
+def test_two_critics_that_are_alike_stay_alike():
+    """All use the same random numbers in an update, for an exact fit too."""
+    learner = agent(LastLayer(period=1), sigma=0.3, critics=2)
+    state = filled(learner)
+    twice = lambda pair: (pair[0], pair[0])  # noqa: E731
+    phi = state.phi._replace(learned=twice(state.phi.learned), held=twice(state.phi.held))
+    moments = jax.tree.map(jnp.zeros_like, state.optimiser)
+    state = state._replace(phi=phi, phi_target=twice(state.phi_target), optimiser=moments)
+    state, _ = learn(learner, state, noise.root(3))
+    for part in state.phi:
+        for a, b in zip(*(jax.tree.leaves(critic) for critic in part), strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(state.phi.held[0].mean, phi.held[0].mean)
 
 
 def test_smoothing_is_clipped_noise_within_the_bounds_of_actions():

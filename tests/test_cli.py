@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rove import AGENTS, Bandit, cli, load
+from rove.commands import training
 from rove.environments import make
 
 SMALL = ["--agent.hidden", "16", "--agent.batch-size", "16", "--agent.learning-starts", "50"]
@@ -134,6 +135,18 @@ def test_a_buffer_that_does_not_fit_is_refused(capsys, tmp_path):
     )
     assert "buffer_size = 1073741824" in told
     assert f"{2**30 * 4 * 203:,} bytes" in told
+
+
+@pytest.mark.parametrize(
+    ("agent", "place", "budget"),
+    [("ge", "chain-10", (250, None)), ("ddpg", "linear-quadratic-1", (None, 50_000))],
+)
+def test_a_budget_that_is_not_told(agent, place, budget):
+    """Episodes; where actions are continuous, steps. One that is told is the only one."""
+    told, _ = training._told("train", training.Train, [agent, place])
+    assert (told.episodes, told.steps) == budget
+    told, _ = training._told("train", training.Train, [agent, place, "--episodes", "3"])
+    assert (told.episodes, told.steps) == (3, None)
 
 
 def test_a_folder_that_cannot_be_written(capsys, tmp_path):

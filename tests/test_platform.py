@@ -1,9 +1,13 @@
 """JAX as rove sets it up."""
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import jax
+import pytest
 
 from rove import platform
 
@@ -28,6 +32,43 @@ def test_programs_are_let_go_of_before_the_mappings_run_out(monkeypatch):
     monkeypatch.undo()
     assert mapped() < held - 30
     assert programs[3](2.0) == 2.0 * 3 + jax.numpy.sin(2.0)
+
+
+def test_a_fingerprint_is_of_names_and_of_what_is_in_them(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.py").write_text("1")
+    (tmp_path / "y.py").write_text("2")
+    before = platform.fingerprint(tmp_path)
+    assert before == platform.fingerprint(tmp_path) != platform.CODE
+    (tmp_path / "y.py").write_text("3")
+    changed = platform.fingerprint(tmp_path)
+    (tmp_path / "y.py").rename(tmp_path / "z.py")
+    assert len({before, changed, platform.fingerprint(tmp_path)}) == 3
+
+
+def test_lapack_has_one_thread_after_a_start_of_its_own():
+    """The library's own count, in a process that decomposes a matrix as a lane would."""
+    script = """
+import ctypes
+from rove import platform
+platform.prepare()
+import jax.numpy as jnp
+jnp.linalg.qr(jnp.ones((3, 3)))
+paths = {line.split()[-1] for line in open("/proc/self/maps") if "openblas" in line}
+counts = []
+for path in paths:
+    library = ctypes.CDLL(path)
+    if hasattr(library, "scipy_openblas_get_num_threads"):
+        counts.append(library.scipy_openblas_get_num_threads())
+print(counts)
+"""
+    told = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, env=told, check=True)
+    counts = json.loads(done.stdout)
+    if not counts:
+        pytest.skip("SciPy has another LAPACK here")
+    assert counts == [1]
 
 
 def test_libraries_beside_xla_get_one_thread_unless_a_person_says_else(monkeypatch):

@@ -323,7 +323,7 @@ class ActorCritic(Learner):
                 state.counter,
                 state.replay,
                 partial(self._target_of_one, *fixed),
-                noise.fold(key, _REFIT, i),
+                noise.fold(key, _REFIT),
             )
             for i in range(self.critics)
         )

@@ -31,7 +31,7 @@ POSTERIORS: dict[str, Posterior] = {
     "Ensemble": Ensemble(3, mask=0.5),
     "Ensemble, prior functions": Ensemble(3, prior=1.0),
     "LowRank": LowRank(2, rho=-4.0),
-    "LowRank, prior functions": LowRank(2, prior=1.0),
+    "LowRank, prior functions": LowRank(2, prior=1.0, draws=2),
     "LastLayer": LastLayer(period=20),
     "Conjugate": Conjugate(),
     "Dropout": Dropout(),

@@ -1,6 +1,5 @@
 """How JAX is set up for rove: one thread a lane, compiled programs kept on disk."""
 
-import functools
 import gc
 import hashlib
 import os
@@ -18,8 +17,10 @@ def prepare(lanes: int | None = None) -> None:
     if "xla_cpu_multi_thread_eigen" not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {_ONE_THREAD_A_LANE}".strip()
     # LAPACK's threads too: they wait for each other by spinning, and a decomposition took 200
-    # times as long where another lane had the core of one of them.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # times as long where another lane had the core of one of them. A library reads this when it
+    # is loaded: it is of no use where a person has imported scipy.linalg before.
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
+        os.environ.setdefault(name, "1")
     if lanes == 1:
         # XLA's pool must have a thread a lane; with one lane, others only get in its way. The
         # bits are the same.
@@ -43,14 +44,17 @@ def relieve() -> None:
         gc.collect()
 
 
-@functools.cache
-def fingerprint() -> str:
-    """Of rove's source, as it was when first asked for: workers must have the same."""
+def fingerprint(root: Path = Path(__file__).parent) -> str:
+    """Of source files, their names and what is in them."""
     found = hashlib.sha256()
-    root = Path(__file__).parent
     for path in sorted(root.rglob("*.py")):
-        found.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
+        name = path.relative_to(root).as_posix()
+        found.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
     return found.hexdigest()[:16]
+
+
+CODE = fingerprint()
+"""Of rove as it was imported: workers must have the same."""
 
 
 def cache_folder() -> Path:

@@ -110,6 +110,7 @@ def test_regression_is_the_closed_form_and_ridge(prior, sigma):
     """Ridge: least squares with a row √(σ²/prior²)·e_i and target 0 for each weight."""
     h, x = problem()
     mean, root = fitted(h, x, np.ones(30, bool), prior**2, sigma**2)
+    assert np.all(np.diag(root) > 0)
     exact, covariance = closed_form(h, x, prior, sigma)
     np.testing.assert_allclose(mean, exact, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(
@@ -166,8 +167,8 @@ def test_many_visits_to_few_states_leave_the_rest_at_the_prior():
 
 
 def test_nearly_collinear_features_have_a_root():
-    """100 hidden units, 40 states, 20,000 visits, the σ of Bayesian DQN: P without a second pass
-    has no root in float32. Predictions at the states against float64 (by the dual form)."""
+    """100 hidden units, 40 states, 20,000 visits, the σ of Bayesian DQN: P has no root in
+    float32. Predictions at the states against float64 (by the dual form)."""
     rng = np.random.default_rng(1)
     s = np.maximum(rng.normal(size=(40, 3)) @ rng.normal(size=(3, 100)) + 0.3, 0)
     s = np.concatenate([np.maximum(s @ rng.normal(size=(100, 100)) / 5, 0), np.ones((40, 1))], 1)

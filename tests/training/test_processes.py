@@ -68,7 +68,7 @@ def test_a_process_that_always_dies_is_told(tmp_path, monkeypatch):
 
 def test_a_worker_with_another_rove_is_refused(tmp_path, monkeypatch):
     """Such as one whose source was changed since the command began."""
-    monkeypatch.setattr(platform, "fingerprint", lambda: "another")
+    monkeypatch.setattr(platform, "CODE", "another")
     run = runner.run_all([(config(2), tmp_path)], on="processes")[0]
     assert "another rove than this command" in str(run.errors[0])
     assert not run.outcomes

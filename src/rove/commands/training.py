@@ -24,17 +24,20 @@ USAGE = {
     "       for example: rove sweep ge sparse-cartpole --agent.rho=-10:-1:10 "
     "--agent.sigma=1e-8:1e-1:log8\n"
     "       the fields:  rove sweep ge sparse-cartpole --help",
-    "reproduce": "rove reproduce [EXPERIMENT] [--quick] [--out DIR]",
 }
+
+
+USUAL = {True: {"steps": 50_000}, False: {"episodes": 250}}
+"""What a lane gets if nothing is said, by whether actions are continuous."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
     episodes: int | None = None
-    """Stop every lane after so many episodes. If neither this nor --steps is given: 250."""
+    """Stop every lane after so many episodes. If neither this nor --steps is given: 250, or, where
+    actions are continuous and an episode may be of two steps or of a thousand, 50,000 steps."""
     steps: int | None = None
-    """Stop every lane after so many steps instead; 50,000 where actions are continuous and nothing
-    is given: there an episode may be of two steps or of a thousand."""
+    """Stop every lane after so many steps instead."""
     until_solved: bool = False
     """Stop a lane early, at ten optimal episodes in a row."""
     workers: int | None = None
@@ -106,8 +109,7 @@ def _told(command: str, kind: type, arguments: list[str]) -> tuple[Any, environm
     if told.episodes is not None and told.steps is not None:
         raise ConfigError("steps", told.steps, "not with --episodes: give one of the two")
     if told.episodes is None and told.steps is None:
-        usual = {"steps": 50_000} if chosen.continuous else {"episodes": 250}
-        told = dataclasses.replace(told, **usual)
+        told = dataclasses.replace(told, **USUAL[chosen.continuous])
     return told, chosen
 
 

@@ -37,12 +37,29 @@ class Claim:
     def ahead(text: str, what: str, better: np.ndarray, worse: np.ndarray) -> "Claim":
         """The mean of one over seeds is above that of the other, beyond the difference's
         interval."""
-        gain, (low, high) = difference_interval(better, worse)
-        evidence = (
-            f"mean {what} {better.mean():.2f} and {worse.mean():.2f}; difference {gain:.2f}, 95% "
-            f"interval {low:.2f} to {high:.2f}, n = {len(better)}"
+        evidence, interval = _difference(what, better, worse)
+        return Claim.compare(text, evidence, interval)
+
+    @staticmethod
+    def not_ahead(
+        text: str, what: str, one: np.ndarray, other: np.ndarray, margin: float
+    ) -> "Claim":
+        """The mean of one over seeds is not above that of the other by more than a margin: the
+        difference's interval is below it, above it, or holds it."""
+        evidence, (low, high) = _difference(what, one, other)
+        return Claim.compare(
+            text, f"{evidence}; margin {margin:.3g}", (margin - high, margin - low)
         )
-        return Claim.compare(text, evidence, (low, high))
+
+
+def _difference(what: str, one: np.ndarray, other: np.ndarray) -> tuple[str, tuple[float, float]]:
+    """In words, and its 95% interval."""
+    gain, (low, high) = difference_interval(one, other)
+    text = (
+        f"mean {what} {one.mean():.4g} and {other.mean():.4g}; difference {gain:.3g}, 95% interval "
+        f"{low:.3g} to {high:.3g}, n = {len(one)}"
+    )
+    return text, (low, high)
 
 
 def as_json(claims: Sequence[Claim]) -> str:

@@ -31,6 +31,10 @@ POINTS = 100
 """Of a curve: every so many steps."""
 LAST = 10
 """Episodes that a point of a curve is the mean of."""
+MUCH = 0.1
+"""An advantage, as a part of what it is over, that is not yet much."""
+RISE = 2.0
+"""How many times what it was after a tenth of the steps a curve reaches, if it makes progress."""
 
 
 @dataclass(frozen=True)
@@ -122,28 +126,25 @@ class Figure4(Experiment):
         plain, double = "InvertedPendulum", "InvertedDoublePendulum"
         found = []
         for critic, name in (("ddpg_noisynet", "NoisyNet"), ("ddpg_ge", "GE")):
-            noisy, random = (
-                {task: runs[task, agent] for task in TASKS} for agent in ("ddpg", critic)
-            )
-            found.append(
+            noisy, random = ({t: runs[t, agent] for t in TASKS} for agent in ("ddpg", critic))
+            found += [
                 self._ahead(
-                    f"{plain}: DDPG with action noise makes progress much faster than with a "
-                    f"{name} critic",
+                    f"{plain}: DDPG with action noise makes progress faster than with a {name} "
+                    "critic",
                     noisy[plain],
                     random[plain],
-                )
-            )
-            text = f"{double}: a {name} critic does not enjoy much advantage over action noise"
-            better = self._ahead(text, random[double], noisy[double])
-            found.append(Claim.judge(text, better.evidence, better.verdict != "reproduced"))
-            found.append(
-                Claim.ahead(
+                ),
+                self._not_ahead(
+                    f"{double}: a {name} critic does not enjoy much advantage over action noise",
+                    random[double],
+                    noisy[double],
+                ),
+                self._steadier(
                     f"{plain}: with a {name} critic progress is steadier than with action noise",
-                    "fall below the best so far, as a part of it, of action noise and critic",
-                    self.falls(noisy[plain]),
-                    self.falls(random[plain]),
-                )
-            )
+                    random[plain],
+                    noisy[plain],
+                ),
+            ]
             found += [
                 self._ahead(
                     f"{task}: a {name} critic makes progress at a slightly higher rate than "
@@ -156,14 +157,41 @@ class Figure4(Experiment):
             ]
         return found
 
-    def falls(self, run: Run) -> np.ndarray:
-        """[seeds]: how far a curve is below the best it has been, as a part of that, on average."""
-        curve = self.curve(run)
-        best = np.maximum.accumulate(curve, axis=1)
-        return np.mean((best - curve) / np.where(best > 0, best, 1.0), axis=1)
-
     def _ahead(self, text: str, better: Run, worse: Run) -> Claim:
         """By the mean of the curve, an area under it."""
-        what = f"{better.config.environment.score_label} over all steps"
-        means = [self.curve(run).mean(axis=1) for run in (better, worse)]
-        return Claim.ahead(text, what, *means)
+        return Claim.ahead(text, _area(better), *self._areas(better, worse))
+
+    def _not_ahead(self, text: str, one: Run, other: Run) -> Claim:
+        """By the same, and not by more than a part MUCH of the other's."""
+        areas = self._areas(one, other)
+        return Claim.not_ahead(text, _area(one), *areas, margin=MUCH * float(areas[1].mean()))
+
+    def _areas(self, *runs: Run) -> list[np.ndarray]:
+        return [self.curve(run).mean(axis=1) for run in runs]
+
+    def _steadier(self, text: str, steady: Run, other: Run) -> Claim:
+        """By how far curves fall. What does not rise cannot fall: both must have made progress."""
+        what = "fall below the best so far, as a part of it, of action noise and of the critic"
+        judged = Claim.ahead(text, what, self.falls(other), self.falls(steady))
+        for run in (steady, other):
+            curve = self.curve(run)
+            if curve.max(axis=1).mean() < RISE * curve[:, POINTS // 10].mean():
+                evidence = f"{judged.evidence}; one of them made no progress"
+                return Claim(text, evidence, "inconclusive")
+        return judged
+
+    def falls(self, run: Run) -> np.ndarray:
+        """[seeds]: how far a curve is below the best it has been, as a part of that, on average
+        from where it first is a mean of all LAST episodes."""
+        curve = self.curve(run)
+        first = [outcome.episodes.step[LAST - 1 : LAST] for outcome in run.outcomes]
+        starts = [int(s[0] - 1) // (self.steps // POINTS) if len(s) else POINTS for s in first]
+        found = []
+        for row, start in zip(curve, starts, strict=True):
+            best = np.maximum.accumulate(row[start:])
+            found.append(np.mean((best - row[start:]) / np.where(best > 0, best, 1.0)))
+        return np.nan_to_num(np.array(found))
+
+
+def _area(run: Run) -> str:
+    return f"{run.config.environment.score_label} over all steps"

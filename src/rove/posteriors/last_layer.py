@@ -113,7 +113,7 @@ class LastLayer(Posterior):
 
 BLOCK = 1024
 """Rows of the buffer to regress on at a time."""
-PASSES = 3
+PASSES = 2
 """At the most."""
 
 
@@ -148,13 +148,15 @@ def regression(
         root = root @ solve_triangular(upper, identity)
         mean += (root @ moment)[:, :, 0]
         sizes = jnp.abs(jnp.diagonal(upper, axis1=1, axis2=2))
-        return passes + 1, Head(mean, root), jnp.any(sizes < SAFE * jnp.max(sizes))
+        rough = jnp.any(sizes < SAFE * jnp.max(sizes, axis=1, keepdims=True))
+        return passes + 1, Head(mean, root), rough
 
     start = 0, Head(jnp.zeros_like(like.mean), identity), jnp.ones((), bool)
     _, (mean, root), _ = lax.while_loop(lambda c: c[2] & (c[0] < PASSES), improved, start)
     # Of all triangles the one with a positive diagonal: targets that follow a head, and draws,
     # mix or compare roots.
-    return Head(mean, root * jnp.sign(jnp.diagonal(root, axis1=1, axis2=2))[:, None, :])
+    signs = jnp.where(jnp.diagonal(root, axis1=1, axis2=2) < 0, -1.0, 1.0)
+    return Head(mean, root * signs[:, None, :])
 
 
 SAFE = 1e-4

@@ -70,7 +70,7 @@ def share_out(
         attempts[order[0]] += 1
         every = checkpoint_seconds
         job = {"folder": str(worker.job.folder), "seed": worker.job.seed, "name": worker.job.name}
-        worker.tell(**job, checkpoint_seconds=every, code=platform.fingerprint())
+        worker.tell(**job, checkpoint_seconds=every, code=platform.CODE)
 
     def hear(worker: Worker, message: dict[str, Any]) -> None:
         job = worker.job
@@ -117,7 +117,7 @@ def work(order: dict[str, Any], answer: Callable[..., None], stop: threading.Eve
     from rove.runs import RunFolder  # runs knows of lanes, and not the other way
 
     try:
-        if order["code"] != platform.fingerprint():
+        if order.get("code") != platform.CODE:
             raise LaneError("its worker has another rove than this command: install the same one")
         platform.relieve()
         folder = Path(order["folder"])
