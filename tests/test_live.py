@@ -5,6 +5,7 @@ import json
 import math
 import os
 import random
+import signal
 import subprocess
 import sys
 from collections import defaultdict
@@ -15,7 +16,8 @@ import pytest
 
 import rove
 from rove import cli, live, runner
-from rove.errors import ConfigError
+from rove.errors import ConfigError, RunFolderError
+from rove.live import trackio
 from rove.live.points import Logger, rollout
 from rove.training import lanes
 from rove.training.outcomes import Episodes
@@ -337,6 +339,65 @@ def test_one_that_is_not_installed_is_refused_at_once(tmp_path, monkeypatch, cap
     assert told.err.count("\n") == 1
     assert not told.out
     assert not (tmp_path / "a").exists()
+
+
+WORKS = """
+class SQLiteStorage:
+    get_logs = get_run_config = bulk_log = lambda *told, **named: []
+"""
+
+
+def trackio_is(tmp_path: Path, monkeypatch, storage: str) -> None:
+    """Another Trackio is installed."""
+    package = tmp_path / "installed" / "trackio"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "sqlite_storage.py").write_text(storage)
+    monkeypatch.syspath_prepend(package.parent)
+    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+
+
+@pytest.mark.parametrize(
+    ("storage", "why"),
+    [
+        ("class Storage: pass", "ImportError: cannot import name 'SQLiteStorage'"),
+        ("raise RuntimeError('two\\nlines')", "RuntimeError: two lines"),
+        (WORKS.replace("**named", "run_id"), "TypeError: "),
+        (WORKS.replace("get_logs", "logs"), "AttributeError: "),
+        ("import os; os._exit(3)", "its process ended"),
+    ],
+)
+def test_a_trackio_that_does_not_work_is_refused_at_once(
+    tmp_path, monkeypatch, capfd, storage, why
+):
+    trackio_is(tmp_path, monkeypatch, storage)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["train", "ge", "chain-6", "--out", str(tmp_path / "a"), "--log", "trackio"])
+    assert stopped.value.code == 2
+    told = capfd.readouterr()
+    assert f"Trackio does not work ({why}" in told.err
+    assert str(tmp_path) not in told.err
+    assert told.err.count("\n") == 1
+    assert not told.out
+    assert not (tmp_path / "a").exists()
+
+
+def test_trackios_process_ends_with_its_parent_and_not_before(tmp_path, monkeypatch):
+    trackio_is(tmp_path, monkeypatch, WORKS)
+    lane = live.Lane(tmp_path, "a", {"agent": "ge", "environment": "chain-6"})
+    tracker = trackio.Trackio(tmp_path)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        tracker._process.send_signal(number)
+    assert tracker.begin(lane) == {}
+    tracker.close()
+    assert tracker._process.returncode == 0
+    with pytest.raises(RunFolderError, match="its process ended"):
+        tracker.begin(lane)
+    tracker = trackio.Trackio(tmp_path)
+    tracker._process.send_signal(signal.SIGSTOP)
+    monkeypatch.setattr(trackio, "PATIENCE", 0.2)
+    tracker.close()
+    assert tracker._process.returncode == -signal.SIGKILL
 
 
 def test_what_cannot_be_logged_is_refused():

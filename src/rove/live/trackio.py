@@ -17,6 +17,9 @@ from typing import Any
 from rove.errors import ConfigError, RunFolderError
 from rove.live.points import Lane, Point, Tracker
 
+PATIENCE = 10.0
+"""Seconds that Trackio's process has to end."""
+
 
 class Trackio(Tracker):
     """A project for the folder, a run of it a lane."""
@@ -29,7 +32,12 @@ class Trackio(Tracker):
             what = 'Trackio is not installed: pip install "rove[trackio]"'
             raise ConfigError("log", "trackio", what)
         self._root, self._lock = root, threading.Lock()
-        self._process: subprocess.Popen[str] | None = None
+        self._process = _started(root / "trackio")
+        ready = self._answer()  # it has imported Trackio
+        if "done" not in ready:
+            self.close()
+            what = f'Trackio does not work ({_why(ready)}): pip install "rove[trackio]"'
+            raise ConfigError("log", "trackio", what)
 
     def begin(self, lane: Lane) -> dict[str, int]:
         return self._ask(lane)
@@ -38,8 +46,11 @@ class Trackio(Tracker):
         self._ask(lane, points=points)
 
     def close(self) -> None:
-        if self._process is not None:
-            self._process.communicate()  # which closes its input: it ends
+        with self._process as process:
+            try:
+                process.communicate(timeout=PATIENCE)  # which closes its input: it ends
+            except subprocess.TimeoutExpired:
+                process.kill()
 
     def _ask(self, lane: Lane, **order: Any) -> Any:
         place = lane.folder.relative_to(self._root)  # of a sweep's run: points/0003
@@ -50,18 +61,27 @@ class Trackio(Tracker):
             "settings": lane.settings,
         }
         with self._lock:
-            process = self._process = self._process or _started(self._root / "trackio")
-            assert process.stdin is not None
-            assert process.stdout is not None
-            try:
-                print(json.dumps(order), file=process.stdin, flush=True)
-                answer = json.loads(process.stdout.readline() or "{}")
-            except OSError:  # it is gone
-                answer = {}
+            answer = self._answer(json.dumps(order))
         if "done" not in answer:
-            why = answer.get("error", "its process ended")
-            raise RunFolderError(f"Trackio cannot write to {self._root / 'trackio'}: {why}")
+            folder = self._root / "trackio"
+            raise RunFolderError(f"Trackio cannot write to {folder}: {_why(answer)}")
         return answer["done"]
+
+    def _answer(self, order: str | None = None) -> dict[str, Any]:
+        """What its process says next, to an order if there is one; nothing, if it is gone."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        try:
+            if order is not None:
+                print(order, file=stdin, flush=True)
+            return json.loads(stdout.readline())
+        except (OSError, ValueError):
+            return {}
+
+
+def _why(answer: dict[str, Any]) -> str:
+    return answer.get("error", "its process ended")
 
 
 def _started(folder: Path) -> "subprocess.Popen[str]":

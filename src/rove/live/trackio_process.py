@@ -1,5 +1,7 @@
 """Trackio's own process: a script, which knows nothing of rove (see `trackio`)."""
 
+import contextlib
+import inspect
 import json
 import os
 import signal
@@ -9,17 +11,40 @@ from typing import Any
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    answers = os.fdopen(os.dup(1), "w")
+    for number in (signal.SIGINT, signal.SIGTERM):  # the parent's to handle: this ends with it
+        signal.signal(number, signal.SIG_IGN)
+    answers = os.dup(1)
     os.dup2(2, 1)  # anything may print
-    from trackio.sqlite_storage import SQLiteStorage  # pyrefly: ignore
 
+    def answer(**told: Any) -> None:
+        os.write(answers, f"{json.dumps(told)}\n".encode())
+
+    try:
+        from trackio.sqlite_storage import SQLiteStorage  # pyrefly: ignore
+
+        _check(SQLiteStorage)
+    except Exception as error:
+        answer(error=_why(error))
+        return
+    answer(done=None)
     for line in sys.stdin:
         try:
-            told = {"done": _obey(SQLiteStorage, json.loads(line))}
+            answer(done=_obey(SQLiteStorage, json.loads(line)))
         except Exception as error:
-            told = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(told), file=answers, flush=True)
+            answer(error=_why(error))
+
+
+def _check(storage: Any) -> None:
+    """Fail if it is not the storage that `_obey` knows: Trackio's own, which may change."""
+    inspect.signature(storage.get_logs).bind("", "", run_id="")
+    inspect.signature(storage.get_run_config).bind("", "", run_id="")
+    inspect.signature(storage.bulk_log).bind("", "", [], [], config={}, log_ids=[], run_id="")
+
+
+def _why(error: Exception) -> str:
+    """In one line, without the file that an ImportError names."""
+    told = str(error).removesuffix(f" ({getattr(error, 'path', None)})")
+    return " ".join(f"{type(error).__name__}: {told}".split())
 
 
 def _obey(storage: Any, order: dict[str, Any]) -> dict[str, int] | None:
@@ -43,4 +68,5 @@ def _obey(storage: Any, order: dict[str, Any]) -> dict[str, int] | None:
 
 
 if __name__ == "__main__":
-    main()
+    with contextlib.suppress(BrokenPipeError):  # the parent is gone
+        main()
