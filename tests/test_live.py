@@ -214,6 +214,8 @@ def test_a_tracker_reads_back_what_the_episodes_say(tmp_path, log):
         check(found[LANE.format(seed)], tmp_path, seed)
     rove.train(SMALL, "chain-6", seeds=2, episodes=130, out=tmp_path, log=log)  # is over
     assert READERS[log](tmp_path) == found
+    if log == "tensorboard":
+        assert len(list((tmp_path / "tensorboard").glob("*/*"))) == 2  # one a lane
     assert rove.load(tmp_path).returns.shape == (2, 130)
 
 
@@ -227,26 +229,54 @@ def test_a_run_that_was_not_logged_is_from_its_checkpoint(tmp_path, log):
         assert [step for step, _ in curves[key]] == [step for step, _ in points]
 
 
-def test_tensorboard_has_the_settings(tmp_path):
-    pytest.importorskip("tensorboard")
+def in_hparams(folder: Path):
+    """What TensorBoard is told of a lane."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
-    rove.train(SMALL, "chain-6", episodes=10, out=tmp_path, log="tensorboard", rho=-3.0)
-    read = EventAccumulator(str(tmp_path / "tensorboard" / LANE.format(0))).Reload()
+    read = EventAccumulator(str(folder)).Reload()
     told = read.PluginTagToContent("hparams")["_hparams_/session_start_info"]
-    settings = HParamsPluginData.FromString(told).session_start_info.hparams
+    return HParamsPluginData.FromString(told).session_start_info
+
+
+def test_tensorboard_has_the_settings(tmp_path):
+    pytest.importorskip("tensorboard")
+    rove.train(SMALL, "chain-6", episodes=10, out=tmp_path, log="tensorboard", rho=-3.0)
+    settings = in_hparams(tmp_path / "tensorboard" / LANE.format(0)).hparams
     assert settings["agent.rho"].number_value == -3.0
     assert settings["environment"].string_value == "chain-6"
     assert settings["agent.hidden"].string_value == "[16, 16]"
 
 
+def test_a_row_of_hparams_is_a_point_of_a_sweep_and_its_seeds(tmp_path):
+    pytest.importorskip("tensorboard")
+    options = {"seeds": 2, "confirm_seeds": 1, "episodes": 10, "on": "threads"}
+    fields = {"rho": [-6.0, -4.0]}
+    rove.sweep(SMALL, "chain-6", fields, **options, out=tmp_path, log="tensorboard")
+    rows: dict[str, list] = defaultdict(list)
+    for folder in tmp_path.glob("*/*/tensorboard/*"):
+        told = in_hparams(folder)
+        lane = told.hparams["agent.rho"].number_value, int(told.hparams["seed"].number_value)
+        rows[told.group_name].append(lane)
+    lanes_of = {row[0][0]: sorted(row) for row in rows.values()}
+    assert lanes_of.keys() == {-6.0, -4.0}
+    assert len(rows) == 2
+    for rho, found in lanes_of.items():  # and that of the best has the seeds it is confirmed on
+        assert [lane for lane in found if lane[1]] == [(rho, 1000), (rho, 1001)]
+    assert sum(map(len, rows.values())) == 5
+
+
 def test_a_record_that_was_cut_off_is_written_again(tmp_path):
     pytest.importorskip("tensorboard")
     rove.train(SMALL, "chain-6", episodes=40, out=tmp_path, log="tensorboard")
-    [file] = (tmp_path / "tensorboard" / LANE.format(0)).iterdir()
-    file.write_bytes(file.read_bytes()[:-7])
+    folder = tmp_path / "tensorboard" / LANE.format(0)
+    [file] = folder.iterdir()
+    whole = file.read_bytes()
+    file.unlink()
+    names = [f"events.out.tfevents.00000{i}.rove" for i in (1, 2)]
+    (folder / names[0]).write_bytes(whole[:-7])
     rove.train(SMALL, "chain-6", episodes=40, out=tmp_path, log="tensorboard")
+    assert sorted(path.name for path in folder.iterdir()) == names
     check(in_tensorboard(tmp_path)[LANE.format(0)], tmp_path, 0)
 
 

@@ -1,6 +1,9 @@
 """Event files for TensorBoard, in tensorboard/ of the run folder: no TensorFlow, no thread."""
 
+import hashlib
 import importlib
+import json
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,12 +15,14 @@ from rove.live.points import Lane, Point, Tracker
 
 class TensorBoard(Tracker):
     """A folder a lane. A process that goes on with a lane writes to a file of its own, since the
-    last record of a file may have been cut off."""
+    last record of a file may have been cut off; and to none, if no point is to come."""
 
     command = "tensorboard --logdir {root}"
 
     def __init__(self, root: Path) -> None:
         self._files: dict[Path, Path] = {}
+        self._openings: dict[Path, list[Any]] = {}
+        """What a lane's file begins with, until it is there."""
         try:
             self._events = importlib.import_module("tensorboard.compat.proto.event_pb2")
             self._summaries = importlib.import_module("tensorboard.compat.proto.summary_pb2")
@@ -34,7 +39,9 @@ class TensorBoard(Tracker):
         folder = _folder(lane)
         before = sorted(folder.glob("events.out.tfevents.*"))
         # TensorBoard reads a folder's files in the order of their names.
-        self._files[folder] = folder / f"events.out.tfevents.{len(before):06d}.rove"
+        numbers = [int(n) for p in before for n in re.findall(r"tfevents\.(\d+)\.", p.name)]
+        number = max(numbers, default=-1) + 1
+        self._files[folder] = folder / f"events.out.tfevents.{number:06d}.rove"
         last: dict[str, int] = {}
         noted = False
         for path in before:
@@ -42,16 +49,18 @@ class TensorBoard(Tracker):
                 for value in event.summary.value:
                     noted |= value.metadata.plugin_data.plugin_name == "hparams"
                     last[value.tag] = event.step
-        told = [self._events.Event(wall_time=time.time(), file_version="brain.Event:2")]
+        opening = [self._events.Event(wall_time=time.time(), file_version="brain.Event:2")]
         if not noted:
             plain = {key: _plain(value) for key, value in lane.settings.items()}
-            settings = self._hparams.hparams_pb(plain, trial_id=lane.name)
-            told.append(self._events.Event(wall_time=time.time(), summary=settings))
-        self._append(folder, told)
+            settings = self._hparams.hparams_pb(plain, trial_id=_trial(plain))
+            opening.append(self._events.Event(wall_time=time.time(), summary=settings))
+        self._openings[folder] = opening
         return last
 
     def write(self, lane: Lane, points: Sequence[Point]) -> None:
-        self._append(_folder(lane), [self._event(point) for point in points])
+        folder = _folder(lane)
+        opening = self._openings.pop(folder, [])
+        self._append(folder, [*opening, *(self._event(point) for point in points)])
 
     def _event(self, point: Point) -> Any:
         """One record: a point is there or it is not."""
@@ -74,6 +83,12 @@ class TensorBoard(Tracker):
 
 def _folder(lane: Lane) -> Path:
     return lane.folder / "tensorboard" / lane.name
+
+
+def _trial(settings: dict[str, Any]) -> str:
+    """What lanes that differ in their seed alone have in common: they are one row of hparams."""
+    told = {key: value for key, value in settings.items() if key != "seed"}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:
