@@ -49,6 +49,25 @@ class Memory(live.Tracker):
                 self.curves[lane.name][key].append((step, value))
 
 
+class Broken(Memory):
+    """Fails, in one of its two ways."""
+
+    def __init__(self, at: str, error: Exception) -> None:
+        super().__init__()
+        self.at, self.error, self.calls = at, error, 0
+
+    def begin(self, lane):
+        return self.failed("begin") or super().begin(lane)
+
+    def write(self, lane, points):
+        self.failed("write")
+
+    def failed(self, at: str) -> None:
+        if at == self.at:
+            self.calls += 1
+            raise self.error
+
+
 def in_tensorboard(out: Path) -> dict[str, Curves]:
     """Every lane, by TensorBoard's own reader."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -133,6 +152,34 @@ def test_the_curves_are_those_of_the_episodes_and_change_nothing(tmp_path, on):
         assert min(step for step, _ in memory.curves[LANE.format(seed)]["train/loss"]) >= 50
     a, b = ((tmp_path / x / "episodes.csv").read_bytes() for x in "ab")
     assert a == b
+
+
+@pytest.mark.parametrize(
+    ("on", "at", "error"),
+    [
+        ("threads", "begin", OSError("no\nspace")),
+        ("threads", "write", RunFolderError("no space")),
+        ("processes", "write", RunFolderError("no space")),
+    ],
+)
+def test_a_tracker_that_fails_costs_a_warning_and_nothing_else(tmp_path, capsys, on, at, error):
+    broken, plan = Broken(at, error), [(config(episodes=40), tmp_path / x) for x in "ab"]
+    runs = runner.run_all(plan, on=on, tracker=broken)
+    told = capsys.readouterr().err
+    assert told.startswith("warning: ")
+    assert told.count("\n") == 1
+    assert "training goes on without Broken" in told
+    assert broken.calls <= 2  # one a thread
+    assert not any(run.errors for run in runs)
+    runner.run_all([(config(episodes=40), tmp_path / "c")])
+    a, b, c = ((tmp_path / x / "episodes.csv").read_bytes() for x in "abc")
+    assert a == b == c
+    memory = Memory()
+    runner.run_all(plan[:1], tracker=memory)
+    for seed in (0, 1):
+        for key, points in expected(tmp_path / "a", seed).items():
+            steps = [step for step, _ in memory.curves[LANE.format(seed)][key]]
+            assert steps == [step for step, _ in points]
 
 
 def test_a_lane_on_the_host_is_tracked(tmp_path):

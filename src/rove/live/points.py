@@ -2,17 +2,20 @@
 
 A lane's points are written when its checkpoint is, and never before: a lane that is killed goes on
 from its checkpoint, so no point is made twice, and what the tracker had not yet been given follows
-from the checkpoint's episodes.
+from the checkpoint's episodes. A tracker that fails costs the training nothing, for that reason.
 """
 
 import abc
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from rove.errors import RoveError
 from rove.runs import Config
 from rove.training import outcomes
 from rove.training.lanes import Progress
@@ -22,6 +25,7 @@ WINDOW = 100
 """Episodes that a mean is over, as in stable-baselines3."""
 OFTEN = 256
 """Points of a curve between an episode (or step) and its double, at the most."""
+_dropping = threading.Lock()
 
 
 class Point(NamedTuple):
@@ -47,6 +51,8 @@ class Tracker(abc.ABC):
 
     command: ClassVar[str]
     """What a person types to see the runs of {root}."""
+    dropped = False
+    """Whether it has failed, and is given nothing more."""
 
     @abc.abstractmethod
     def begin(self, lane: Lane) -> dict[str, int]:
@@ -63,20 +69,35 @@ class Tracker(abc.ABC):
 
 
 class Logger:
-    """Listens to the lanes of a run, and gives a tracker their points."""
+    """Listens to the lanes of a run, and gives a tracker their points. A tracker that fails is
+    dropped, with a warning: what trains goes on without it."""
 
     def __init__(self, tracker: Tracker, config: Config):
         self._tracker, self._config = tracker, config
         self._heard: dict[int, _Track] = {}
 
     def hear(self, told: Progress) -> None:
-        track = self._track(told.job)
-        track.hear(told)
-        if told.finished:  # and saved
-            track.write()
+        def tell() -> None:
+            track = self._track(told.job)
+            track.hear(told)
+            if told.finished:  # and saved
+                track.write()
+
+        self._unless_dropped(tell)
 
     def saved(self, job: Job, episodes: Episodes) -> None:
-        self._track(job).write(episodes)
+        self._unless_dropped(lambda: self._track(job).write(episodes))
+
+    def _unless_dropped(self, tell: Callable[[], None]) -> None:
+        if self._tracker.dropped:
+            return
+        try:
+            tell()
+        except Exception as error:  # whatever it is, it is the tracker's alone
+            with _dropping:  # lanes may find out at once
+                first, self._tracker.dropped = not self._tracker.dropped, True
+            if first:
+                _warn(self._tracker, error)
 
     def _track(self, job: Job) -> "_Track":
         if job.seed not in self._heard:
@@ -86,6 +107,13 @@ class Logger:
             if outcomes.exists(job):
                 track.write(outcomes.glance(job)[0])
         return self._heard[job.seed]
+
+
+def _warn(tracker: Tracker, error: Exception) -> None:
+    why = str(error) if isinstance(error, RoveError) else repr(error)
+    name = type(tracker).__name__
+    then = f"training goes on without {name}; the same command, later, gives it the episodes"
+    print("warning:", " ".join(why.split()) + ":", then, file=sys.stderr)
 
 
 class _Track:
