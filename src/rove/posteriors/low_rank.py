@@ -57,8 +57,8 @@ class LowRank(Posterior):
     rho: float | Array | None = None
     """ρ at the start, for the diagonal part; none: without it."""
     draws: int = eqx.field(default=1, static=True)
-    """θ drawn for each transition of an update. All share the networks' work but for the last sum,
-    so more cost little, and the gradient varies less."""
+    """θ drawn for each transition of an update. With more the gradient varies less; all share the
+    networks' work but for the last sum."""
     paired: bool = eqx.field(default=True, static=True, kw_only=True)
     """Whether a transition's target takes the index z of its Q, and the noise of its diagonal
     (the default), or its own."""
