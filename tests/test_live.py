@@ -385,7 +385,7 @@ rove.train(settings, "chain-6", seeds=2, episodes=500, out=sys.argv[1], log=sys.
 """
 
 
-@both
+@pytest.mark.parametrize("log", ["tensorboard", pytest.param("trackio", marks=pytest.mark.slow)])
 def test_no_step_is_there_twice_after_kill_9(tmp_path, log):
     pytest.importorskip(log)
     rng, command = random.Random(log), [sys.executable, "-c", COMMAND, str(tmp_path), log]
