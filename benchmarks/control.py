@@ -14,12 +14,12 @@ from typing import Any
 from throughput import HERE, Contestant, peer_python
 
 CONTESTANTS = {
-    # What it is: an agent, an environment, lanes that take turns in one process, processes.
-    "rove dqn, compiled CartPole": ("dqn", "cartpole", 1, 1),
-    "rove dqn, gym/CartPole-v1": ("dqn", "gym/CartPole-v1", 1, 1),
-    "rove dqn, gym/CartPole-v1, 5 lanes": ("dqn", "gym/CartPole-v1", 5, 1),
-    "rove dqn, gym/CartPole-v1, 5 lanes on two cores": ("dqn", "gym/CartPole-v1", 3, 2),
-    "rove ddpg, gym/InvertedPendulum-v5": ("ddpg", "gym/InvertedPendulum-v5", 1, 1),
+    # What it is: an agent, an environment, and the lanes that take turns in each process.
+    "rove dqn, compiled CartPole": ("dqn", "cartpole", (1,)),
+    "rove dqn, gym/CartPole-v1": ("dqn", "gym/CartPole-v1", (1,)),
+    "rove dqn, gym/CartPole-v1, 5 lanes": ("dqn", "gym/CartPole-v1", (5,)),
+    "rove dqn, gym/CartPole-v1, 5 lanes on two cores": ("dqn", "gym/CartPole-v1", (3, 2)),
+    "rove ddpg, gym/InvertedPendulum-v5": ("ddpg", "gym/InvertedPendulum-v5", (1,)),
 }
 PEERS = {"sb3 dqn": "dqn", "sb3 ddpg": "ddpg"}
 STEPS, PEER_STEPS, WARM_UP = 300, 100, 1000
@@ -101,8 +101,7 @@ def main() -> None:
         label: [[peer_python(), str(HERE / "peer_sb3.py"), "1", agent]]
         for label, agent in PEERS.items()
     }
-    for label, (agent, environment, lanes, count) in CONTESTANTS.items():
-        shares = [lanes] * (count - 1) + [lanes if count == 1 else 5 - lanes]
+    for label, (agent, environment, shares) in CONTESTANTS.items():
         commands[label] = [
             [*this, agent, environment, str(n), str(10 * i)] for i, n in enumerate(shares)
         ]

@@ -68,6 +68,17 @@ def np_directions(law: Law, x, beta: float | None) -> tuple[np.ndarray, np.ndarr
     return h, h @ law.head.weight + law.head.bias, np.array(rows)
 
 
+def np_law(posterior: LowRank, law: Law) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of the outputs at X: of a row c_m for each direction, Σ_m c_m·c_mᵀ/M,
+    and diag(h²·v_W + v_b)."""
+    h, centre, rows = np_directions(law, X, posterior.prior)
+    covariance = rows.T @ rows / M
+    if posterior.rho is not None:
+        v = f64(law.variance)
+        covariance += np.diag(h**2 @ v.weight + v.bias)
+    return centre, covariance
+
+
 @jax.jit
 def draws(posterior, law, seed):
     keys = jax.vmap(lambda i: noise.fold(noise.root(seed), i))(jnp.arange(DRAWS))
@@ -133,13 +144,8 @@ def test_the_diagonal_part_adds_to_the_last_layer():
 
 @pytest.mark.parametrize("posterior", [PLAIN, FULL, LowRank(M, rho=-1.0)])
 def test_forward_all_has_the_closed_form_covariance(posterior):
-    """Of a row c_m for each direction: Σ_m c_m·c_mᵀ/M, and diag(h²·v_W + v_b)."""
     law = some_law(posterior, 5)
-    h, centre, rows = np_directions(law, X, posterior.prior)
-    covariance = rows.T @ rows / M
-    if posterior.rho is not None:
-        v = f64(law.variance)
-        covariance += np.diag(h**2 @ v.weight + v.bias)
+    centre, covariance = np_law(posterior, law)
     ys = np.asarray(rows_of(posterior, law, jnp.tile(X, (DRAWS, 1)), noise.root(6)), np.float64)
     whitened = (ys - centre) @ np.linalg.inv(np.linalg.cholesky(covariance)).T
     product = whitened.T @ whitened / DRAWS
@@ -152,11 +158,7 @@ def test_forward_all_has_the_closed_form_covariance(posterior):
 def test_several_draws_for_a_row_are_independent_and_of_one_law(posterior):
     """Of four values, two outputs of each draw: the closed form in each block, nothing between."""
     law = some_law(posterior, 7)
-    h, centre, rows = np_directions(law, X, posterior.prior)
-    covariance = rows.T @ rows / M
-    if posterior.rho is not None:
-        v = f64(law.variance)
-        covariance += np.diag(h**2 @ v.weight + v.bias)
+    centre, covariance = np_law(posterior, law)
     forward_all = jax.jit(LowRank.forward_all)
     ys = np.asarray(forward_all(posterior, law, jnp.tile(X, (DRAWS, 1)), noise.root(8)), np.float64)
     assert ys.shape == (2, DRAWS, 2)
