@@ -3,17 +3,20 @@
 import csv
 import json
 import math
+import multiprocessing
 import os
 import random
 import signal
 import subprocess
 import sys
 from collections import defaultdict
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import killing
 import rove
 from rove import cli, live, runner
 from rove.errors import ConfigError, RunFolderError
@@ -370,32 +373,32 @@ def test_a_sweep_is_tracked(tmp_path, log):
         check(found[f"{place}/{LANE.format(seed)}"], tmp_path / place, seed)
 
 
-COMMAND = """
-import sys, rove
-from rove import runner
-from rove.training import lanes
-lanes.SECONDS_A_CHUNK = 0.05
-original = lanes.execute
-def often(*arguments, **options):
-    return original(*arguments, checkpoint_seconds=0.2, **options)
-runner.lanes.execute = often
-settings = rove.GE(hidden=(16, 16), buffer_size=400, learning_starts=50)
-rove.train(settings, "chain-6", seeds=2, episodes=500, out=sys.argv[1], log=sys.argv[2],
-    report=lambda told: print(told.step, flush=True))
-"""
+def train_with_words(out: Path, log: str, words: Connection | None = None) -> None:
+    """A run with many short chunks, and word of each."""
+    lanes.SECONDS_A_CHUNK = 0.05
+    original = lanes.execute
+
+    def often(*arguments, **options):
+        return original(*arguments, checkpoint_seconds=0.2, **options)
+
+    runner.lanes.execute = often
+    report = (lambda told: words.send(told.step)) if words else (lambda told: None)
+    rove.train(SMALL, "chain-6", seeds=2, episodes=500, out=out, log=log, report=report)
 
 
 @pytest.mark.parametrize("log", ["tensorboard", pytest.param("trackio", marks=pytest.mark.slow)])
 def test_no_step_is_there_twice_after_kill_9(tmp_path, log):
     pytest.importorskip(log)
-    rng, command = random.Random(log), [sys.executable, "-c", COMMAND, str(tmp_path), log]
+    rng = random.Random(log)
     for _ in range(3):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE)
-        for _ in range(rng.randint(1, 30)):  # words of its lanes
-            process.stdout.readline()
+        heard, words = multiprocessing.Pipe(duplex=False)
+        process = killing.start(train_with_words, tmp_path, log, words)
+        words.close()
+        for _ in range(rng.randint(1, 30)):
+            heard.recv()
         process.kill()
-        process.communicate()
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, timeout=120)
+        process.join()
+    killing.finish(train_with_words, tmp_path, log)
     found = READERS[log](tmp_path)
     for seed in (0, 1):
         check(found[LANE.format(seed)], tmp_path, seed)

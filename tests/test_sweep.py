@@ -4,8 +4,6 @@ import csv
 import json
 import math
 import random
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import jax
 import numpy as np
 import pytest
 
+import killing
 import rove
 from rove import cli, runner, spans, sweeps, trials
 from rove.errors import ConfigError, RunFolderError
@@ -252,22 +251,12 @@ def test_halving_end_to_end(tmp_path):
     assert found.best.seeds == [1000, 1001, 1002]
 
 
-COMMAND = """
-import sys
-from pathlib import Path
-from rove import GE, sweeps
-from rove.training import lanes
-lanes.SECONDS_A_CHUNK = 0.02
-made = sweeps.plan(
-    GE(hidden=(8,), batch_size=8, buffer_size=400, learning_starts=50), "chain-6",
-    {"rho": (-6.0, -4.0, -2.0), "sigma": (1e-3, 1e-2)}, seeds=4, confirm_seeds=2, episodes=300,
-)
-sweeps.run(made, Path(sys.argv[1]), workers=2, on="threads")
-"""
-
-
-def start(out: Path) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-c", COMMAND, str(out)])
+def sweep_in_short_chunks(out: Path) -> None:
+    lanes.SECONDS_A_CHUNK = 0.02
+    fields = {"rho": (-6.0, -4.0, -2.0), "sigma": (1e-3, 1e-2)}
+    options = {"seeds": 4, "confirm_seeds": 2, "episodes": 300}
+    made = sweeps.plan(SMALL, "chain-6", fields, **options)
+    sweeps.run(made, out, workers=2, on="threads")
 
 
 def finished(out: Path) -> dict[Path, tuple[int, int]]:
@@ -281,22 +270,23 @@ def finished(out: Path) -> dict[Path, tuple[int, int]]:
 def test_killed_ten_times_no_finished_lane_is_repeated_and_the_table_is_the_same(tmp_path):
     """A kill comes some random lanes, and a random moment, after the last one."""
     whole, out = tmp_path / "whole", tmp_path / "killed"
-    assert start(whole).wait(600) == 0
+    killing.finish(sweep_in_short_chunks, whole)
     rng, before, between, total = random.Random(0), {}, 0, 6 * 4 + 2
     for _ in range(10):
-        process, goal = start(out), len(before) + rng.randint(0, 1)
-        while process.poll() is None and len(list(out.glob("*/*/lanes/*.safetensors"))) < goal:
+        process = killing.start(sweep_in_short_chunks, out)
+        goal = len(before) + rng.randint(0, 1)
+        while process.is_alive() and len(list(out.glob("*/*/lanes/*.safetensors"))) < goal:
             time.sleep(0.01)
         time.sleep(rng.uniform(0.0, 0.3))
-        assert process.poll() is None, "it got to its end before it could be killed"
+        assert process.is_alive(), "it got to its end before it could be killed"
         process.kill()
-        process.wait()
+        process.join()
         after = finished(out)
         assert before.items() <= after.items()
         between += 0 < len(after) < total
         before = after
     assert between >= 5, "too few kills fell between the first lane and the last"
-    assert start(out).wait(600) == 0
+    killing.finish(sweep_in_short_chunks, out)
     assert before.items() <= finished(out).items()
     assert len(finished(out)) == total
     for name in ("sweep.csv", "sweep.json"):

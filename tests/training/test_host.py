@@ -2,8 +2,6 @@
 
 import csv
 import signal
-import subprocess
-import sys
 import time
 
 import gymnasium
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+import killing
 import rove
 from rove import noise, replay, runner
 from rove.errors import ConfigError
@@ -268,43 +267,32 @@ def test_normalised_observations_and_their_statistics():
     assert run.policy()(raw) == int(agent.greedy(lane.agent, jnp.clip(shown, -10, 10)))
 
 
-COMMAND = """
-import sys, rove
-from rove import runner
-original = runner.host.execute
-runner.host.execute = lambda *a: original(*a, checkpoint_seconds=0.2)
-environment = rove.environments.make("gym/CartPole-v1", normalise=True)
-settings = rove.GE(hidden=(16,), batch_size=16, buffer_size=700, learning_starts=100,
-                   resample="episode")
-rove.train(settings, environment, seeds=2, steps=4000, out=sys.argv[1])
-"""
+def train_with_files(out) -> None:
+    """A run with a file five times a second."""
+    original = runner.host.execute
+    runner.host.execute = lambda *a: original(*a, checkpoint_seconds=0.2)
+    environment = rove.environments.make("gym/CartPole-v1", normalise=True)
+    settings = rove.GE(**FAST, resample="episode")
+    rove.train(settings, environment, seeds=2, steps=4000, out=out)
 
 
 def test_a_killed_run_ends_bit_identical(tmp_path):
     """Kill -9 once both lanes have a file, in the middle of an episode as like as not."""
-
-    def start(out):
-        return subprocess.Popen([sys.executable, "-c", COMMAND, str(out)], stderr=subprocess.PIPE)
-
-    whole = start(tmp_path / "whole")
-    _, told = whole.communicate(timeout=200)
-    assert whole.returncode == 0, told.decode()
-    killed = start(tmp_path / "killed")
+    killing.finish(train_with_files, tmp_path / "whole")
+    killed = killing.start(train_with_files, tmp_path / "killed")
     until = time.monotonic() + 100
-    while time.monotonic() < until and killed.poll() is None:
+    while time.monotonic() < until and killed.is_alive():
         if len(list((tmp_path / "killed").glob("lanes/*.safetensors"))) == 2:
             time.sleep(0.3)
             break
         time.sleep(0.01)
     killed.kill()
-    killed.wait()
-    assert killed.returncode == -signal.SIGKILL, "it was over before it could be killed"
+    killed.join()
+    assert killed.exitcode == -signal.SIGKILL, "it was over before it could be killed"
     part = rove.load(tmp_path / "killed")
     assert all(0 < int(o.lane.step) < 4000 for o in part.outcomes)
     assert all(int(o.lane.length) == 0 for o in part.outcomes)
-    again = start(tmp_path / "killed")
-    _, told = again.communicate(timeout=200)
-    assert again.returncode == 0, told.decode()
+    killing.finish(train_with_files, tmp_path / "killed")
     assert_same(tmp_path / "whole", tmp_path / "killed")
 
 
