@@ -394,7 +394,7 @@ def test_no_step_is_there_twice_after_kill_9(tmp_path, log):
         heard, words = multiprocessing.Pipe(duplex=False)
         process = killing.start(train_with_words, tmp_path, log, words)
         words.close()
-        for _ in range(rng.randint(1, 30)):
+        for _ in range(rng.randint(1, 8)):
             heard.recv()
         process.kill()
         process.join()

@@ -45,7 +45,7 @@ def test_killed_runs_end_bit_identical(tmp_path, resample):
     while kills < KILLS // 2 or (inside < 3 and runs < KILLS):
         out = tmp_path / f"killed-{runs}"
         runs += 1
-        for _ in range(3):
+        for _ in range(5):
             began, process = time.monotonic(), killing.start(train, out, resample)
             process.join(rng.uniform(0.0, takes))
             alive = process.is_alive()

@@ -22,6 +22,7 @@ def test_the_plan_is_the_papers():
         assert ("Double" in task) == ("Double" in config.environment.source.name)
 
 
+@pytest.mark.slow
 def test_a_tiny_one_end_to_end(tmp_path, monkeypatch):
     monkeypatch.setattr(figure_4, "QUICK_STEPS", 100)
     made = Figure4(quick=True)

@@ -83,7 +83,7 @@ def test_agents_that_do_not_fit_are_refused():
         rove.train("td3", "gym/CartPole-v1", steps=10)
 
 
-@pytest.mark.parametrize("name", ["ddpg_ge", "td3"])
+@pytest.mark.parametrize("name", ["td3", pytest.param("ddpg_ge", marks=pytest.mark.slow)])
 def test_a_lane_goes_on_where_it_was(name, tmp_path, monkeypatch):
     """The policy, its moments and the noise are in the checkpoint: cut in two, the same bits."""
     original = host.execute

@@ -57,7 +57,15 @@ def test_beliefs_are_the_posteriors():
     np.testing.assert_allclose(draws[0].outputs[0], mean, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["dqn", "bootstrapped_dqn", "bayesian_q_learning", "psrl"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dqn",
+        "bootstrapped_dqn",
+        "bayesian_q_learning",
+        pytest.param("psrl", marks=pytest.mark.slow),
+    ],
+)
 def test_any_agent_draws_its_diagnostics(name, tmp_path):
     shown = {f: v for f, v in SMALL.items() if hasattr(AGENTS[name](), f)}
     run = rove.train(name, "chain-4", seeds=1, episodes=4, **shown)

@@ -124,9 +124,8 @@ def test_a_budget_of_steps_ends_within_an_episode():
     assert run.returns.tolist() == [[6.0] * 33]
 
 
-@pytest.mark.parametrize("resample", ["step", "episode"])
-def test_a_lane_does_not_depend_on_its_neighbours(resample):
-    settings = rove.GE(**FAST, resample=resample)
+def test_a_lane_does_not_depend_on_its_neighbours():
+    settings = rove.GE(**FAST, resample="episode")
     alone = rove.train(settings, "gym/CartPole-v1", seeds=[1], episodes=15).outcomes[0]
     among = rove.train(settings, "gym/CartPole-v1", seeds=3, episodes=15)
     for mine, theirs in zip(
@@ -273,7 +272,7 @@ def train_with_files(out) -> None:
     runner.host.execute = lambda *a: original(*a, checkpoint_seconds=0.2)
     environment = rove.environments.make("gym/CartPole-v1", normalise=True)
     settings = rove.GE(**FAST, resample="episode")
-    rove.train(settings, environment, seeds=2, steps=4000, out=out)
+    rove.train(settings, environment, seeds=2, steps=2500, out=out)
 
 
 def test_a_killed_run_ends_bit_identical(tmp_path):
@@ -290,7 +289,7 @@ def test_a_killed_run_ends_bit_identical(tmp_path):
     killed.join()
     assert killed.exitcode == -signal.SIGKILL, "it was over before it could be killed"
     part = rove.load(tmp_path / "killed")
-    assert all(0 < int(o.lane.step) < 4000 for o in part.outcomes)
+    assert all(0 < int(o.lane.step) < 2500 for o in part.outcomes)
     assert all(int(o.lane.length) == 0 for o in part.outcomes)
     killing.finish(train_with_files, tmp_path / "killed")
     assert_same(tmp_path / "whole", tmp_path / "killed")

@@ -46,7 +46,7 @@ def test_the_bits_are_those_of_threads(tmp_path):
 
 
 def test_a_lane_whose_process_dies_goes_on_in_another(tmp_path):
-    it, killed = config(2, episodes=2000), []
+    it, killed = config(2, episodes=1000), []
 
     def report(progress):
         if len(killed) < 2 and progress.episode > 10 and not progress.finished:
