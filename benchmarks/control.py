@@ -5,13 +5,15 @@ As throughput.py: every contestant is a process of its own that takes short slic
 
 import argparse
 import json
+import os
 import random
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from throughput import HERE, Contestant, peer_python
+from throughput import HERE, Contestant, peer_python, proc
 
 CONTESTANTS = {
     # What it is: an agent, an environment, and the lanes that take turns in each process.
@@ -21,7 +23,11 @@ CONTESTANTS = {
     "rove dqn, gym/CartPole-v1, 5 lanes on two cores": ("dqn", "gym/CartPole-v1", (3, 2)),
     "rove ddpg, gym/InvertedPendulum-v5": ("ddpg", "gym/InvertedPendulum-v5", (1,)),
 }
-PEERS = {"sb3 dqn": "dqn", "sb3 ddpg": "ddpg"}
+PEERS = {
+    f"sb3 {agent}, threads: {threads}": (agent, threads)
+    for agent in ("dqn", "ddpg")
+    for threads in ("1", "default")
+}
 STEPS, PEER_STEPS, WARM_UP = 300, 100, 1000
 SETTINGS: dict[str, dict[str, Any]] = {
     "dqn": {"hidden": (100, 100), "batch_size": 64, "buffer_size": 50_000, "target_period": 100},
@@ -98,16 +104,22 @@ def main() -> None:
         return worker(agent, environment, int(lanes), int(seed))
     this = [sys.executable, str(HERE / "control.py"), "--worker"]
     commands = {
-        label: [[peer_python(), str(HERE / "peer_sb3.py"), "1", agent]]
-        for label, agent in PEERS.items()
+        label: [[peer_python(), str(HERE / "peer_sb3.py"), threads, agent]]
+        for label, (agent, threads) in PEERS.items()
     }
     for label, (agent, environment, shares) in CONTESTANTS.items():
         commands[label] = [
             [*this, agent, environment, str(n), str(10 * i)] for i, n in enumerate(shares)
         ]
+    about = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {"cores": os.cpu_count(), "cpu": proc("cpuinfo", "model name")},
+        "rounds": 6 if options.quick else 30,
+        "load_before": os.getloadavg()[0],
+    }
     everyone = [Contestant(label, command) for label, command in commands.items()]
-    shuffle, rounds = random.Random(0).shuffle, 6 if options.quick else 30
-    for _ in range(rounds):
+    shuffle = random.Random(0).shuffle
+    for _ in range(about["rounds"]):
         shuffle(everyone)
         for x in everyone:
             time.sleep(0.02)
@@ -117,12 +129,13 @@ def main() -> None:
         print(f"{label}: {rows[label]['median']:,.0f} µs a step, {rows[label]['steps/s']:,.0f}/s")
     checks = []
     for text, mine, peer, least in AIMS:
-        ratio = rows[peer]["median"] / rows[mine]["median"]
+        best = min(row["median"] for label, row in rows.items() if label.startswith(peer))
+        ratio = best / rows[mine]["median"]
         checks.append({"check": text, "figure": ratio, "met": ratio >= least})
         print(f"{text}: {ratio:.2f}, {'met' if ratio >= least else 'not met'}")
     if options.json:
         options.json.write_text(
-            json.dumps({"contestants": rows, "checks": checks}, indent=2) + "\n"
+            json.dumps(about | {"contestants": rows, "checks": checks}, indent=2) + "\n"
         )
 
 

@@ -16,11 +16,15 @@ from rove.statistics import (
     interquartile_mean,
     kaplan_meier,
     mean,
+    mean_interval,
+    mean_over_steps,
     median,
     median_episodes_to_solve,
     moving_average,
     performance_profile,
     probability_of_improvement,
+    recent_at,
+    score_at,
     solve_summary,
 )
 
@@ -53,17 +57,44 @@ def test_bootstrap_interval_of_equal_values_is_a_point():
 
 def test_difference_interval_against_scipy():
     rng = np.random.default_rng(3)
-    a, b = rng.normal(1.0, size=7), rng.normal(0.0, size=5)
-    gain, interval = difference_interval(a, b, resamples=20_000)
+    a, b = rng.normal(1.0, size=7), rng.normal(0.0, 3.0, size=5)
+    gain, interval = difference_interval(a, b)
     assert np.isclose(gain, a.mean() - b.mean())
-    oracle = stats.bootstrap(
-        (a, b),
-        lambda x, y, axis=-1: x.mean(axis) - y.mean(axis),
-        method="percentile",
-        n_resamples=20_000,
-        rng=np.random.default_rng(4),
-    ).confidence_interval
-    np.testing.assert_allclose(interval, oracle, atol=0.04)
+    oracle = stats.ttest_ind(a, b, equal_var=False).confidence_interval()
+    np.testing.assert_allclose(interval, oracle)
+    assert difference_interval(np.ones(5), np.zeros(5)) == (1.0, (1.0, 1.0))
+    assert difference_interval(np.ones(1), np.zeros(5)) == (1.0, (-np.inf, np.inf))
+
+
+def test_mean_interval_against_scipy():
+    gains = np.random.default_rng(3).normal(1.0, size=5)
+    mean, interval = mean_interval(gains)
+    assert np.isclose(mean, gains.mean())
+    np.testing.assert_allclose(interval, stats.ttest_1samp(gains, 0.0).confidence_interval())
+    assert mean_interval(np.full(3, 2.0)) == (2.0, (2.0, 2.0))
+    assert mean_interval(np.ones(1)) == (1.0, (-np.inf, np.inf))
+
+
+def test_the_intervals_of_verdicts_hold_the_truth_as_often_as_they_say():
+    """Of five seeds: 95 times of 100, and so does not a percentile bootstrap."""
+    rng, held = np.random.default_rng(0), np.zeros(3)
+    for _ in range(1000):
+        a, b = rng.normal(size=(2, 5))
+        low, high = bootstrap_interval(a, resamples=500)
+        intervals = [difference_interval(a, b)[1], mean_interval(a)[1], (low, high)]
+        held += [low <= 0.0 <= high for low, high in intervals]
+    assert np.all(np.abs(held[:2] / 1000 - 0.95) < 0.02)
+    assert held[2] / 1000 < 0.9
+
+
+def test_scores_by_steps_by_hand():
+    assert mean_over_steps(np.array([2.0, 8.0]), np.array([1, 3])) == 6.5
+    assert mean_over_steps(np.array([]), np.array([])) == 0.0
+    ends, scores = np.array([10, 20, 25]), np.array([1.0, 3.0, 8.0])
+    found = recent_at(scores, ends, np.array([9, 10, 24, 25, 99]), last=2)
+    np.testing.assert_array_equal(found, [np.nan, 1.0, 2.0, 5.5, 5.5])
+    found = score_at(scores, ends, np.array([1, 10, 11, 25, 26]))
+    np.testing.assert_array_equal(found, [1.0, 1.0, 3.0, 8.0, np.nan])
 
 
 def test_episodes_to_solve_by_hand():

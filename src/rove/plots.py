@@ -40,6 +40,8 @@ COLOURS = {
     "ge-episode": "#8e6bbf",
 }  # fmt: skip
 WINDOW = 20
+POINTS = 250
+"""The most of a curve over steps."""
 
 
 def figure(rows: int = 1, columns: int = 1, width: float = 6.0, height: float = 3.6) -> Figure:

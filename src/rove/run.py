@@ -16,7 +16,7 @@ from rove.environments import HostEnvironment
 from rove.errors import ConfigError, LaneError
 from rove.learner import Learner
 from rove.runs import Config, RunFolder
-from rove.statistics import collapsed_at
+from rove.statistics import collapsed_at, recent_at
 from rove.training import compiled, host, outcomes
 from rove.training.checkpoint import publish
 from rove.training.lane import SNAPSHOTS
@@ -108,23 +108,38 @@ class Run:
         from rove import plots  # here, because Matplotlib takes long to import
 
         made, environment = plots.figure(), self.config.environment
+        steps = self.config.steps
+        every = max(steps // plots.POINTS, 1) if steps else 1
+        scores = self._recent(np.arange(every, steps + 1, every)) if steps else self.scores
         plots.learning_curves(
             made.axes[0],
-            {self.config.agent_name: self.scores},
+            {self.config.agent_name: scores},
             environment.optimum,
             per_seed=True,
+            window=1 if steps else plots.WINDOW,
             label=environment.score_label,
+            every=every,
         )
+        if steps:
+            made.axes[0].set_xlabel("step")
         n = len(self.seeds)
         made.axes[0].set_title(
             f"{self.config.label}: mean of {n} seed{'s' * (n != 1)}"
             + (", 95% interval" if n > 1 else "")
-            + f", window {plots.WINDOW}",
+            + f", window {plots.WINDOW}{' episodes' * bool(steps)}",
             loc="left",
         )
         if path is not None:
             plots.save(made, Path(path))
         return made
+
+    def _recent(self, at: np.ndarray) -> np.ndarray:
+        """[seeds, points]: at some steps, the mean score of the last episodes. The lanes of a
+        budget in steps have different numbers of them."""
+        from rove.plots import WINDOW
+
+        lanes = self.outcomes
+        return np.stack([recent_at(o.scores, o.episodes.step, at, WINDOW) for o in lanes])
 
     @property
     def spread(self) -> np.ndarray:
@@ -177,8 +192,11 @@ class Run:
             cells = self.visits.reshape(-1, *environment.cells)
             plots.visits(grid[0, 0], cells, environment.coordinates)
             plots.lines(grid[0, 1], {"cells": self.coverage})
-        grid[0, 0].set_title("state visits, fraction of episodes", loc="left")
-        grid[0, 1].set_title(f"cells visited so far, of {environment.bins}", loc="left")
+            grid[0, 0].set_title("state visits, fraction of episodes", loc="left")
+            grid[0, 1].set_title(f"cells visited so far, of {environment.bins}", loc="left")
+        else:
+            for axes in grid[0, :2]:
+                axes.set_axis_off()
         plots.lines(
             grid[0, 2], {"of Q over θ": self.spread, "of Z": self.return_spread}, logarithmic=True
         )

@@ -7,7 +7,7 @@ import tempfile
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,9 +24,6 @@ from rove.settings import Settings, with_settings
 from rove.training import cluster, host, lanes, outcomes, processes
 from rove.training.outcomes import UNLIMITED, Episodes, Job, Outcome
 from rove.tuned import tuned
-
-if TYPE_CHECKING:
-    pass
 
 
 def train(

@@ -26,10 +26,33 @@ class Estimate(NamedTuple):
         return told.replace("inf", "not reached")
 
 
+def mean_over_steps(scores: Num[np.ndarray, " n"], lengths: Num[np.ndarray, " n"]) -> float:
+    """Of every step, the score of its episode; 0 where no episode has ended."""
+    return float(np.average(scores, weights=lengths)) if np.size(scores) else 0.0
+
+
+def score_at(scores: np.ndarray, ends: np.ndarray, at: np.ndarray) -> Float[np.ndarray, " points"]:
+    """Of each of some steps the score of its episode, where episodes end at the steps `ends`; of
+    one that has not ended, not a number."""
+    episode = np.searchsorted(ends, at)
+    return np.append(np.asarray(scores, float), np.nan)[np.minimum(episode, len(scores))]
+
+
+def recent_at(
+    scores: np.ndarray, ends: np.ndarray, at: np.ndarray, last: int
+) -> Float[np.ndarray, " points"]:
+    """At each of some steps the mean score of the last so many episodes that have ended, at the
+    steps `ends`; before the first, not a number."""
+    done = np.searchsorted(ends, at, side="right")
+    return np.array([np.mean(scores[max(n - last, 0) : n]) if n else np.nan for n in done])
+
+
 def moving_average(values: Float[np.ndarray, "... n"], window: int) -> Float[np.ndarray, "... n"]:
     """Mean of the last `window` values up to each one (of fewer, at the start)."""
     values = np.asarray(values, float)
     window = max(1, min(window, values.shape[-1] or 1))
+    if window == 1:
+        return values
     total = np.cumsum(values, axis=-1)
     total[..., window:] -= total[..., :-window].copy()
     counts = np.minimum(np.arange(1, values.shape[-1] + 1), window)
@@ -45,16 +68,40 @@ def bootstrap_interval(
 
 
 def difference_interval(
-    a: Float[np.ndarray, " n"],
-    b: Float[np.ndarray, " m"],
-    confidence: float = 0.95,
-    resamples: int = 10_000,
+    a: Float[np.ndarray, " n"], b: Float[np.ndarray, " m"], confidence: float = 0.95
 ) -> tuple[float, tuple[float, float]]:
-    """mean(a) − mean(b) of two independent groups of seeds, and its bootstrap interval."""
-    a, b = np.asarray(a, float), np.asarray(b, float)
-    gains = _bootstrap_means(a, resamples, seed=0) - _bootstrap_means(b, resamples, seed=1)
-    low, high = _percentiles(gains, confidence)
-    return float(a.mean() - b.mean()), (float(low), float(high))
+    """mean(a) − mean(b) of two independent groups of seeds, and Welch's interval. Verdicts are by
+    this one: of two groups of five a percentile bootstrap holds the truth 88 times of 100, where
+    it says 95."""
+    groups = [np.asarray(x, float) for x in (a, b)]
+    gain = float(groups[0].mean() - groups[1].mean())
+    if min(map(len, groups)) < 2:
+        return gain, (-np.inf, np.inf)
+    parts = np.array([x.var(ddof=1) / len(x) for x in groups])
+    inverse = sum(part**2 / (len(x) - 1) for part, x in zip(parts, groups, strict=True))
+    freedom = parts.sum() ** 2 / inverse if inverse else 1.0
+    return gain, _student(gain, float(parts.sum()), float(freedom), confidence)
+
+
+def mean_interval(
+    values: Float[np.ndarray, " n"], confidence: float = 0.95
+) -> tuple[float, tuple[float, float]]:
+    """The mean, such as of what each seed gains, and Student's interval."""
+    x = np.asarray(values, float)
+    mean, n = float(x.mean()), len(x)
+    if n < 2:
+        return mean, (-np.inf, np.inf)
+    return mean, _student(mean, float(x.var(ddof=1) / n), n - 1.0, confidence)
+
+
+def _student(
+    middle: float, variance: float, freedom: float, confidence: float
+) -> tuple[float, float]:
+    """The interval about an estimate of so many degrees of freedom."""
+    from scipy.special import stdtrit  # here, because it takes long to import
+
+    half = float(stdtrit(freedom, (1 + confidence) / 2)) * variance**0.5
+    return middle - half, middle + half
 
 
 def mean_and_interval(values: Num[np.ndarray, " seeds"], digits: int = 2) -> str:

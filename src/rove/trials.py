@@ -11,6 +11,7 @@ from rove import live, runner
 from rove.environments import Bandit
 from rove.errors import Diverged, LaneError
 from rove.runs import Config
+from rove.statistics import mean_over_steps
 from rove.training import lanes
 from rove.training.outcomes import UNLIMITED, Outcome
 
@@ -84,7 +85,12 @@ def score(outcome: Outcome) -> float:
     if not len(scores):
         return -math.inf
     if limit == UNLIMITED and not isinstance(environment, Bandit):
-        return float(np.average(scores, weights=outcome.episodes.length))
+        lengths = outcome.episodes.length
+        if outcome.job.in_a_row < UNLIMITED:  # the steps after it was solved
+            scores = np.append(scores, environment.optimum or 0.0)
+            left = outcome.job.steps - int(outcome.lane.step)
+            lengths = np.append(lengths, max(left, 0))
+        return mean_over_steps(scores, lengths)
     episodes = len(scores) if limit == UNLIMITED else limit
     if isinstance(environment, Bandit):
         return -float(environment.regret(outcome.visits)) / episodes

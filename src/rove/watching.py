@@ -16,7 +16,7 @@ from rove.run import Run
 FORMATS = (".gif", ".mp4")
 FPS = 30
 MOST = 1000
-"""Frames of an episode that are shown."""
+"""Frames of a film."""
 
 
 def watch(
@@ -34,7 +34,7 @@ def watch(
     frames, scores = [], []
     try:
         for episode in range(episodes):
-            played = Episode(run.config.environment, seen, policy, episode)
+            played = Episode(run.config.environment, seen, policy, episode, MOST - len(frames))
             frames += list(played)
             scores.append(played.score)
     except Exception as error:
@@ -54,21 +54,24 @@ def watch(
 
 
 class Episode:
-    """The frames of an episode, and, once it is over, its score."""
+    """The first frames of an episode, and, once it is over, or is at its longest, its score."""
 
-    def __init__(self, environment: Task, seen: gymnasium.Env, policy: Any, seed: int):
+    def __init__(self, environment: Task, seen: gymnasium.Env, policy: Any, seed: int, most: int):
         self._environment, self._seen, self._policy, self._seed = environment, seen, policy, seed
+        self._most = most
         self.score = np.nan
 
     def __iter__(self) -> Iterator[np.ndarray]:
         observation, _ = self._seen.reset(seed=self._seed)
-        yield self._frame()
+        if self._most:
+            yield self._frame()
         returns, length, over = 0.0, 0, False
-        while not over:
+        longest = getattr(self._environment, "longest_episode", np.inf)
+        while not over and length < longest:
             told = self._seen.step(self._policy(observation))
             observation, reward, terminated, truncated, _ = told
             returns, length, over = returns + float(reward), length + 1, terminated or truncated
-            if length < MOST:
+            if length < self._most:
                 yield self._frame()
             ended = np.asarray(terminated)
             self.score = float(self._environment.score(np.asarray(returns), length, ended))

@@ -43,7 +43,10 @@ def made_up(scores):
     rows = [np.asarray(row, float) for row in scores]
     outcomes = [
         types.SimpleNamespace(
-            scores=row, episodes=types.SimpleNamespace(step=10 * np.arange(1, len(row) + 1))
+            scores=row,
+            episodes=types.SimpleNamespace(
+                step=10 * np.arange(1, len(row) + 1), length=np.full(len(row), 10)
+            ),
         )
         for row in rows
     ]

@@ -30,11 +30,11 @@ def test_a_cell_from_a_run():
 
 
 def test_claims_follow_from_the_cells():
-    cells = {("deep-sea-10", "ge"): NEVER, ("deep-sea-10", "ige"): SOLVED}
+    soon = Cell(np.arange(20.0, 45.0, 5.0), np.ones(5, bool), 100)
+    cells = {("deep-sea-10", "ge"): NEVER, ("deep-sea-10", "ige"): soon}
     cells["deep-sea-10", "bootstrapped_dqn"] = NEVER
     assert [claim.verdict for claim in scoreboard.claims(cells)] == ["reproduced", "reproduced"]
-    cells["deep-sea-10", "ge"] = SOLVED
-    cells["deep-sea-10", "bootstrapped_dqn"] = SOLVED
+    cells["deep-sea-10", "ge"] = cells["deep-sea-10", "bootstrapped_dqn"] = soon
     assert [c.verdict for c in scoreboard.claims(cells)] == ["not reproduced", "inconclusive"]
 
 

@@ -68,6 +68,12 @@ def test_what_a_lane_scores_by_hand():
     hand = (run.returns.sum() + 5 * 11.0) / 10
     longer = dataclasses.replace(run.outcomes[0].job, episodes=10)
     assert trials.score(run.outcomes[0]._replace(job=longer)) == pytest.approx(hand)
+    by_steps = dataclasses.replace(
+        run.outcomes[0].job, episodes=trials.UNLIMITED, steps=10**6, in_a_row=10
+    )
+    played = int(run.lengths.sum())
+    hand = ((run.returns * run.lengths).sum() + (10**6 - played) * 11.0) / 10**6
+    assert trials.score(run.outcomes[0]._replace(job=by_steps)) == pytest.approx(hand)
     bandit = runner.train("thompson", "bandit-3", episodes=30)
     pulls = bandit.visits[0, :3] * 30
     assert pulls.sum() == 30

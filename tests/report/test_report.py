@@ -55,6 +55,33 @@ def test_names_cannot_leave_the_data(hostile, tmp_path):
     assert "hacked" not in text.replace(inside, "")
 
 
+def test_a_budget_of_steps_is_told_over_steps(tmp_path):
+    """Its lanes have different numbers of episodes, the better ones fewer."""
+    run = rove.train(
+        rove.DQN(hidden=(8,), batch_size=8, learning_starts=20),
+        "cartpole",
+        seeds=3,
+        steps=600,
+        out=tmp_path / "run",
+    )
+    assert len({len(o.scores) for o in run.outcomes}) > 1
+    group = group_of(report.write([tmp_path / "run"], tmp_path / "a.html"), "cartpole, 600 steps")
+    shown = group["runs"][0]
+    assert (group["unit"], group["bin"], group["windows"]) == ("step", 2, [2, 40, 200])
+    by_hand = [np.average(o.scores, weights=o.episodes.length) for o in run.outcomes]
+    assert shown["all"]["mean"][0] == pytest.approx(np.mean(by_hand), rel=1e-3)
+    first, ends = run.outcomes[0].scores, run.outcomes[0].episodes.step
+    at = np.arange(2, ends[-1] + 1, 2)
+    np.testing.assert_allclose(
+        shown["scores"][0], np.repeat(first, np.diff(ends, prepend=0))[at - 1]
+    )
+    (line, *_) = run.plot(tmp_path / "a.png").axes[0].lines
+    assert line.get_xdata()[-1] == 600
+    assert np.isfinite(line.get_ydata()[-1])
+    last = [np.mean(o.scores[-20:]) for o in run.outcomes]
+    assert line.get_ydata()[-1] == pytest.approx(np.mean(last))
+
+
 def test_curves_and_intervals_are_those_of_the_run(page, runs):
     group = group_of(page, "chain-5")
     scores, shown = rove.load(runs / "ge").scores, run_of(group, "GE")

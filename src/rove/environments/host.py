@@ -349,7 +349,8 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
         raise ConfigError("environment", source.name or "given", what) from error
     name = source.name or _description(env)
     try:
-        guard = Guard(env, own.get("longest_episode", LONGEST_EPISODE))
+        ours = id(env) != source.given  # what a person gave is theirs to close
+        guard = Guard(env, own.get("longest_episode", LONGEST_EPISODE), ours)
         first = np.unique([guard.reset(seed) for seed in range(PROBES)], axis=0)
         encode = encoder(env.observation_space)
     except BadEnvironment as error:
@@ -358,8 +359,7 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
     source = dataclasses.replace(
         source, name=name, spaces=spaces, encode=encode, decode=guard.decode
     )
-    if not source.given:
-        guard.close()  # what a person gave is theirs to close
+    guard.close()
     space = guard.action_space
     vectors = isinstance(space, gymnasium.spaces.Box)
     actions = math.prod(space.shape) if vectors else int(space.n)

@@ -14,7 +14,7 @@ from rove.experiments.claims import Claim
 from rove.experiments.searches import FIGURE_3, variant
 from rove.run import Run
 from rove.runs import Config, episodes_csv
-from rove.statistics import bootstrap_interval, difference_interval
+from rove.statistics import bootstrap_interval, difference_interval, mean_interval
 from rove.tables import as_csv, publish_text
 from rove.tuned import tuned
 
@@ -134,8 +134,29 @@ class Figure3(Experiment):
             for other in ("dqn", "noisynet")
         ]
         found += [_rarely(runs[CAR, agent]) for agent in ("dqn", "noisynet")]
-        last = self.visits_after[-1]
+        found += [
+            _ahead(
+                f"{CAR}: GE reaches the target more frequently than {label(other)} since the early "
+                "stage",
+                runs[CAR, "ge-step"],
+                runs[CAR, other],
+                early=True,
+            )
+            for other in ("dqn", "noisynet")
+        ]
+        first, last = self.visits_after[0], self.visits_after[-1]
         spread = {agent: spread_of(self.visits(runs, last, agent)) for agent in VISITS_AGENTS}
+        fall, (low, high) = mean_interval(
+            spread_of(self.visits(runs, first, "dqn")) - spread["dqn"]
+        )
+        found.append(
+            Claim.compare(
+                f"{CAR}: DQN's visits increasingly cluster, from {first} to {last} iterations",
+                f"effective number of cells, the earlier less the later: {fall:.0f}, 95% interval "
+                f"{low:.0f} to {high:.0f}, n = {len(spread['dqn'])}",
+                (low, high),
+            )
+        )
         gain, interval = difference_interval(spread["ge-step"], spread["dqn"])
         found.append(
             Claim.compare(
@@ -163,10 +184,12 @@ def spread_of(run: Run) -> np.ndarray:
     return np.exp(-np.sum(np.where(share > 0, share * np.log(np.maximum(share, 1e-12)), 0.0), 1))
 
 
-def _ahead(text: str, better: Run, worse: Run) -> Claim:
-    """By the mean score of all episodes, an area under the curve."""
-    what = f"{better.config.environment.score_label} of all episodes"
-    return Claim.ahead(text, what, better.scores.mean(axis=1), worse.scores.mean(axis=1))
+def _ahead(text: str, better: Run, worse: Run, early: bool = False) -> Claim:
+    """By the mean score of all episodes, an area under the curve, or of the first quarter."""
+    count = better.scores.shape[1] // (4 if early else 1)
+    told = f"the first {count}" if early else "all"
+    what = f"{better.config.environment.score_label} of {told} episodes"
+    return Claim.ahead(text, what, *(run.scores[:, :count].mean(axis=1) for run in (better, worse)))
 
 
 def _rarely(run: Run) -> Claim:

@@ -14,6 +14,7 @@ from rove.experiments.claims import Claim
 from rove.experiments.searches import FIGURE_4
 from rove.run import Run
 from rove.runs import Config
+from rove.statistics import mean_over_steps, recent_at
 from rove.tables import as_csv, publish_text
 from rove.tuned import tuned
 
@@ -116,10 +117,8 @@ class Figure4(Experiment):
         at = np.arange(1, POINTS + 1) * (self.steps // POINTS)
         rows = []
         for outcome in run.outcomes:
-            done = np.searchsorted(outcome.episodes.step, at, side="right")
-            scores = outcome.scores
-            rows.append([np.mean(scores[max(n - LAST, 0) : n]) if n else 0.0 for n in done])
-        return np.array(rows)
+            rows.append(recent_at(outcome.scores, outcome.episodes.step, at, LAST))
+        return np.nan_to_num(np.array(rows))
 
     def claims(self, runs: Runs) -> list[Claim]:
         """Section 6.2, "Randomized Critic for Exploration", sentence by sentence."""
@@ -158,16 +157,13 @@ class Figure4(Experiment):
         return found
 
     def _ahead(self, text: str, better: Run, worse: Run) -> Claim:
-        """By the mean of the curve, an area under it."""
-        return Claim.ahead(text, _area(better), *self._areas(better, worse))
+        """By the mean over steps, as the search has it."""
+        return Claim.ahead(text, _score(better), *map(_scores, (better, worse)))
 
     def _not_ahead(self, text: str, one: Run, other: Run) -> Claim:
         """By the same, and not by more than a part MUCH of the other's."""
-        areas = self._areas(one, other)
-        return Claim.not_ahead(text, _area(one), *areas, margin=MUCH * float(areas[1].mean()))
-
-    def _areas(self, *runs: Run) -> list[np.ndarray]:
-        return [self.curve(run).mean(axis=1) for run in runs]
+        scores = [_scores(run) for run in (one, other)]
+        return Claim.not_ahead(text, _score(one), *scores, margin=MUCH * float(scores[1].mean()))
 
     def _steadier(self, text: str, steady: Run, other: Run) -> Claim:
         """By how far curves fall. What does not rise cannot fall: both must have made progress."""
@@ -175,7 +171,7 @@ class Figure4(Experiment):
         judged = Claim.ahead(text, what, self.falls(other), self.falls(steady))
         for run in (steady, other):
             curve = self.curve(run)
-            if curve.max(axis=1).mean() < RISE * curve[:, POINTS // 10].mean():
+            if curve.max(axis=1).mean() < RISE * curve[:, POINTS // 10 - 1].mean():
                 evidence = f"{judged.evidence}; one of them made no progress"
                 return Claim(text, evidence, "inconclusive")
         return judged
@@ -193,5 +189,10 @@ class Figure4(Experiment):
         return np.nan_to_num(np.array(found))
 
 
-def _area(run: Run) -> str:
-    return f"{run.config.environment.score_label} over all steps"
+def _score(run: Run) -> str:
+    return f"{run.config.environment.score_label} of a step's episode"
+
+
+def _scores(run: Run) -> np.ndarray:
+    """[seeds]"""
+    return np.array([mean_over_steps(o.scores, o.episodes.length) for o in run.outcomes])

@@ -14,7 +14,7 @@ from rove.experiments.claims import Claim
 from rove.experiments.searches import FIGURE_3
 from rove.run import Run
 from rove.runs import Config
-from rove.statistics import bootstrap_interval, difference_interval
+from rove.statistics import difference_interval, mean_interval
 from rove.tables import as_csv, publish_text
 from rove.tuned import tuned
 
@@ -137,6 +137,7 @@ class Figure5(Experiment):
                 values = self.rhos if name == "ρ" else self.sigmas
                 on_line = [runs[k] for k in line]
                 about = f"{ours}{label}: "
+                # The paper prints "large σ (small ρ)", by the sign of ρ in its softplus.
                 found += [
                     critical(f"{about}{name} is critical to the performance", on_line),
                     peaked(f"{about}performance is not monotonic in {name}", on_line, values),
@@ -162,12 +163,12 @@ def critical(text: str, line: Sequence[Run]) -> Claim:
     table = np.stack([scores(run) for run in line])
     at = np.arange(table.shape[1])
     gains = table[held_out(table), at] - table[held_out(table, worst=True), at]
-    low, high = bootstrap_interval(gains)
+    gain, (low, high) = mean_interval(gains)
     return Claim.compare(
         text,
-        f"best over worst value, chosen on the other seeds: {gains.mean():.1f} steps, 95% interval "
+        f"best over worst value, chosen on the other seeds: {gain:.1f} steps, 95% interval "
         f"{low:.1f} to {high:.1f}, n = {len(gains)}",
-        (float(low), float(high)),
+        (low, high),
     )
 
 
@@ -177,7 +178,7 @@ def peaked(text: str, line: Sequence[Run], values: Sequence[float]) -> Claim:
     chosen, at = held_out(table[1:-1]), np.arange(table.shape[1])
     inside = table[1:-1][chosen, at]
     ends = {values[i]: inside - table[i] for i in (0, -1)}
-    intervals = {value: bootstrap_interval(gains) for value, gains in ends.items()}
+    intervals = {value: mean_interval(gains)[1] for value, gains in ends.items()}
     told = "; ".join(
         f"over {value:g} {gains.mean():.1f} steps, 95% interval {intervals[value][0]:.1f} to "
         f"{intervals[value][1]:.1f}"

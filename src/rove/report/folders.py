@@ -17,7 +17,7 @@ from rove.training.checkpoint import load_arrays
 
 LOOSE = "Runs"
 """How to call run folders that were given one by one."""
-_COLUMNS = ("score", "spread", "return_spread", "coverage")
+_COLUMNS = ("step", "length", "score", "spread", "return_spread", "coverage")
 
 
 class NothingYet(RunFolderError):

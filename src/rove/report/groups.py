@@ -56,38 +56,50 @@ class Group:
     """Runs of several agents on one environment."""
 
     def __init__(self, runs: list[RunData]):
-        self.tables = {id(run): _scores(run) for run in runs}
-        self.areas = {id(run): area_under_curve(_common(self.tables[id(run)])) for run in runs}
+        self.every = _every(runs[0])
+        self.tables = {id(run): _scores(run, self.every) for run in runs}
+        self.areas = {id(run): self._areas(run) for run in runs}
         self.runs = sorted(runs, key=lambda run: -float(np.mean(self.areas[id(run)])))
         self.labels = _labels(self.runs)
         known = next((run.config for run in runs if run.config is not None), None)
         self.place = known.environment if known else None
         self.optimum = self.place.optimum if self.place else None
 
+    def _areas(self, run: RunData) -> np.ndarray:
+        """For each seed, the mean score of all episodes; of all steps, where they are the budget
+        and no lane stopped before."""
+        if self.every and not run.told.get("until_solved"):
+            lanes = run.columns.values()
+            return np.array([statistics.mean_over_steps(x["score"], x["length"]) for x in lanes])
+        return area_under_curve(_common(self.tables[id(run)]))
+
     def told(self, colours: dict[str, int]) -> dict[str, Any]:
         runs = sorted(self.runs, key=lambda run: _rank(run.name))
         for run in runs:
             colours.setdefault(self.labels[id(run)], len(colours))
         longest = max(table.shape[1] for table in self.tables.values())
-        size = _bin_size(longest)
+        size, unit = (1, self.every) if self.every else (_bin_size(longest), 1)
         windows = sorted({size} | {w for w in WINDOWS if w % size == 0 and w <= longest})[:3]
         return {
             "title": _title(self.runs[0]),
             "environment": self.runs[0].environment,
             "label": self.place.score_label if self.place else "return",
             "optimum": None if self.optimum is None else number(self.optimum),
-            "bin": size,
-            "windows": windows,
-            "runs": [self._run(run, colours, size, windows) for run in self.runs],
+            "unit": "step" if self.every else "episode",
+            "bin": size * unit,
+            "windows": [window * unit for window in windows],
+            "window": (LAST if LAST in windows else windows[-1]) * unit,
+            "runs": [self._run(run, colours, size, windows, unit) for run in self.runs],
             "improvement": self._improvement(),
         }
 
     def _run(
-        self, run: RunData, colours: dict[str, int], size: int, windows: Sequence[int]
+        self, run: RunData, colours: dict[str, int], size: int, windows: Sequence[int], unit: int
     ) -> dict[str, Any]:
         table = self.tables[id(run)]
         binned = _binned(table, size)
-        last = np.array([np.mean(row[~np.isnan(row)][-LAST:]) for row in table])
+        scores = run.table("score") if self.every else table
+        last = np.array([np.mean(row[~np.isnan(row)][-LAST:]) for row in scores])
         played = [len(columns["score"]) for columns in run.columns.values()]
         unfinished = sum(not over for over in run.finished.values())
         return {
@@ -98,7 +110,9 @@ class Group:
             "played": [min(played), max(played)],
             "unfinished": unfinished,
             "scores": [numbers(row[~np.isnan(row)]) for row in binned],
-            "bands": {str(w): _band(moving_average(_common(binned), w // size)) for w in windows},
+            "bands": {
+                str(w * unit): _band(moving_average(_common(binned), w // size)) for w in windows
+            },
             "all": estimates(self.areas[id(run)]),
             "last": estimates(last),
             "solved": self._solved(run),
@@ -153,10 +167,21 @@ def _rank(name: str) -> int:
     return _ORDER.index(name) if name in _ORDER else len(_ORDER)
 
 
-def _scores(run: RunData) -> np.ndarray:
-    """[seeds, episodes]. A lane that stopped because it had solved its task keeps its last score
-    to the end of its budget."""
-    table, budget = run.table("score"), run.told.get("episodes") or 0
+def _every(run: RunData) -> int:
+    """Steps between two numbers of a table, where the budget is in steps; otherwise 0."""
+    return 0 if run.told.get("episodes") else max((run.told.get("steps") or 0) // POINTS, 1)
+
+
+def _scores(run: RunData, every: int) -> np.ndarray:
+    """[seeds, episodes]; or, of every so many steps, [seeds, points], the score of its episode. A
+    lane that stopped because it had solved its task keeps its last score to the end."""
+    if every:
+        at = np.arange(every, run.told["steps"] + 1, every)
+        lanes = run.columns.values()
+        table = np.stack([statistics.score_at(x["score"], x["step"], at) for x in lanes])
+        budget = len(at)
+    else:
+        table, budget = run.table("score"), run.told.get("episodes") or 0
     if run.told.get("until_solved"):
         more = np.full((len(table), max(budget - table.shape[1], 0)), np.nan)
         table = np.concatenate([table, more], axis=1)

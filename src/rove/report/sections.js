@@ -46,11 +46,11 @@ function curves(key, group) {
   const again = () => drawn.again();
   const names = (v) => (v === "scores" ? group.label : VIEWS[v].text);
   const view = choice(`${key} view`, "Show", views.map((v) => [v, names(v)]), "scores", again);
-  const window = choice(`${key} window`, "Moving window", group.windows.map((w) => [w, w === 1 ? "none" : `${w} episodes`]), group.windows.includes(20) ? 20 : group.windows[group.windows.length - 1], again);
+  const window = choice(`${key} window`, "Moving window", group.windows.map((w) => [w, w === 1 ? "none" : `${fmt(w)} ${group.unit}s`]), group.window, again);
   const traces = checkbox(`${key} traces`, "Each seed", false, again);
   const keys = legend(`${key} legend`, group.runs, again);
   const note = el("p", { class: "muted small" });
-  const drawn = lineChart(`Curves over episodes, ${group.title}`, () => {
+  const drawn = lineChart(`Curves, ${group.title}`, () => {
     const v = view.value;
     window.hidden = traces.hidden = v !== "scores";
     const runs = group.runs.filter((run) => keys.has(run.label));
@@ -59,7 +59,7 @@ function curves(key, group) {
     const series = v === "scores" ? runs.map((run) => scoreCurve(run, group, Number(window.value), traces.value))
       : v === "solved" ? runs.map(solvedCurve) : runs.filter((run) => run.more[v]).map((run) => otherCurve(run, v));
     return {
-      x: { title: "episode" },
+      x: { title: v === "scores" ? group.unit : "episode" },
       y: { title: names(v), log: VIEWS[v].log, domain: v === "solved" ? [0, 1] : undefined },
       series,
       marks: v === "scores" && group.optimum !== null ? [{ y: group.optimum, label: `optimum ${fmt(group.optimum)}` }] : [],
@@ -102,7 +102,7 @@ function comparison(key, group) {
   const fill = () => {
     const j = Number(against.value);
     const head = [
-      heading("agent", false), heading("seeds"), heading(`${group.label}, all episodes`), heading(`${group.label}, last 20`),
+      heading("agent", false), heading("seeds"), heading(`${group.label}, all ${group.unit}s`), heading(`${group.label}, last 20 episodes`),
       ...(solvable ? [heading("solved"), heading("episodes to solve, median")] : []),
       ...(several ? [heading(`P(better than ${group.runs[j].label})`)] : []),
     ];
@@ -115,9 +115,9 @@ function comparison(key, group) {
   fill();
   return [el("h4", {}, several ? "Comparison" : "Numbers"), el("div", { class: "controls" }, statistic, several ? against : null), box,
     el("p", { class: "muted small" }, "Under each number its 95% bootstrap interval over seeds."
-      + (fewest > 1 && fewest < 5 ? " Of fewer than five seeds, intervals come out too narrow." : "")
+      + (fewest > 1 && fewest < 20 ? " Of few seeds these come out too narrow: of five, they hold the truth some 85 times of 100." : "")
       + (solvable ? " Solved: ten optimal episodes in a row; the median is Kaplan and Meier’s, so lanes that did not solve it count as not solved so far." : "")
-      + (several ? " P(better): the probability that a seed of this agent has a higher mean over all episodes than a seed of the other." : ""))];
+      + (several ? ` P(better): the probability that a seed of this agent has a higher mean over all ${group.unit}s than a seed of the other.` : ""))];
 }
 
 /** Where agents went. */

@@ -97,7 +97,7 @@ class _Actor(crew.Worker):
                     if "stopped" in message:
                         return
                     mail.put((self, self._kept(message)))
-        except self._ray.exceptions.RayError as error:
+        except Exception as error:  # Ray's own, or a connection's
             mail.put((self, {"ended": f"its worker on Ray ended ({type(error).__name__})"}))
         finally:
             self._over.set()
