@@ -11,7 +11,7 @@ import pytest
 from made import sweep_of
 
 import rove
-from rove import cli, report
+from rove import cli, report, sweeps
 from rove.errors import RoveError
 from rove.report import commands, folders, groups
 from rove.statistics import area_under_curve, bootstrap_interval, moving_average
@@ -80,6 +80,34 @@ def test_a_budget_of_steps_is_told_over_steps(tmp_path):
     assert np.isfinite(line.get_ydata()[-1])
     last = [np.mean(o.scores[-20:]) for o in run.outcomes]
     assert line.get_ydata()[-1] == pytest.approx(np.mean(last))
+
+
+def test_a_sweep_tells_how_to_run_it_again(tmp_path, monkeypatch):
+    """The command in the page, given to `rove sweep`, is the same sweep."""
+    plan = sweeps.plan(
+        rove.GE(hidden=(8, 4), lr=0.01),
+        rove.Chain(5, permuted=True),
+        {"rho": [-6.0, -4.0], "target_period": [10, 20]},
+        seeds=2,
+        confirm_seeds=1,
+        steps=70,
+        method="random",
+        points=3,
+    )
+    folder = tmp_path / "swept"
+    folder.mkdir()
+    (folder / "sweep.json").write_text(json.dumps(sweep_of({"rho": [-6.0, -4.0]})))
+    (folder / "config.json").write_text(json.dumps(plan.identity() | {"versions": {"jax": "1"}}))
+    shown = told(report.write([folder], tmp_path / "a.html"))["sources"][0]["sweep"]["about"]
+    assert shown["versions"] == {"jax": "1"}
+    assert shown["run"]["seeds"] == [1000, 1001]
+    made = []
+    monkeypatch.setattr(sweeps, "run", lambda plan, *rest, **options: made.append(plan) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        cli.main([*shlex.split(shown["command"])[1:], "--out", str(tmp_path / "again")])
+    both = [[p.config(i, p.base.seeds) for i in range(len(p.points))] for p in (made[0], plan)]
+    assert both[0] == both[1]
+    assert (made[0].rungs, made[0].confirm_seeds) == (plan.rungs, 1)
 
 
 def test_curves_and_intervals_are_those_of_the_run(page, runs):

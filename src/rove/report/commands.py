@@ -20,12 +20,19 @@ def of_run(run: RunData) -> str:
     if list(told["seeds"]) != list(range(len(told["seeds"]))):
         return _python(told)
     words = ["rove", "train", config.agent_name, config.environment.name]
-    words += ["--seeds", str(len(told["seeds"]))]
-    words += [w for unit in ("episodes", "steps") if told[unit] for w in (f"--{unit}", told[unit])]
-    words += ["--until-solved"] * bool(told["until_solved"])
-    words += [word for item in told["agent"]["settings"].items() for word in _flag("agent", *item)]
-    words += [word for item in _changed(told).items() for word in _flag("env", *item)]
-    return shlex.join(map(str, words))
+    return shlex.join([*words, *_rest(told, told["agent"]["settings"])])
+
+
+def of_sweep(told: dict[str, Any]) -> str:
+    """`rove sweep …`, of what a sweep's config.json says."""
+    fields, agent = told["fields"], told["agent"]
+    words = ["rove", "sweep", agent["name"], told["environment"]["name"]]
+    words += [f"--agent.{k.replace('_', '-')}={','.join(map(str, v))}" for k, v in fields.items()]
+    words += ["--confirm-seeds", str(told["confirm_seeds"]), "--method", told["method"]]
+    words += ["--points", str(told["points"])] if told["points"] else []
+    return shlex.join(
+        [*words, *_rest(told, {k: v for k, v in agent["settings"].items() if k not in fields})]
+    )
 
 
 def of_source(source: Source) -> str | None:
@@ -33,6 +40,16 @@ def of_source(source: Source) -> str | None:
     name = source.name.removesuffix("-quick")
     quick = " --quick" if name != source.name else ""
     return f"rove reproduce {name}{quick}" if name in EXPERIMENTS else None
+
+
+def _rest(told: dict[str, Any], settings: dict[str, Any]) -> list[str]:
+    """Seeds, budget, settings and options."""
+    words = ["--seeds", str(len(told["seeds"]))]
+    for unit in ("episodes", "steps"):
+        words += [f"--{unit}", str(told[unit])] if told[unit] else []
+    words += ["--until-solved"] * bool(told["until_solved"])
+    words += [word for item in settings.items() for word in _flag("agent", *item)]
+    return words + [word for item in _changed(told).items() for word in _flag("env", *item)]
 
 
 def _flag(place: str, name: str, value: Any) -> list[str]:

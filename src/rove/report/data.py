@@ -32,10 +32,28 @@ def _source(source: Source) -> dict[str, Any]:
         "waiting": source.waiting,
         "claims": source.claims,
         "picture": source.picture and "data:image/png;base64," + _base64(source.picture),
-        "sweep": source.sweep and _sweep(source.sweep),
+        "sweep": source.sweep and _sweep(source.sweep) | {"about": _about(source.config)},
         "groups": [group.told(colours) for group in groups],
         "overall": _overall(groups, colours),
     }
+
+
+def _about(config: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A sweep's configuration, versions and command."""
+    if config is None:
+        return None
+    told = config["sweep"]
+    try:
+        command = commands.of_sweep(told)
+        about = {
+            "agent": told["agent"]["settings"],
+            "environment": {"name": told["environment"]["name"], **told["environment"]["options"]},
+            "run": {k: told[k] for k in ("method", "episodes", "steps", "until_solved", "seeds")},
+            "versions": config.get("versions") or {},
+        }
+    except (KeyError, TypeError):
+        return None
+    return plain(about) | {"command": command}
 
 
 def _base64(data: bytes) -> str:

@@ -95,6 +95,8 @@ class Source:
     """Runs that have no episode yet."""
     claims: list[dict[str, str]] = field(default_factory=list)
     sweep: dict[str, Any] | None = None
+    config: dict[str, Any] | None = None
+    """What a sweep's config.json says."""
     picture: bytes | None = None
     """A PNG."""
 
@@ -161,8 +163,18 @@ def _source(path: Path) -> Source:
         waiting=waiting,
         claims=_claims(path / "claims.json"),
         sweep=_sweep(path / "sweep.json"),
+        config=_config(path / "config.json"),
         picture=_picture(path),
     )
+
+
+def _config(path: Path) -> dict[str, Any] | None:
+    """Of a sweep, if it is there and is one."""
+    try:
+        told = json.loads(path.read_text("utf-8"))
+        return told if isinstance(told["sweep"]["agent"]["settings"], dict) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _runs(paths: Sequence[Path]) -> tuple[list[RunData], int]:

@@ -265,8 +265,8 @@ def _about(run: RunData) -> dict[str, Any]:
     agent, place = run.told["agent"], run.told["environment"]
     told = {
         "agent": agent.get("settings") or agent.get("composition") or {},
-        "environment": place.get("options") or {},
-        "budget": {k: run.told.get(k) for k in ("episodes", "steps", "until_solved")},
+        "environment": {"name": run.environment, **(place.get("options") or {})},
+        "run": {k: run.told.get(k) for k in ("episodes", "steps", "until_solved", "seeds")},
         "versions": run.told.get("versions") or {},
     }
     return plain(told) | {"command": commands.of_run(run)}

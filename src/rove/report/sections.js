@@ -157,14 +157,16 @@ function pairs(values) {
 }
 
 /** Configuration, versions, and the command to run it again. */
+function configuration(told) {
+  const parts = ["agent", "environment", "run", "versions"];
+  return el("div", { class: "inside" }, command(told.command), parts.flatMap((part) => [el("h5", {}, part), pairs(told[part])]));
+}
+
+const CONFIGURATION = "Configuration, versions, and the command to run it again";
+
 function about(group) {
-  return el("details", {}, el("summary", {}, "Configuration, versions, and the command to run it again"),
-    group.runs.map((run) => el("details", {}, el("summary", {}, `${run.label} (${run.folder})`), el("div", { class: "inside" },
-      command(run.about.command),
-      el("h5", {}, "agent"), pairs(run.about.agent),
-      el("h5", {}, "environment"), pairs({ name: group.environment, ...run.about.environment }),
-      el("h5", {}, "run"), pairs({ ...run.about.budget, seeds: run.seeds.join(", ") }),
-      el("h5", {}, "versions"), pairs(run.about.versions)))));
+  return el("details", {}, el("summary", {}, CONFIGURATION),
+    group.runs.map((run) => el("details", {}, el("summary", {}, `${run.label} (${run.folder})`), configuration(run.about))));
 }
 
 function groupSection(key, group) {

@@ -80,5 +80,6 @@ function sweepSection(key, sweep) {
     fields.length === 1 ? sweepCurve(sweep, fields[0]) : null,
     fields.length >= 2 ? sweepMap(key, sweep, fields) : null,
     fields.length >= 3 ? sweepRays(key, sweep, fields) : null,
-    sweepTable(sweep));
+    sweepTable(sweep),
+    sweep.about ? el("details", {}, el("summary", {}, CONFIGURATION), configuration(sweep.about)) : null);
 }
