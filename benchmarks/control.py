@@ -48,13 +48,14 @@ AIMS = (
 
 def worker(agent: str, environment: str, lanes: int, seed: int) -> None:
     """Answers "learn N" on stdin with one line of JSON: N steps of every lane."""
-    from rove import runner
+    from rove import platform, runner
     from rove.agents import settings_of
     from rove.environments import HostEnvironment, make
     from rove.settings import with_settings
     from rove.training import host, outcomes
     from rove.training.lanes import _advance
 
+    platform.prepare(lanes=1)  # as rove's own workers
     answers, sys.stdout = sys.stdout, sys.stderr
     settings, place = with_settings(settings_of(agent)(), SETTINGS[agent]), make(environment)
     seeds = range(seed, seed + lanes)

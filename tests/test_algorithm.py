@@ -22,6 +22,7 @@ from rove.returns import Gaussian
 
 FEATURES, ACTIONS, HIDDEN, N = 3, 4, (6, 5), 8
 SIZES = (FEATURES, *HIDDEN, ACTIONS)
+ONES = jnp.ones((1, 1))
 
 
 def loss_of(learner, learned, phi_target, batch, key):
@@ -30,9 +31,11 @@ def loss_of(learner, learned, phi_target, batch, key):
         noise.fold(key, use)
         for use in (algorithm._THETA, algorithm._TARGET_THETA, algorithm._TARGET)
     )
-    phi, ids = Phi(learned), jnp.arange(batch.reward.shape[0])
-    x = learner.target(learner.posterior.law(phi), phi_target, batch, k_target_theta, k_target)
-    return learner.objective(phi, batch, ids, jax.lax.stop_gradient(x), k_theta)
+    phi = Phi(learned)
+    law = learner.posterior.law(phi)
+    weights = learner.posterior.weights(law, jnp.arange(batch.reward.shape[0]), k_theta)
+    x = learner.target(law, phi_target, batch, weights, k_target_theta, k_target)
+    return learner.objective(phi, batch, weights, jax.lax.stop_gradient(x), k_theta)
 
 
 objective = jax.jit(loss_of)
@@ -292,12 +295,12 @@ def test_target_bootstraps_unless_terminated_by_hand():
         next_observation=jnp.full((2, 1), 2.0),
         terminated=jnp.array([False, True]),
     )
-    drawn = target(learner, other, network, batch, noise.root(0), noise.root(1))
+    drawn = target(learner, other, network, batch, ONES, noise.root(0), noise.root(1))
     assert drawn.tolist() == [[0.75, 0.25]]
     # And with σ the target is drawn about it, except where the task has ended.
     noisy = agent(Dirac(), 0.5, hidden=(), gamma=0.5)
     xi = float(noise.normal(noise.fold(noise.root(3), 0)))
-    ((goes_on, ended),) = target(noisy, other, network, batch, noise.root(0), noise.root(3))
+    ((goes_on, ended),) = target(noisy, other, network, batch, ONES, noise.root(0), noise.root(3))
     assert float(ended) == 0.25
     assert float(goes_on) == pytest.approx(0.75 + 0.5 * 0.5 * xi, rel=1e-6)
 
@@ -319,7 +322,7 @@ def test_double_takes_the_action_of_phi_and_the_value_of_phi_minus_by_hand():
     )
     for double, x in ((False, [0.75, 1.0, 0.25]), (True, [-0.5, 1.0, 0.25])):
         learner = agent(Dirac(), 0.0, hidden=(), gamma=0.5, double=double)
-        drawn = target(learner, online, network, batch, noise.root(0), noise.root(1))
+        drawn = target(learner, online, network, batch, ONES, noise.root(0), noise.root(1))
         assert drawn.tolist() == [x]
 
 
@@ -643,7 +646,7 @@ def test_an_exact_fit_takes_its_targets_from_one_theta():
     agent = linear_agent(gamma=0.5)
     law = agent.posterior.law(agent.init(2, 3, noise.root(0)).phi)
     one = np.asarray(agent.target_of_one(law, law, alike(5), noise.root(1), 0))
-    own = np.asarray(agent.target(law, law, alike(5), noise.root(1), noise.root(2)))[0]
+    own = np.asarray(agent.target(law, law, alike(5), ONES, noise.root(1), noise.root(2)))[0]
     assert len(set(one.tolist())) == 1
     assert len(set(own.tolist())) == 5
     theta = agent.posterior.sample(law, noise.fold(noise.root(1), 0))

@@ -307,8 +307,9 @@ class ActorCritic(Learner):
         def of_learned(learned: Any) -> tuple[Array, Array]:
             both = []
             for law in self.laws(state.phi._replace(learned=learned)):
+                weights = self.posterior.weights(law, ids, k_theta)
                 z = self.posterior.forward_all(law, batch.observation, k_theta)
-                both.append(objective(self.returns, self.posterior, law, z, ids, x, k_theta))
+                both.append(objective(self.returns, self.posterior, law, z, weights, x))
             total, losses = zip(*both, strict=True)
             return sum(total, jnp.zeros(())), sum(losses, jnp.zeros(())) / self.critics
 

@@ -192,10 +192,11 @@ class Agent(Learner):
         k_theta, k_target = noise.fold(key, _THETA), noise.fold(key, _TARGET)
         k_target_theta = k_theta if self.posterior.paired else noise.fold(key, _TARGET_THETA)
         batch = self.curiosity(law, batch, key)
-        x = self.target(law, phi_target, batch, k_target_theta, k_target)
+        weights = self.posterior.weights(law, ids, k_theta)
+        x = self.target(law, phi_target, batch, weights, k_target_theta, k_target)
 
         def of_learned(learned: Any) -> tuple[Array, Array]:
-            return self.objective(state.phi._replace(learned=learned), batch, ids, x, k_theta)
+            return self.objective(state.phi._replace(learned=learned), batch, weights, x, k_theta)
 
         gradient, loss = jax.grad(of_learned, has_aux=True)(state.phi.learned)
         learned, optimiser = descended(  # 2.12
@@ -229,23 +230,30 @@ class Agent(Learner):
         return batch._replace(reward=batch.reward + self.bonus * std)
 
     def objective(
-        self, phi: Phi, batch: Transition, ids: Int[Array, " n"], x: Array, key: Key
+        self, phi: Phi, batch: Transition, weights: Float[Array, "draws_ n_"], x: Array, key: Key
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """`objective.objective` of a minibatch: (4), (7) for a Gaussian. Also its first term."""
         law = self.posterior.law(phi)
-        z = self.by_action(self.posterior.forward_all(law, batch.observation, key))
+        z = self.by_action(self.posterior.forward_learned(law, batch.observation, weights, key))
         z = jnp.take_along_axis(z, batch.action[None, :, None, None], axis=2)[:, :, 0]
-        return objective(self.returns, self.posterior, law, z, ids, x, key)
+        return objective(self.returns, self.posterior, law, z, weights, x)
 
     def target(
-        self, law: Law, phi_target: Law, batch: Transition, k_theta: Key, k_draw: Key
+        self,
+        law: Law,
+        phi_target: Law,
+        batch: Transition,
+        weights: Float[Array, "draws_ n_"],
+        k_theta: Key,
+        k_draw: Key,
     ) -> Array:
         """1.7–1.8, 2.9–2.10: x ~ r + γ·Z_θ⁻(s′, a′), a′ greedy, with a θ⁻ ~ q_φ⁻ of its own."""
-        z = self.posterior.forward_all(phi_target, batch.next_observation, k_theta)
-        judge = z
-        if self.double:
-            judge = self.posterior.forward_all(law, batch.next_observation, k_theta)
-        return self.backup(z, judge, batch, k_draw)
+
+        def outputs(law: Law) -> Array:
+            return self.posterior.forward_learned(law, batch.next_observation, weights, k_theta)
+
+        z = outputs(phi_target)
+        return self.backup(z, outputs(law) if self.double else z, batch, k_draw)
 
     def target_of_one(
         self, law: Law, phi_target: Law, batch: Transition, key: Key, part: int | Array

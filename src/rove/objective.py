@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from rove import noise
 from rove.noise import Key
@@ -22,18 +22,16 @@ def objective(
     posterior: Posterior,
     law: Law,
     z: Float[Array, "draws n outputs"],
-    ids: Int[Array, " n"],
+    weights: Float[Array, "draws_ n_"],
     x: Array,
-    key: Key,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """c/N times E_θ[−Σ log Z_θ(x_j)] − H(q_φ): (4), (7) for a Gaussian. Also its first term.
 
     c is the return's `scale`. Where the loss is −c·log Z_θ, as the Gaussian's, c/N leaves the
     minimiser where it is; where it is −log Z_θ, c tempers q_φ. The expectation takes
     draws of θ for every term of the sum, which has less variance than one draw for all.
-    `z` came from `forward_all` with `key`; `x` holds a target for each draw and term.
+    `z` and `weights` came from one key; `x` holds a target for each draw and term.
     """
-    weights = posterior.weights(law, ids, key)
     loss = jnp.mean(weights * jax.vmap(jax.vmap(returns.loss))(z, x))
     return loss - returns.scale / z.shape[1] * posterior.entropy(law), loss
 

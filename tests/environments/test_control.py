@@ -173,7 +173,7 @@ def test_a_time_limit_is_bootstrapped_and_an_end_is_not(environment):
                 step.terminated,
             )
             batch = jax.tree.map(lambda leaf: leaf[None], transition)
-            x = float(agent.target(law, law, batch, key, key).squeeze())
+            x = float(agent.target(law, law, batch, jnp.ones((1, 1)), key, key).squeeze())
             value = 0.0 if terminated else 0.9 * environment.num_actions
             assert x == pytest.approx(float(step.reward) + value, rel=1e-6)
 

@@ -37,7 +37,8 @@ target = jax.jit(Agent.target)
 at_rows = jax.jit(
     lambda posterior, law, k, xs: jax.vmap(posterior.apply, (None, None, 0))(law, k, xs)
 )
-any_weights = jax.jit(Ensemble.weights)
+any_weights, any_masks = jax.jit(Ensemble.weights), jax.jit(Ensemble.masks)
+forward_learned = jax.jit(Ensemble.forward_learned)
 
 
 def limit(several: int) -> float:
@@ -75,12 +76,18 @@ def members_of(key) -> list[int]:
     return distance.argmin(1).tolist()
 
 
-def masks_of(ids, key=KEYS[0]) -> np.ndarray:
-    """Masks by member."""
-    by_row = np.asarray(weights(LAW, jnp.asarray(ids, jnp.int32), key))
-    masks = np.empty_like(by_row)
-    masks[members_of(key)] = by_row
-    return masks
+def masks_of(ids) -> np.ndarray:
+    return np.asarray(any_masks(POSTERIOR, LAW, jnp.asarray(ids, jnp.int32)))
+
+
+def learned_by(masks: np.ndarray) -> np.ndarray:
+    """What each member learns from, in plain Python: the first half (POSTERIOR's share) of a
+    minibatch's rows at the most."""
+    out = np.zeros_like(masks)
+    for k, held in enumerate(masks):
+        rows = [i for i, mask in enumerate(held) if mask]
+        out[k, rows[: -(-masks.shape[1] // 2)]] = True
+    return out
 
 
 # Members
@@ -135,25 +142,45 @@ def test_entropy_is_0():
 
 
 def test_a_transition_has_the_same_mask_each_time_it_is_met():
-    """In another minibatch, at another place, with another key, after learning."""
+    """In another minibatch, at another place, after learning."""
     ids = np.arange(40)
     masks = masks_of(ids)
-    for key in KEYS[1:6]:
-        assert np.array_equal(masks_of(ids, key), masks)
-        assert np.array_equal(masks_of(ids[::-1], key), masks[:, ::-1])
+    assert np.array_equal(masks_of(ids[::-1]), masks[:, ::-1])
     assert np.array_equal(masks_of([7, 3, 7, 7]), masks[:, [7, 3, 7, 7]])
     moved = LAW._replace(members=jax.tree.map(lambda x: x + 1.0, LAW.members))
-    again = weights(moved, jnp.asarray(ids, jnp.int32), KEYS[0])
-    assert np.array_equal(again, weights(LAW, jnp.asarray(ids, jnp.int32), KEYS[0]))
+    assert np.array_equal(any_masks(POSTERIOR, moved, jnp.asarray(ids, jnp.int32)), masks)
+
+
+def test_a_draw_learns_from_its_members_share_of_the_rows():
+    assert masks_of(np.arange(6 * N)).reshape(K, 6, N).sum(2).max() > N // 2  # some hold more
+    for start in range(6):
+        ids = np.arange(N * start, N * (start + 1))
+        exact = learned_by(masks_of(ids))
+        for key in KEYS[:3]:
+            found = np.asarray(weights(LAW, jnp.asarray(ids, jnp.int32), key))
+            assert np.array_equal(found, exact[members_of(key)])
+
+
+def test_what_is_learned_from_is_computed_as_if_all_were():
+    """With the weights of another key too, as for a target of any member's."""
+    xs = batch(7).observation
+    for start, key in enumerate(KEYS[:6]):
+        every = np.asarray(forward_all(LAW, xs, key))
+        ids = jnp.arange(N * start, N * (start + 1))
+        for other in (key, KEYS[10]):
+            w = weights(LAW, ids, other)
+            found = np.asarray(forward_learned(POSTERIOR, LAW, xs, w, key))
+            learned = np.asarray(w) > 0
+            assert 0 < learned.sum() < learned.size
+            np.testing.assert_allclose(found[learned], every[learned], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.8])
 def test_masks_have_their_rate_and_are_independent(rate):
     """Between members, and between a transition and the next."""
     n = 50_000
-    masks = np.asarray(any_weights(Ensemble(K, mask=rate), LAW, jnp.arange(n), KEYS[0]), np.float64)
+    masks = np.asarray(any_masks(Ensemble(K, mask=rate), LAW, jnp.arange(n)), np.float64)
     assert masks.shape == (K, n)
-    assert set(np.unique(masks)) == {0.0, 1.0}
     z = (masks - rate) / np.sqrt(rate * (1 - rate))
     assert np.max(np.abs(z.mean(1))) * np.sqrt(n) < limit(K)
     between = (z @ z.T / n)[np.triu_indices(K, 1)]
@@ -164,10 +191,8 @@ def test_masks_have_their_rate_and_are_independent(rate):
 
 def test_two_seeds_have_masks_of_their_own():
     other = POSTERIOR.law(init(POSTERIOR, SIZES, noise.root(1)))
-    ids = jnp.arange(200)
-    assert np.any(
-        np.asarray(weights(LAW, ids, KEYS[0])) != np.asarray(weights(other, ids, KEYS[0]))
-    )
+    ids = np.arange(40)
+    assert np.any(np.asarray(any_masks(POSTERIOR, other, jnp.asarray(ids))) != masks_of(ids))
 
 
 def test_mask_1_holds_every_transition():
@@ -186,7 +211,8 @@ def test_a_member_learns_nothing_from_a_transition_its_sample_does_not_hold():
         for key in KEYS[:4]:
             order = members_of(key)
             x = jnp.arange(K, dtype=jnp.float32)[:, None]  # a target of its own for each row
-            grad = gradient(PHI, one, jnp.array([i], jnp.int32), x, key).learned
+            w = weights(LAW, jnp.array([i], jnp.int32), key)
+            grad = gradient(PHI, one, w, x, key).learned
             for row, k in enumerate(order):
                 own = [np.asarray(leaf[k]) for leaf in jax.tree.leaves(grad)]
                 assert any(np.any(leaf != 0.0) for leaf in own) == bool(masks[k, i])
@@ -206,10 +232,11 @@ def test_a_members_target_is_its_own():
     """Row by row, target and value are of one member, whichever the key puts there."""
     of = batch(4)
     for key in KEYS[:6]:
-        x = target(AGENT, LAW, LAW, of, key, KEYS[0])
+        w = weights(LAW, jnp.arange(N), key)
+        x = np.asarray(target(AGENT, LAW, LAW, of, w, key, KEYS[0]))
         assert x.shape == (K, N)
-        exact = [np_targets(k, of) for k in members_of(key)]
-        np.testing.assert_allclose(x, exact, rtol=1e-4, atol=1e-4)
+        exact, learned = np.array([np_targets(k, of) for k in members_of(key)]), np.asarray(w) > 0
+        np.testing.assert_allclose(x[learned], exact[learned], rtol=1e-4, atol=1e-4)
 
 
 def filled_state():

@@ -180,15 +180,17 @@ def test_more_draws_are_the_same_objective_with_less_noise():
         jnp.ones(4, bool),
     )
 
+    ones = jnp.ones((1, 1))
+
     def gradients(count: int) -> np.ndarray:
         agent = Agent(Gaussian(0.0), LowRank(M, BETA, draws=count), hidden=(6,))
         phi = init(agent.posterior, SIZES, noise.root(9))
 
         def of(learned, key):
             law = agent.posterior.law(phi)
-            x = agent.target(law, law, batch, key, key)
+            x = agent.target(law, law, batch, ones, key, key)
             moved = phi._replace(learned=learned)
-            return agent.objective(moved, batch, jnp.arange(4), x, key)[0]
+            return agent.objective(moved, batch, ones, x, key)[0]
 
         keys = noise.folds(noise.root(10), 4000)
         each = jax.jit(jax.vmap(jax.grad(of), (None, 0)))(phi.learned, keys)

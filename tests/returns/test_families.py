@@ -116,10 +116,10 @@ def test_objective_is_the_loss_less_the_weighted_entropy(kind):
         jnp.asarray(rng.normal(size=(n, 3)), jnp.float32),
         jnp.array([False, True, False, False]),
     )
-    x = agent.target(law, law, batch, noise.root(3), noise.root(4))
+    x = agent.target(law, law, batch, jnp.ones((1, 1)), noise.root(3), noise.root(4))
 
     def objective(learned):
-        return agent.objective(Phi(learned), batch, jnp.arange(n), x, noise.root(5))
+        return agent.objective(Phi(learned), batch, jnp.ones((1, 1)), x, noise.root(5))
 
     (value, loss), slope = jax.jit(jax.value_and_grad(objective, has_aux=True))(phi.learned)
     entropy = float(posterior.entropy(law))

@@ -92,7 +92,7 @@ SCOREBOARD = Search(
     environments={"chain-50": 150, "deep-sea-10": 400, "bandit-10": 500},
     grids={
         "dqn": _EPSILON,
-        "c51": {"epsilon": (0.01, 0.03, 0.1), "high": (12.0, 101.0)},
+        "c51": {"epsilon": (0.01, 0.1), "high": (1.1, 12.0, 101.0)},  # one for each kind of task
         "qr_dqn": _EPSILON,
         "noisynet": {"rho": (-6.0, -5.0, -4.5, -4.0, -3.5, -3.0)},
         "ge": _GAUSS,
@@ -116,6 +116,7 @@ SCOREBOARD = Search(
             "buffer_size": 10_000,
             "learning_starts": 128,
             "target_period": 4,
+            "period": 100,
         },
         "bandit": {
             "hidden": (50, 50),
@@ -130,13 +131,15 @@ SCOREBOARD = Search(
     keeps={"rlsvi": ("hidden",)},
 )
 
-_SMALL_GAUSS: Grid = {"rho": (-6.0, -5.0, -4.0), "sigma": (1e-4, 1e-3)}
+_SMALL_GAUSS: Grid = {"rho": (-7.0, -6.0, -5.0, -4.0, -3.0, -2.0), "sigma": (1e-4, 1e-3)}
 _CONTROL = {"hidden": (64, 64), "target_period": 200, "learning_starts": 500}
 FIGURE_3 = Search(
     environments={"sparse-cartpole": 200, "sparse-mountain-car": 250, "sparse-acrobot": 100},
     grids={
-        "dqn": {"epsilon": (0.02, 0.1, 0.2), "epsilon_steps": (0, 10_000)},
-        "noisynet": {"rho": (-7.0, -6.0, -5.0, -4.5, -4.0, -3.0)},
+        "dqn": {"epsilon": (0.005, 0.01, 0.02, 0.05, 0.1, 0.2), "epsilon_steps": (0, 10_000)},
+        "noisynet": {
+            "rho": (-7.0, -6.5, -6.0, -5.5, -5.0, -4.5, -4.0, -3.5, -3.0, -2.5, -2.0, -1.0)
+        },
         "ge-step": _SMALL_GAUSS,
         "ge-episode": _SMALL_GAUSS,
     },

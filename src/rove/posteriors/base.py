@@ -79,6 +79,16 @@ class Posterior(eqx.Module):
         in a shape that broadcasts."""
         return jnp.ones((1, 1))
 
+    def forward_learned(
+        self,
+        law: Law,
+        xs: Float[Array, "n features"],
+        weights: Float[Array, "draws_ n_"],
+        key: Key,
+    ) -> Float[Array, "draws n outputs"]:
+        """`forward_all`, for learning with these weights: where one is 0, it may give anything."""
+        return self.forward_all(law, xs, key)
+
     @abc.abstractmethod
     def mean(self, law: Law, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
         """f(x) without noise, for greedy evaluation: of the mean of θ, or the mean of f_θ(x)."""

@@ -1,5 +1,6 @@
 """q_φ(θ): K networks, each as likely as another (Bootstrapped DQN)."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -7,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from rove import networks, noise
 from rove.errors import check_integer, check_number
@@ -34,8 +35,9 @@ class Ensemble(Posterior):
 
     size: int = eqx.field(default=10, static=True)
     """K, the number of members."""
-    mask: float | Array = 1.0
-    """Probability that a member's bootstrap sample holds a transition."""
+    mask: float = eqx.field(default=1.0, static=True)
+    """Probability that a member's bootstrap sample holds a transition. Of a minibatch of N, a
+    member learns from the first ⌈mask·N⌉ that it holds, and is computed for these alone."""
     prior: float | Array | None = None
     """β: member k is f_k + β·g_k, with g_k a random network that stays as it is; none: f_k."""
     paired: bool = eqx.field(default=True, static=True, kw_only=True)
@@ -71,23 +73,56 @@ class Ensemble(Posterior):
         self, law: Law, xs: Float[Array, "n features"], key: Key
     ) -> Float[Array, "size n outputs"]:
         """All members, counted from one that the key draws: the same key, the same member."""
-        return jnp.roll(self._members(law, xs), noise.integers(key, (), self.size), axis=0)
+        return jnp.roll(self._members(law, xs), self._first(key), axis=0)
 
     def weights(self, law: Law, ids: Int[Array, " n"], key: Key) -> Float[Array, "size n"]:
-        """The bootstrap masks: drawn anew from a transition's number each time, so always alike."""
+        """1 for the rows that a draw's member learns from."""
+        masks = self.masks(law, ids)
+        masks &= jnp.cumsum(masks, axis=1) <= self._share(ids.shape[0])
+        return jnp.roll(masks.astype(jnp.float32), self._first(key), axis=0)
+
+    def masks(self, law: Law, ids: Int[Array, " n"]) -> Bool[Array, "size n"]:
+        """Whether each member's bootstrap sample holds a transition: drawn anew from the
+        transition's number each time, so always alike."""
 
         def mask(number: Array) -> Array:
             return noise.uniform(noise.fold(law.held.bootstrap, number), (self.size,)) < self.mask
 
-        masks = jax.vmap(mask)(ids).T.astype(jnp.float32)
-        return jnp.roll(masks, noise.integers(key, (), self.size), axis=0)
+        return jax.vmap(mask)(ids).T
+
+    def forward_learned(
+        self,
+        law: Law,
+        xs: Float[Array, "n features"],
+        weights: Float[Array, "size n"],
+        key: Key,
+    ) -> Float[Array, "size n outputs"]:
+        """Each member at its own rows alone, which come first among all when sorted by weight."""
+        share, first = self._share(xs.shape[0]), self._first(key)
+        if share == xs.shape[0]:
+            return self.forward_all(law, xs, key)
+        order = jnp.argsort(-weights, axis=1, stable=True)
+        rows = jnp.roll(order[:, :share], -first, axis=0)
+        ys = jnp.roll(self._members(law, xs[rows], 0), first, axis=0)
+        places = jnp.cumsum(weights, axis=1).astype(jnp.int32) - 1
+        return jnp.take_along_axis(ys, jnp.maximum(places, 0)[..., None], axis=1)
+
+    def _share(self, n: int) -> int:
+        """The most rows of a minibatch of n that a member learns from."""
+        return math.ceil(self.mask * n)
+
+    def _first(self, key: Key) -> Int[Array, ""]:
+        """Where the draws of a key begin to count the members."""
+        return noise.integers(key, (), self.size)
 
     def mean(self, law: Law, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
         """The mean of all members' outputs."""
         return jnp.mean(self._members(law, x[None]), axis=(0, 1))
 
-    def _members(self, law: Law, xs: Float[Array, "n features"]) -> Float[Array, "size n outputs"]:
-        ys = networks.forward_many(law.members, xs)
-        if self.prior is None:
-            return ys
-        return ys + self.prior * networks.forward_many(law.held.priors, xs)
+    def _members(
+        self, law: Law, xs: Float[Array, "*size n features"], axis: int | None = None
+    ) -> Float[Array, "size n outputs"]:
+        """Every member at every row; or, along an axis, at its own."""
+        forward = jax.vmap(networks.forward, (0, axis))
+        ys = forward(law.members, xs)
+        return ys if self.prior is None else ys + self.prior * forward(law.held.priors, xs)
