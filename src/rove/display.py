@@ -203,7 +203,8 @@ def closing_table(console: Console, run: "Run") -> None:
         )
     if optimum is not None:
         console.print(
-            f"ten episodes in a row at the optimum of {optimum:g}: {solve_summary(solved)}",
+            f"ten episodes in a row at the optimum of {optimum:g}: "
+            + solve_summary([outcome.scores for outcome in run.outcomes], optimum),
             highlight=False,
         )
 

@@ -291,12 +291,16 @@ def episodes_to_solve(
     return None
 
 
-def solve_summary(solved: list[int | None]) -> str:
-    """Such as '5 of 5, median 84'. The median counts the unsolved as later than all others."""
-    times = sorted(float("inf") if s is None else s for s in solved)
-    done = sum(np.isfinite(times))
-    if not done:
-        return f"0 of {len(times)}"
-    median = np.median(times)
-    shown = f"{median:g}" if np.isfinite(median) else "not reached"
-    return f"{done} of {len(times)}, median {shown}"
+def solve_summary(scores: Sequence[Num[np.ndarray, " _"]], optimum: float) -> str:
+    """Such as '5 of 5, median 84, 95% interval 70 to 101', of the scores of each lane."""
+    found = [episodes_to_solve(lane, optimum) for lane in scores]
+    solved = np.array([at is not None for at in found])
+    told = f"{solved.sum()} of {len(found)}"
+    if not solved.any():
+        return told
+    times = [len(lane) if at is None else at for at, lane in zip(found, scores, strict=True)]
+    median = median_episodes_to_solve(np.array(times, float), solved)
+    told += f", median {median.value:g}"
+    if len(found) > 1:
+        told += f", 95% interval {median.low:g} to {median.high:g}"
+    return told.replace("inf", "not reached")

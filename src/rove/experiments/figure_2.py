@@ -14,7 +14,6 @@ from rove.runs import Config, episodes_csv
 from rove.statistics import (
     bootstrap_interval,
     difference_interval,
-    episodes_to_solve,
     moving_average,
     solve_summary,
 )
@@ -198,7 +197,7 @@ def _ahead(text: str, better: Run, worse: Run) -> Claim:
     gain, (low, high) = difference_interval(better.returns.mean(axis=1), worse.returns.mean(axis=1))
     solved = [
         f"{label_of(run.config.agent_name)} "
-        + solve_summary([episodes_to_solve(row, 11.0) for row in run.returns])
+        + solve_summary(run.returns, 11.0)
         for run in (better, worse)
     ]
     return Claim.compare(
