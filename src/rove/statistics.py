@@ -267,6 +267,23 @@ def _median_time(when: np.ndarray, survival: np.ndarray) -> np.ndarray:
     return 0.5 * (when[reaches] + when[falls])
 
 
+def log_variances(curves: Num[np.ndarray, "seeds n"]) -> Float[np.ndarray, " seeds"]:
+    """Of three seeds or more, what each tells of the log of their variance, mean over the points of
+    a curve: Miller's jackknife, by which groups can be compared as by their means."""
+    n, squares = len(curves), (curves - curves.mean(axis=0)) ** 2
+    whole = squares.sum(axis=0)
+    without = (whole - squares * n / (n - 1)).mean(axis=1) / (n - 2)  # the variance of the others
+    whole, without = (np.log(np.maximum(x, 1e-12)) for x in (whole.mean() / (n - 1), without))
+    return n * whole - (n - 1) * without
+
+
+def steadiness(curves: Num[np.ndarray, "seeds n"]) -> Float[np.ndarray, " seeds"]:
+    """What each curve has risen by at its end, as a part of all that it moved up and down: 1 if it
+    only rises, and 0 if it does not move."""
+    moved = np.abs(np.diff(curves)).sum(axis=1)
+    return (curves[:, -1] - curves[:, 0]) / np.where(moved > 0, moved, 1.0)
+
+
 def collapsed_at(
     scores: Num[np.ndarray, " episodes"], spread: Num[np.ndarray, " episodes"], optimum: float
 ) -> int | None:

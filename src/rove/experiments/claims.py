@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from rove.statistics import difference_interval
+from rove.statistics import difference_interval, mean_interval
 
 
 @dataclass(frozen=True)
@@ -23,43 +23,60 @@ class Claim:
         return Claim(text, evidence, "reproduced" if holds else "not reproduced")
 
     @staticmethod
-    def compare(
-        text: str, evidence: str, interval: tuple[float, float], enough: bool = True
-    ) -> "Claim":
+    def compare(text: str, evidence: str, interval: tuple[float, float]) -> "Claim":
         """For "more than": the interval of a difference is above 0, below it, or holds it, and
         then so many seeds cannot tell."""
         low, high = interval
         if low <= 0.0 <= high:
             return Claim(text, evidence, "inconclusive")
-        return Claim.judge(text, evidence, low > 0.0 and enough)
+        return Claim.judge(text, evidence, low > 0.0)
 
     @staticmethod
     def ahead(text: str, what: str, better: np.ndarray, worse: np.ndarray) -> "Claim":
-        """The mean of one over seeds is above that of the other, beyond the difference's
-        interval."""
-        evidence, interval = _difference(what, better, worse)
-        return Claim.compare(text, evidence, interval)
+        """The mean of one over seeds is above that of the other, beyond Welch's interval of the
+        difference."""
+        gain, (low, high) = difference_interval(better, worse)
+        evidence = (
+            f"mean {what} {better.mean():.4g} and {worse.mean():.4g}; difference {gain:.3g}, "
+            f"{_interval(low, high, better)}"
+        )
+        return Claim.compare(text, evidence, (low, high))
 
     @staticmethod
     def not_ahead(
-        text: str, what: str, one: np.ndarray, other: np.ndarray, margin: float
+        text: str, what: str, one: np.ndarray, other: np.ndarray, times: float
     ) -> "Claim":
-        """The mean of one over seeds is not above that of the other by more than a margin: the
-        difference's interval is below it, above it, or holds it."""
-        evidence, (low, high) = _difference(what, one, other)
-        return Claim.compare(
-            text, f"{evidence}; margin {margin:.3g}", (margin - high, margin - low)
+        """The mean of one over seeds is below so many times that of the other, beyond Welch's
+        interval of the difference."""
+        room, (low, high) = difference_interval(times * other, one)
+        evidence = (
+            f"mean {what} {one.mean():.4g} and {other.mean():.4g}; {times:g} times the second less "
+            f"the first {room:.3g}, {_interval(low, high, one)}"
         )
+        return Claim.compare(text, evidence, (low, high))
+
+    @staticmethod
+    def above(text: str, what: str, values: np.ndarray, limit: float = 0.0) -> "Claim":
+        """The mean over seeds is above a limit, beyond Student's interval."""
+        evidence, (low, high) = _mean(what, values, limit)
+        return Claim.compare(text, evidence, (low - limit, high - limit))
+
+    @staticmethod
+    def below(text: str, what: str, values: np.ndarray, limit: float = 0.0) -> "Claim":
+        """The mean over seeds is below a limit, beyond Student's interval."""
+        evidence, (low, high) = _mean(what, values, limit)
+        return Claim.compare(text, evidence, (limit - high, limit - low))
 
 
-def _difference(what: str, one: np.ndarray, other: np.ndarray) -> tuple[str, tuple[float, float]]:
+def _mean(what: str, values: np.ndarray, limit: float) -> tuple[str, tuple[float, float]]:
     """In words, and its 95% interval."""
-    gain, (low, high) = difference_interval(one, other)
-    text = (
-        f"mean {what} {one.mean():.4g} and {other.mean():.4g}; difference {gain:.3g}, 95% interval "
-        f"{low:.3g} to {high:.3g}, n = {len(one)}"
-    )
-    return text, (low, high)
+    mean, (low, high) = mean_interval(values)
+    against = f"; limit {limit:g}" if limit else ""
+    return f"{what}: mean {mean:.3g}, {_interval(low, high, values)}{against}", (low, high)
+
+
+def _interval(low: float, high: float, seeds: np.ndarray) -> str:
+    return f"95% interval {low:.3g} to {high:.3g}, n = {len(seeds)}"
 
 
 def as_json(claims: Sequence[Claim]) -> str:

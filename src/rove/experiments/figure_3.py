@@ -14,7 +14,7 @@ from rove.experiments.claims import Claim
 from rove.experiments.searches import FIGURE_3, variant
 from rove.run import Run
 from rove.runs import Config, episodes_csv
-from rove.statistics import bootstrap_interval, difference_interval, mean_interval
+from rove.statistics import steadiness
 from rove.tables import as_csv, publish_text
 from rove.tuned import tuned
 
@@ -31,6 +31,8 @@ VISITS_AFTER, QUICK_VISITS_AFTER = (10, 30), (2, 5)
 VISITS_AGENTS = ("ge-step", "dqn")
 RARELY = 0.05
 """Of all episodes."""
+KEPT = 0.9
+"""Of the cells that visits were spread over, a part that is enough to have maintained it."""
 
 
 def label(name: str) -> str:
@@ -144,29 +146,38 @@ class Figure3(Experiment):
             )
             for other in ("dqn", "noisynet")
         ]
+        found += [
+            Claim.ahead(
+                f"{CAR}: GE makes progress more steadily than {label(other)}",
+                "rise, as a part of all moves up and down between iterations,",
+                *(_steady(runs[CAR, agent]) for agent in ("ge-step", other)),
+            )
+            for other in ("dqn", "noisynet")
+        ]
         first, last = self.visits_after[0], self.visits_after[-1]
-        spread = {agent: spread_of(self.visits(runs, last, agent)) for agent in VISITS_AGENTS}
-        fall, (low, high) = mean_interval(
-            spread_of(self.visits(runs, first, "dqn")) - spread["dqn"]
-        )
-        found.append(
-            Claim.compare(
+        cells = {
+            (agent, after): spread_of(self.visits(runs, after, agent))
+            for agent in VISITS_AGENTS
+            for after in (first, last)
+        }
+        found += [
+            Claim.above(
                 f"{CAR}: DQN's visits increasingly cluster, from {first} to {last} iterations",
-                f"effective number of cells, the earlier less the later: {fall:.0f}, 95% interval "
-                f"{low:.0f} to {high:.0f}, n = {len(spread['dqn'])}",
-                (low, high),
-            )
-        )
-        gain, interval = difference_interval(spread["ge-step"], spread["dqn"])
-        found.append(
-            Claim.compare(
+                "effective number of cells, the earlier less the later",
+                cells["dqn", first] - cells["dqn", last],
+            ),
+            Claim.above(
+                f"{CAR}: GE maintains a widespread distribution, from {first} to {last} iterations",
+                f"effective number of cells, the later less {KEPT:g} times the earlier",
+                cells["ge-step", last] - KEPT * cells["ge-step", first],
+            ),
+            Claim.ahead(
                 f"{CAR}: after {last} iterations GE's visits are more widespread than DQN's",
-                f"effective number of cells: GE {spread['ge-step'].mean():.0f}, DQN "
-                f"{spread['dqn'].mean():.0f}; difference {gain:.0f}, 95% interval "
-                f"{interval[0]:.0f} to {interval[1]:.0f}, n = {len(spread['dqn'])}",
-                interval,
-            )
-        )
+                "effective number of cells",
+                cells["ge-step", last],
+                cells["dqn", last],
+            ),
+        ]
         found += [
             _ahead(
                 f"ours, {environment}: GE that holds θ for an episode is ahead of GE a step",
@@ -193,11 +204,16 @@ def _ahead(text: str, better: Run, worse: Run, early: bool = False) -> Claim:
 
 
 def _rarely(run: Run) -> Claim:
-    reached = run.scores.mean(axis=1)
-    low, high = bootstrap_interval(reached)
-    return Claim.judge(
+    return Claim.below(
         f"{CAR}: {label(run.config.agent_name)} never, or very rarely, reaches the target",
-        f"reached in {reached.mean():.2f} of all episodes, 95% interval {low:.2f} to {high:.2f}, "
-        f"n = {len(reached)}",
-        bool(reached.mean() < RARELY),
+        "part of all episodes that reach it",
+        run.scores.mean(axis=1),
+        RARELY,
     )
+
+
+def _steady(run: Run) -> np.ndarray:
+    """[seeds]: of the mean scores of iterations, from 0 on. No progress is not steady progress."""
+    whole = run.scores.shape[1] // ITERATION * ITERATION
+    means = run.scores[:, :whole].reshape(len(run.scores), -1, ITERATION).mean(axis=2)
+    return steadiness(np.pad(means, ((0, 0), (1, 0))))
