@@ -79,7 +79,7 @@ def test_mean_interval_against_scipy():
 
 def test_the_intervals_of_verdicts_hold_the_truth_as_often_as_they_say():
     """Of five seeds: 95 times of 100, and so does not a percentile bootstrap, of a mean (84) or of
-    a difference of two (88)."""
+    a difference of two (87)."""
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 5, 1000))
     intervals = [difference_interval(x, y)[1] for x, y in zip(a.T, b.T, strict=True)]
@@ -88,7 +88,7 @@ def test_the_intervals_of_verdicts_hold_the_truth_as_often_as_they_say():
     assert _holding_zero(np.transpose(bootstrap_interval(a))) == pytest.approx(0.84, abs=0.02)
     drawn = [x[rng.integers(5, size=(500, 5))].mean(axis=1) for x in (a, b)]
     ends = np.quantile(drawn[0] - drawn[1], [0.025, 0.975], axis=0)
-    assert _holding_zero(ends.T) == pytest.approx(0.88, abs=0.02)
+    assert _holding_zero(ends.T) == pytest.approx(0.87, abs=0.02)
 
 
 def _holding_zero(intervals):

@@ -1,6 +1,7 @@
 """Figure 5 on tiny runs: data, pictures, and claims that can come out either way."""
 
 import csv
+import itertools
 import json
 import types
 
@@ -8,22 +9,41 @@ import numpy as np
 import pytest
 
 from rove.experiments import figure_5
-from rove.experiments.figure_5 import Figure5, active, critical, held_out, key, peaked
+from rove.experiments.figure_5 import (
+    RHO,
+    SIGMA,
+    Figure5,
+    active,
+    cells_by,
+    critical,
+    held_out,
+    hindered,
+    key,
+    lanes_at,
+    more,
+    peaked,
+)
 
 
 def test_the_plan_covers_the_papers_ranges():
     made = Figure5()
     plan = made.configs()
-    assert len(plan) == 2 * len(made.rhos) * len(made.sigmas)
+    on_lines = len(made.rhos) + len(made.sigmas) - 1
+    assert len(plan) == 2 * (len(made.rhos) * len(made.sigmas) + on_lines)
+    assert len(Figure5(quick=True).configs()) == 2 * 3 * 3
     assert (min(made.rhos), max(made.rhos)) == (-10.0, -1.0)
     assert (min(made.sigmas), max(made.sigmas)) == (1e-8, 1e-1)
     for quick in (False, True):
-        assert figure_5.RHO in Figure5(quick).rhos[1:-1]
-        assert figure_5.SIGMA in Figure5(quick).sigmas[1:-1]
+        assert RHO in Figure5(quick).rhos[1:-1]
+        assert SIGMA in Figure5(quick).sigmas[1:-1]
     config = plan[key("episode", -4.0, 1e-3)]
     assert config.environment.name == "sparse-cartpole"
     assert (config.agent.resample, config.agent.rho, config.agent.sigma) == ("episode", -4.0, 1e-3)
     assert config.seeds == (0, 1, 2, 3, 4)
+    for point in (key("step", -10.0, SIGMA), key("episode", RHO, 1e-1)):
+        assert plan[point].seeds + plan[more(point)].seeds == tuple(range(20))
+        assert plan[point].agent == plan[more(point)].agent
+    assert more(key("step", -10.0, 1e-1)) not in plan
     others = {k: v for k, v in vars(config.agent).items() if k not in ("rho", "sigma")}
     for rho in made.rhos:
         agent = plan[key("episode", rho, 1e-8)].agent
@@ -34,11 +54,14 @@ def test_the_plan_covers_the_papers_ranges():
 def test_a_tiny_one_end_to_end(tmp_path, monkeypatch):
     monkeypatch.setattr(figure_5, "QUICK_EPISODES", 2)
     found = Figure5(quick=True).run(tmp_path)
-    assert len(found) == 12
+    assert len(found) == 16
     rows = list(csv.DictReader((tmp_path / "figure-5.csv").open()))
     assert len(rows) == 2 * 3 * 3 * 2
     assert {row["resample"] for row in rows} == {"step", "episode"}
-    assert all(float(row["score"]) >= 8 and row["episodes"] == "2" for row in rows)
+    for row in rows:
+        assert float(row["score"]) >= 8
+        assert row["episodes"] == "2"
+        assert 0 < int(row["cells"]) <= int(row["steps"])
     assert (tmp_path / "figure-5.png").read_bytes().startswith(b"\x89PNG")
     drawn = (tmp_path / "figure-5.svg").read_text()
     for text in ("(a) over ρ, at σ = 0.001", "(b) over σ, at ρ = -4", "(d) GE, a θ an episode"):
@@ -49,30 +72,38 @@ def test_a_tiny_one_end_to_end(tmp_path, monkeypatch):
 
 def test_a_value_is_chosen_on_the_other_seeds():
     """Seed 0 alone likes the first value; it must not choose it for itself."""
-    line = np.array([[90.0, 0.0, 0.0], [10.0, 10.0, 10.0], [0.0, 0.0, 0.0]])
-    assert held_out(line) == [1, 0, 0]
-    assert held_out(line, worst=True) == [0, 2, 2]
+    table = np.array([[90.0, 1.0, 2.0], [10.0, 11.0, 12.0], [0.0, 0.0, 0.0]])
+    assert held_out(table).tolist() == [10.0, 1.0, 2.0]
+    assert held_out(table, worst=True).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_the_lanes_of_a_point_are_those_of_all_its_seeds():
+    runs = {key("step", -1.0, s): types.SimpleNamespace(outcomes=[s]) for s in (0.1, 0.2)}
+    runs[more(key("step", -1.0, 0.1))] = types.SimpleNamespace(outcomes=[5, 6])
+    assert lanes_at(runs, key("step", -1.0, 0.1)) == [0.1, 5, 6]
+    assert lanes_at(runs, key("step", -1.0, 0.2)) == [0.2]
 
 
 VALUES = (1.0, 2.0, 3.0, 4.0)
 
 
-def line(means, spreads=(1.0, 1.0, 1.0, 1.0), noise=1.0):
-    """Runs at the values, with given means over five seeds; only what the claims read is there."""
+def line(means, cells=(1.0, 1.0, 1.0, 1.0), noise=1.0):
+    """Lanes at the values, of five seeds with given means and cells visited a step; only what the
+    claims read is there."""
     seeds = np.random.default_rng(0).normal(0.0, noise, (len(means), 5))
     environment = types.SimpleNamespace(optimum=None)
     return [
-        types.SimpleNamespace(
-            outcomes=[
-                types.SimpleNamespace(
-                    scores=np.full(20, mean + e),
-                    job=types.SimpleNamespace(environment=environment, episodes=20),
-                )
-                for e in row
-            ],
-            spread=np.full((5, 20), spread) * np.exp(0.01 * row)[:, None],
-        )
-        for mean, spread, row in zip(means, spreads, seeds, strict=True)
+        [
+            types.SimpleNamespace(
+                scores=np.full(20, mean + e),
+                job=types.SimpleNamespace(environment=environment, episodes=20),
+                episodes=types.SimpleNamespace(
+                    step=np.arange(10, 210, 10), coverage=(rate + 0.01 * e) * np.arange(10, 210, 10)
+                ),
+            )
+            for e in row
+        ]
+        for mean, rate, row in zip(means, cells, seeds, strict=True)
     ]
 
 
@@ -83,7 +114,8 @@ def line(means, spreads=(1.0, 1.0, 1.0, 1.0), noise=1.0):
         ((10, 20, 40, 80), "not reproduced"),
         ((80, 40, 20, 10), "not reproduced"),
         ((80, 10, 10, 80), "not reproduced"),
-        ((10, 20, 40, 40), "inconclusive"),
+        ((1, 5, 10, 10), "inconclusive"),
+        ((10, 90, 90, 90), "not reproduced"),  # of 90, an end lacks less than 5 of 100
     ],
 )
 def test_not_monotonic_is_a_peak_between_the_ends(means, verdict):
@@ -96,15 +128,32 @@ def test_a_peak_of_noise_alone_is_not_one():
     for seed in range(40):
         rng = np.random.default_rng(seed)
         flat = line((0, 0, 0, 0), noise=0.0)
-        for run in flat:
-            for outcome in run.outcomes:
-                outcome.scores = np.full(20, rng.normal())
+        for outcome in itertools.chain(*flat):
+            outcome.scores = np.full(20, rng.normal())
         verdicts.append(peaked("a claim", flat, VALUES).verdict)
     assert verdicts.count("reproduced") <= 4
 
 
-def test_critical_and_active_can_fail():
-    assert critical("a claim", line((10, 50, 40, 10))).verdict == "reproduced"
-    assert critical("a claim", line((10, 10, 10, 10))).verdict != "reproduced"
-    assert active("a claim", line((1, 1, 1, 1), (0.1, 1, 1, 9))).verdict == "reproduced"
-    assert active("a claim", line((1, 1, 1, 1), (9, 1, 1, 0.1))).verdict == "not reproduced"
+YES, NO, OPEN = "reproduced", "not reproduced", "inconclusive"
+
+
+def test_the_other_claims_can_come_out_each_way():
+    """Of "critical" the worst value is chosen too: that it is the best can only come of noise."""
+    assert critical("a claim", line((10, 50, 40, 10))).verdict == YES
+    assert critical("a claim", line((10, 10, 10, 10))).verdict != YES
+    found = [hindered("a claim", line((10, 50, 40, last))).verdict for last in (10, 50, 90)]
+    assert found == [YES, OPEN, NO]
+    rates = [(0.2, 1, 1, 0.9), (0.5, 1, 1, 0.5), (0.9, 1, 1, 0.2)]
+    found = [active("a claim", line((1, 1, 1, 1), cells)).verdict for cells in rates]
+    assert found == [YES, OPEN, NO]
+
+
+def test_cells_are_counted_in_equally_many_steps():
+    """A lane that lives longer has seen more by its end, and no more by the other's."""
+    short, long = line((1, 1), cells=(0.5, 0.5), noise=0.0)
+    for lane in long:
+        lane.episodes.step, lane.episodes.coverage = np.array([60, 600]), np.array([30, 300])
+    assert cells_by(long[0], 330) == 165.0
+    claim = active("a claim", [short, long])
+    assert "within 200 steps" in claim.evidence
+    assert claim.verdict == OPEN
