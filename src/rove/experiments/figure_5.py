@@ -31,6 +31,9 @@ LINE_SEEDS = 20
 """On the two lines through (RHO, SIGMA), by which claims are judged."""
 PART = 0.05
 """Of the best score: what an end of a line lacks of it, if it lacks less, is nothing."""
+COLUMNS = (
+    "resample", "rho", "sigma", "seed", "episodes", "steps", "score", "spread", "cells",
+)  # fmt: skip
 LABELS = {"step": "GE", "episode": "GE, a θ an episode"}
 """By when θ is drawn: the paper's, and ours."""
 
@@ -101,10 +104,11 @@ class Figure5(Experiment):
             point = (agent.resample, f"{agent.rho:g}", f"{agent.sigma:g}")
             for outcome in run.outcomes:
                 episodes, score = len(outcome.scores), trials.score(outcome)
-                steps, cells = int(outcome.lane.step), outcome.episodes.coverage[-1]
-                rows.append((*point, outcome.job.seed, episodes, steps, f"{score:.6g}", cells))
-        header = ("resample", "rho", "sigma", "seed", "episodes", "steps", "score", "cells")
-        publish_text(out / "figure-5.csv", as_csv(header, rows))
+                spread = f"{outcome.episodes.spread.mean():.4g}"
+                steps, cells = outcome.episodes.step[-1], outcome.episodes.coverage[-1]
+                played = (episodes, steps, f"{score:.6g}", spread, cells)
+                rows.append((*point, outcome.job.seed, *played))
+        publish_text(out / "figure-5.csv", as_csv(COLUMNS, rows))
 
     def draw(self, runs: Runs, out: Path) -> None:
         """figure-5.png and figure-5.svg."""
