@@ -7,10 +7,12 @@ import equinox as eqx
 import pytest
 
 import rove
+from returns import test_families as families
 from rove import cli
 
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "docs" / "agents"
+GUIDE = ROOT / "docs" / "add-a-family.md"
 TEXTS = sorted((ROOT / "docs").glob("**/*.md"))
 
 
@@ -45,4 +47,15 @@ def test_every_test_that_is_named_exists(page):
 
 def test_the_examples_of_families_run():
     """In the order of the page, as one program."""
-    exec("\n".join(blocks(ROOT / "docs" / "add-a-family.md")), {"__name__": "example"})
+    exec("\n".join(blocks(GUIDE)), {"__name__": "example"})
+
+
+def test_the_return_of_the_guide_does_what_every_family_promises(monkeypatch):
+    """So that whoever follows the page passes."""
+    page = {"__name__": "example"}
+    exec(blocks(GUIDE)[0], page)
+    returns = page["Logistic"]()
+    families.test_picture_has_the_mass_mean_and_standard_deviation(returns)
+    families.test_target_at_discount_0_is_the_reward(returns)
+    families.test_extreme_outputs_have_finite_losses_and_slopes(returns, 1e3, "±")
+    families.test_target_draws_once_from_its_key(returns, monkeypatch)
