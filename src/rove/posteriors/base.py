@@ -39,9 +39,12 @@ class Posterior(eqx.Module):
     """A family q_φ(θ). `law` turns φ into the form every draw uses, so that an update pays for
     it once, and the target network's is kept as long as φ⁻ stands."""
 
-    paired: bool = eqx.field(default=False, static=True, kw_only=True)
-    """Whether θ⁻ takes the random numbers of θ (the same member, index or noise) in the target
-    of a transition, or numbers of its own (the paper)."""
+    @property
+    def paired(self) -> bool:
+        """Whether θ⁻ takes the random numbers of θ (the same member, index or noise) in the target
+        of a transition, or numbers of its own (the paper). A field of those families whose law
+        learns by the gradient through such draws."""
+        return False
 
     def needs(self, observation: np.ndarray) -> str | None:
         """What observations it needs, if this one will not do."""

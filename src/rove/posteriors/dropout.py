@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -21,6 +22,8 @@ class Dropout(Posterior):
 
     rate: float | Array = 0.1
     """Probability that a hidden unit is left out."""
+    paired: bool = eqx.field(default=False, static=True, kw_only=True)
+    """Whether θ⁻ takes the masks of θ in the target of a transition."""
 
     def __check_init__(self) -> None:
         check_number("rate", self.rate, at_least=0.0, below=1.0)

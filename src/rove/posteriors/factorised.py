@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -31,6 +32,8 @@ class Factorised(Posterior):
     """
 
     rho: float | Array
+    paired: bool = eqx.field(default=False, static=True, kw_only=True)
+    """Whether θ⁻ takes the noise of θ in the target of a transition."""
 
     def __check_init__(self) -> None:
         check_rho(self.rho)

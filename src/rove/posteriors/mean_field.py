@@ -5,6 +5,7 @@ from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -37,6 +38,8 @@ class MeanField(Posterior):
     rho: float | Array
     prior: float | Array | None = None
     """Standard deviation of a Gaussian prior of mean 0; none: an improper uniform prior."""
+    paired: bool = eqx.field(default=False, static=True, kw_only=True)
+    """Whether θ⁻ takes the noise of θ in the target of a transition."""
 
     def __check_init__(self) -> None:
         check_rho(self.rho)
