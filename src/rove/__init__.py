@@ -1,6 +1,6 @@
 """rove: exploration in reinforcement learning. Any return distribution Z_θ, any q_φ(θ)."""
 
-from rove import report
+from rove import posteriors, report, returns
 from rove.actor_critic import ActorCritic
 from rove.actor_critic_agents import DDPG, DDPGGE, TD3, DDPGNoisyNet
 from rove.agents import (
@@ -40,19 +40,8 @@ from rove.environments import (
 from rove.environments.gymnasium import SparseReward, register
 from rove.errors import ConfigError, LaneError, RoveError, RunFolderError
 from rove.learner import AgentState, Learner
-from rove.posteriors import (
-    Conjugate,
-    Dirac,
-    Dropout,
-    Ensemble,
-    Factorised,
-    LastLayer,
-    LowRank,
-    MeanField,
-    ParameterNoise,
-    Posterior,
-)
-from rove.returns import Categorical, Gaussian, LearnedGaussian, Mixture, Quantile, Return
+from rove.posteriors import *  # noqa: F403
+from rove.returns import *  # noqa: F403
 from rove.run import Run
 from rove.runner import load, train
 from rove.sweeps import Sweep, sweep
@@ -86,36 +75,20 @@ __all__ = [
     "BayesianQLearning",
     "BootstrappedDQN",
     "CartPole",
-    "Categorical",
     "Chain",
     "ConfigError",
-    "Conjugate",
     "DDPGNoisyNet",
     "DeepSea",
-    "Dirac",
     "DoubleUncertain",
-    "Dropout",
-    "Ensemble",
     "Environment",
-    "Factorised",
-    "Gaussian",
     "LaneError",
-    "LastLayer",
-    "LearnedGaussian",
     "Learner",
     "LinearQuadratic",
-    "LowRank",
-    "MeanField",
-    "Mixture",
     "MountainCar",
     "NoisyNet",
-    "ParameterNoise",
     "ParameterNoiseDQN",
-    "Posterior",
     "PosteriorSampling",
     "QValueSampling",
-    "Quantile",
-    "Return",
     "RoveError",
     "Run",
     "RunFolderError",
@@ -131,3 +104,5 @@ __all__ = [
     "sweep",
     "train",
 ]
+__all__ += posteriors.__all__
+__all__ += returns.__all__
