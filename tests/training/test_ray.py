@@ -14,9 +14,16 @@ import pytest
 import rove
 from rove import cli, runner
 from rove.errors import ConfigError
-from rove.training import checkpoint, cluster
+from rove.training import checkpoint, cluster, crew
 
-needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs rove[ray]")
+HAS_RAY = importlib.util.find_spec("ray") is not None
+
+
+def on_ray(test):
+    """A test of the extra that `make test-slow` installs."""
+    return pytest.mark.slow(pytest.mark.skipif(not HAS_RAY, reason="needs rove[ray]")(test))
+
+
 SMALL = rove.GE(hidden=(16, 16), buffer_size=400, learning_starts=50)
 
 
@@ -55,6 +62,20 @@ def wait_for(condition, seconds=60.0):
         time.sleep(0.1)
 
 
+@pytest.fixture
+def three_minutes():
+    """A test that would otherwise wait for good."""
+
+    def over(*signal):
+        raise TimeoutError("it waits for something")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.alarm(180)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
 def files(folder: Path) -> dict[str, dict[str, np.ndarray]]:
     paths = sorted(folder.glob("**/lanes/*.safetensors"))
     return {str(p.relative_to(folder)): checkpoint.load_arrays(p)[0] for p in paths}
@@ -69,7 +90,7 @@ def assert_same_lanes(a: Path, b: Path) -> None:
             np.testing.assert_array_equal(mine[name][part], theirs[name][part], err_msg=part)
 
 
-@needs_ray
+@on_ray
 def test_a_sweep_whose_worker_is_killed_twice_ends_with_the_bits_of_a_local_one(tmp_path):
     killed = []
 
@@ -79,12 +100,12 @@ def test_a_sweep_whose_worker_is_killed_twice_ends_with_the_bits_of_a_local_one(
             os.kill(killed[-1], signal.SIGKILL)
 
     settings = {"fields": {"rho": (-6.0, -4.0, -2.0)}, "seeds": 2, "episodes": 300}
-    on_ray = rove.sweep(
+    there = rove.sweep(
         SMALL, "chain-6", out=tmp_path / "ray", on="ray", workers=2, report=report, **settings
     )
     local = rove.sweep(SMALL, "chain-6", out=tmp_path / "local", **settings)
     assert len(set(killed)) == 2
-    assert on_ray.points == local.points
+    assert there.points == local.points
     for name in ("sweep.csv", "sweep.json"):
         assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "local" / name).read_bytes()
     assert_same_lanes(tmp_path / "ray", tmp_path / "local")
@@ -102,11 +123,11 @@ rove.train(agent, "chain-6", seeds=2, episodes=3000, out=sys.argv[1], on="ray", 
 """
 
 
-@needs_ray
+@on_ray
 def test_a_killed_driver_loses_nothing_and_leaves_nothing(tmp_path):
     command = [sys.executable, "-c", DRIVER, str(tmp_path / "ray")]
     driver = subprocess.Popen(command)
-    wait_for(lambda: len(files(tmp_path / "ray")) == 2, 120)
+    wait_for(lambda: len(files(tmp_path / "ray")) == 2, 300)
     workers = ray_workers(driver.pid)
     driver.kill()
     driver.wait()
@@ -114,12 +135,12 @@ def test_a_killed_driver_loses_nothing_and_leaves_nothing(tmp_path):
     steps = [arrays["episodes.step"][-1] for arrays in files(tmp_path / "ray").values()]
     assert all(step > 0 for step in steps)
     wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in workers))
-    assert subprocess.run(command, timeout=300).returncode == 0
+    assert subprocess.run(command, timeout=600).returncode == 0
     runner.train(SMALL, "chain-6", seeds=2, episodes=3000, out=tmp_path / "local")
     assert_same_lanes(tmp_path / "ray", tmp_path / "local")
 
 
-@needs_ray
+@on_ray
 def test_a_lane_that_diverges_is_told_and_costs_the_others_nothing():
     ill = config(1, lr=1e30)
     runs = runner.run_all([(ill, None), (config(1), None)], on="ray", workers=1)
@@ -127,7 +148,32 @@ def test_a_lane_that_diverges_is_told_and_costs_the_others_nothing():
     np.testing.assert_array_equal(runs[1].returns, runner.run_all([(config(1), None)])[0].returns)
 
 
-@needs_ray
+@on_ray
+def test_more_workers_than_cores_keep_no_lane_waiting_and_leave_when_done(
+    monkeypatch, three_minutes
+):
+    """Three on two cores. Once the short lanes are done, the third worker comes and goes, and there
+    is a core to spare while the long lane goes on."""
+    ray = pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+    spare = []
+
+    def report(progress):
+        if progress.job.episodes == 6000 and not progress.finished:
+            spare.append(ray.available_resources().get("CPU", 0.0))
+
+    try:
+        lanes = [(config(1, 6000), None), (config(2), None)]
+        runs = runner.run_all(lanes, report, on="ray", workers=3)
+    finally:
+        ray.shutdown()
+    assert [run.returns.shape for run in runs] == [(1, 6000), (2, 60)]
+    assert spare[0] == 0.0
+    assert spare[-1] == 1.0
+
+
+@on_ray
 def test_what_a_cluster_could_not_know_is_refused(tmp_path):
     class Mine(rove.Chain):
         """Of the user's own, though it has the name of rove's."""
@@ -136,6 +182,37 @@ def test_what_a_cluster_could_not_know_is_refused(tmp_path):
         runner.train(SMALL, Mine(6), episodes=2, on="ray")
     with pytest.raises(ConfigError, match="workers = 0"):
         runner.train(SMALL, "chain-6", episodes=2, on="ray", workers=0)
+
+
+class Answering(crew.Worker):
+    """Says at once that every lane has failed; unless it is never there."""
+
+    def __init__(self, mail, there):
+        super().__init__()
+        self.mail, self.waited = mail, None
+        if there:
+            self.mail.put((self, {"ready": True}))
+
+    def tell(self, **message):
+        if "folder" in message:
+            assert self.ready
+            self.mail.put((self, {"error": message["name"], "diverged": False}))
+
+    def end(self, seconds):
+        self.waited = seconds
+
+
+def test_a_worker_has_no_lane_and_is_not_waited_for_until_it_is_ready(tmp_path):
+    hired = []
+
+    def hire(mail):
+        hired.append(Answering(mail, there=not hired))
+        return hired[-1]
+
+    jobs = config(3).jobs(tmp_path)
+    found = crew.share_out(jobs, hire, 2, lambda told: None, lambda *saved: None, 10.0)
+    assert [str(error) for error in found] == [job.name for job in jobs]
+    assert [worker.waited for worker in hired] == [crew.PATIENCE, 0.0]
 
 
 def test_without_ray_the_error_says_how_to_get_it(monkeypatch, capsys, tmp_path):

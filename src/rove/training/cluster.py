@@ -100,6 +100,13 @@ class _Actor(crew.Worker):
         except Exception as error:  # Ray's own, or a connection's
             mail.put((self, {"ended": f"its worker on Ray ended ({type(error).__name__})"}))
         finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        """It would hold a core of the cluster for as long as it lives."""
+        if not self._over.is_set():
+            with contextlib.suppress(self._ray.exceptions.RayError):
+                self._ray.kill(self._remote)
             self._over.set()
 
     def _kept(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -123,10 +130,8 @@ class _Actor(crew.Worker):
             self._remote.tell.remote(message)
 
     def end(self, seconds: float) -> None:
-        self._over.wait(seconds)
-        with contextlib.suppress(self._ray.exceptions.RayError):
-            self._ray.kill(self._remote)
-        self._over.set()
+        if not self._over.wait(seconds):
+            self._leave()
 
 
 class Remote:
@@ -137,6 +142,7 @@ class Remote:
         self._stop = threading.Event()
         self._orders: queue.Queue[dict[str, Any]] = queue.Queue()
         self._news: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._news.put({"ready": True})
         threading.Thread(target=self._work, daemon=True).start()
 
     def tell(self, order: dict[str, Any]) -> None:

@@ -22,9 +22,11 @@ PATIENCE = 10.0
 
 
 class Worker(abc.ABC):
-    """Trains one lane at a time. What it says goes to the mail; so does its end, as the reason."""
+    """Trains one lane at a time. What it says goes to the mail: first that it is ready, last its
+    end, as the reason."""
 
     def __init__(self) -> None:
+        self.ready = False
         self.job: Job | None = None
         self.programs: set[Any] = set()
         """What it has compiled."""
@@ -49,8 +51,9 @@ def share_out(
     saved: lanes.Saved,
     checkpoint_seconds: float,
 ) -> list[Outcome | LaneError]:
-    """Run all lanes to their end. A worker that dies is replaced, and its lane goes on from its
-    last checkpoint."""
+    """Run all lanes to their end. A worker gets its first lane once it is ready: one that a cluster
+    has no room for keeps no lane waiting. A worker that dies is replaced, and its lane goes on from
+    its last checkpoint."""
     left = {i: jax.tree.structure((job.agent, job.environment)) for i, job in enumerate(jobs)}
     number = {id(job): i for i, job in enumerate(jobs)}
     attempts = dict.fromkeys(left, 0)
@@ -73,6 +76,9 @@ def share_out(
         worker.tell(**job, checkpoint_seconds=every, code=platform.CODE)
 
     def hear(worker: Worker, message: dict[str, Any]) -> None:
+        if not worker.ready:  # should it have ended, that counts against the lane it would have had
+            worker.ready = True
+            give(worker)
         job = worker.job
         if job is None:
             return
@@ -95,20 +101,17 @@ def share_out(
                 left[i] = jax.tree.structure((job.agent, job.environment))
             else:
                 results[i] = LaneError(f"{job.name}: {message['ended']}, {ATTEMPTS} times")
-            crew[crew.index(worker)] = successor = hire(mail)
-            give(successor)
+            crew[crew.index(worker)] = hire(mail)
 
     crew = [hire(mail) for _ in range(min(workers, len(jobs)))]
     try:
-        for worker in crew:
-            give(worker)
         while len(results) < len(jobs):
             hear(*mail.get())
     finally:
         for worker in crew:
             worker.tell(stop=True)
         for worker in crew:
-            worker.end(PATIENCE)
+            worker.end(PATIENCE if worker.ready else 0.0)
     return [results[i] for i in range(len(jobs))]
 
 

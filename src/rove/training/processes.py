@@ -98,5 +98,6 @@ def main(answers: TextIO) -> None:
 
     platform.prepare(lanes=1)
     threading.Thread(target=listen, daemon=True).start()
+    answer(ready=True)
     while "stop" not in (order := orders.get()):
         crew.work(order, answer, stop)
