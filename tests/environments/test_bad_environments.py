@@ -2,6 +2,7 @@
 field, and takes nothing else with it."""
 
 import re
+import sys
 
 import gymnasium
 import numpy as np
@@ -87,9 +88,9 @@ def no_more_resets(self, told):
     return (*told[:2], True, *told[3:])
 
 
-def raising_reset(self, told):
+def exiting_reset(self, told):
     def reset(*, seed=None, options=None):
-        raise OSError("the simulator is gone")
+        sys.exit("the simulator is gone")
 
     self.reset = reset
     return (*told[:2], True, *told[3:])
@@ -116,12 +117,12 @@ CASES = {
     "the old tuple of four": (bad(lambda s, t: (t[0], t[1], False, {})), 13, "step returned"),
     "nothing at all": (bad(lambda s, t: None), 13, "step returned None"),
     "an exception": (raising(ValueError("joint 3")), 13, "step raised ValueError: joint 3"),
-    "an exit": (raising(AssertionError()), 13, "step raised AssertionError"),
+    "an exit": (bad(lambda self, told: sys.exit(3)), 13, "step raised SystemExit: 3"),
     "it was closed": (bad(closed), 13, "step raised RuntimeError: the window was closed"),
     "other actions": (bad(other_actions), 14, r"action_space changed .*\(2\) to .*\(5\)"),
     "an episode without end": (bad(never_again), 60, "episode did not end in 50 steps"),
     "a reset without info": (bad(no_more_resets), 14, r"reset returned array.*\(obs.*info\)"),
-    "a reset that raises": (bad(raising_reset), 14, "reset raised OSError: the simulator is gone"),
+    "a reset that exits": (bad(exiting_reset), 14, "reset raised SystemExit: the simulator is"),
 }
 
 
@@ -149,6 +150,11 @@ def test_a_bad_environment_ends_its_lane_and_no_other(case, tmp_path):
         kept = back._outcome(outcome.job.seed)
         assert kept.finished
         np.testing.assert_array_equal(kept.episodes.returns, outcome.episodes.returns)
+
+
+def test_ctrl_c_in_an_environment_stops_everything():
+    with pytest.raises(KeyboardInterrupt):
+        rove.train(rove.DQN(**SMALL), raising(KeyboardInterrupt()), seeds=2, episodes=6)
 
 
 def test_the_last_checkpoint_of_a_lane_that_failed_loads(tmp_path, monkeypatch):

@@ -15,6 +15,8 @@ Decode = Callable[[Any], Any]
 """From a learner's action, a number or a vector in [−1, 1]^k, to the environment's."""
 
 
+_WRONG = (Exception, SystemExit)
+"""What an environment may raise and cost its own lane alone; Ctrl-C stops everything."""
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -44,7 +46,7 @@ class Guard:
         """The first observation of an episode, which the seed decides."""
         try:
             told = self.env.reset(seed=seed)
-        except Exception as error:
+        except _WRONG as error:
             hint = " (reset has to take a seed)" if "argument 'seed'" in str(error) else ""
             raise BadEnvironment("reset", f"raised {_shown(error)}{hint}") from error
         if not isinstance(told, tuple) or len(told) != 2 or not isinstance(told[1], dict):
@@ -60,7 +62,7 @@ class Guard:
             self._same_actions()
         try:
             told = self.env.step(self.decode(action))
-        except Exception as error:
+        except _WRONG as error:
             raise BadEnvironment("step", f"raised {_shown(error)}") from error
         if not isinstance(told, tuple) or len(told) != 5:
             needed = "(observation, reward, terminated, truncated, info)"
@@ -81,7 +83,7 @@ class Guard:
         try:
             if self._ours:
                 self.env.close()
-        except Exception:
+        except _WRONG:
             return
 
     def _same_actions(self) -> None:

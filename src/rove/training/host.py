@@ -183,7 +183,7 @@ def _guarded(
         results[id(job)] = LaneError(f"{job.name}, {place}: {error}")
     except LaneError as error:
         results[id(job)] = error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         told = str(error) if isinstance(error, RoveError) else repr(error)
         results[id(job)] = LaneError(f"{job.name}: {told}")
 
