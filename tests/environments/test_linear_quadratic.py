@@ -49,3 +49,11 @@ def test_it_is_an_environment_of_gymnasium_with_a_box():
 def test_bad_options_are_refused(options):
     with pytest.raises(ConfigError, match=next(iter(options))):
         rove.environments.make("linear-quadratic-1", **options)
+
+
+def test_cells_are_of_the_first_position_and_its_velocity():
+    place = LinearQuadratic(2)
+    x = jnp.array([1.05, 0.0, -9.0, 0.0])  # far too fast for the board: at its edge
+    cell = int(place.bin(PointMass(x, jnp.zeros((), jnp.int32))))
+    assert divmod(cell, place.cells[1]) == (0, 30)
+    assert [side.name for side in place.coordinates] == ["velocity", "position"]

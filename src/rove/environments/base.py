@@ -4,6 +4,7 @@ import abc
 from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
@@ -14,6 +15,8 @@ from rove.noise import Key
 State: TypeAlias = Any
 Bound: TypeAlias = float | tuple[float, ...]
 """For all entries of an observation alike, or one for each."""
+GRID = 40
+"""Cells along each side of a board whose sides are coordinates."""
 
 
 class Step(NamedTuple):
@@ -33,6 +36,16 @@ class Coordinate(NamedTuple):
     name: str
     low: float
     high: float
+
+
+def cell(sides: tuple[Coordinate, ...], place: tuple[Array, Array]) -> Int[Array, ""]:
+    """The cell of a board of GRID by GRID that a place along its two sides is in; what lies outside
+    their range counts for the cell at its edge."""
+    row, column = (
+        jnp.clip(jnp.floor((x - c.low) / (c.high - c.low) * GRID).astype(jnp.int32), 0, GRID - 1)
+        for c, x in zip(sides, place, strict=True)
+    )
+    return row * GRID + column
 
 
 class Task(eqx.Module):

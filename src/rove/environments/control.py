@@ -9,12 +9,9 @@ from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from rove import noise
-from rove.environments.base import Coordinate, Environment, Step
+from rove.environments.base import GRID, Coordinate, Environment, Step, cell
 from rove.errors import check_integer
 from rove.noise import Key
-
-GRID = 40
-"""Cells along each of the two coordinates that visits are counted in."""
 
 
 class ControlState(NamedTuple):
@@ -72,14 +69,7 @@ class Control(Environment):
         return (GRID, GRID)
 
     def bin(self, state: ControlState) -> Int[Array, ""]:
-        """By the two coordinates; what lies outside their range counts for the cell at its edge."""
-        row, column = (
-            jnp.clip(
-                jnp.floor((x - c.low) / (c.high - c.low) * GRID).astype(jnp.int32), 0, GRID - 1
-            )
-            for c, x in zip(self.coordinates, self.place(state.values), strict=True)
-        )
-        return row * GRID + column
+        return cell(self.coordinates, self.place(state.values))
 
     def reset(self, key: Key) -> tuple[ControlState, Float[Array, " features"]]:
         low, high = (jnp.asarray(bound, jnp.float32) for bound in self.starts)

@@ -83,6 +83,8 @@ class CompiledEnv(gymnasium.Env):
         board = np.full((rows[0] if rows else 1, columns), 225, np.uint8)
         if self.environment.bins:
             board.flat[int(self.environment.bin(self._state))] = 30
+        if self.environment.coordinates:  # from below
+            board = board[::-1]
         edge = max(2, min(48, 960 // board.shape[1]))
         picture = np.kron(board, np.ones((edge, edge), np.uint8))
         picture[::edge], picture[:, ::edge] = 250, 250

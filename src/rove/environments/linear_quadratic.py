@@ -9,11 +9,12 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from rove import noise
-from rove.environments.base import Environment, Step
+from rove.environments.base import GRID, Coordinate, Environment, Step, cell
 from rove.errors import check_integer, check_number
 from rove.noise import Key
 
-CELLS, EDGE = 20, 2.0
+EDGE = 2.0
+"""Where the cells end, in either direction."""
 
 
 class PointMass(NamedTuple):
@@ -29,7 +30,7 @@ class LinearQuadratic(Environment):
     and pays −h·(|p|² + c·|u|²). An episode starts at rest, anywhere in [−1, 1]^N, and is truncated
     after `horizon` steps. The best policy is linear as long as it asks for no more force than
     there is, which at c = 1 it does not: `matrices` has what Riccati's equation needs. Cells are of
-    the first position.
+    the first position and its velocity.
     """
 
     n: int = eqx.field(static=True)
@@ -74,11 +75,18 @@ class LinearQuadratic(Environment):
 
     @property
     def bins(self) -> int:
-        return CELLS
+        return GRID**2
+
+    @property
+    def cells(self) -> tuple[int, int]:
+        return (GRID, GRID)
+
+    @property
+    def coordinates(self) -> tuple[Coordinate, Coordinate]:
+        return Coordinate("velocity", -EDGE, EDGE), Coordinate("position", -EDGE, EDGE)
 
     def bin(self, state: PointMass) -> Int[Array, ""]:
-        place = (state.x[0] + EDGE) * (CELLS / (2 * EDGE))
-        return jnp.clip(place, 0, CELLS - 1).astype(jnp.int32)
+        return cell(self.coordinates, (state.x[self.n], state.x[0]))
 
     @property
     def matrices(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
