@@ -35,6 +35,7 @@ from rove.training.lane import (
     drained,
     follow,
     look,
+    mark,
     start,
 )
 from rove.training.lanes import SECONDS_A_CHUNK, Progress, Report, Saved
@@ -47,7 +48,9 @@ def _begin(
 ) -> tuple[Lane, Array]:
     """An episode's first observation, and the action for it."""
     state = environment.noted(lane.environment, observation)
-    lane = lane._replace(environment=state, observation=environment.shown(state, observation))
+    seen = mark(environment, state, jnp.zeros_like(lane.seen))
+    shown = environment.shown(state, observation)
+    lane = lane._replace(environment=state, observation=shown, seen=seen)
     return lane, act(agent, lane)
 
 
