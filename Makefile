@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 ORACLES := $(VENV)/.oracles
+EXTRAS := $(VENV)/.extras
 
 .PHONY: help reproduce test test-slow lint types bench tune clean
 
 help:
 	@echo "make reproduce   install, and reproduce the paper in quick form (reproduction/)"
 	@echo "make test        install; lint, types, tests"
-	@echo "make test-slow   the learning checks of minutes"
+	@echo "make test-slow   the learning checks of minutes, Ray and films"
 	@echo "make bench       throughput beside stable-baselines3 (benchmarks/README.md)"
 	@echo "make tune        search the settings of every agent again (docs/tuning/)"
 
@@ -31,8 +32,12 @@ $(ORACLES): $(INSTALLED)
 test: lint types $(ORACLES)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow' -rs
 
-test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -m slow
+$(EXTRAS): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[ray,watch]'
+	@touch $@
+
+test-slow: $(EXTRAS)
+	$(BIN)/python -m pytest -m slow -rs
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

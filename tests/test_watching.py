@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 import rove
-from rove import watching
+from rove import cli, watching
 from rove.errors import ConfigError
 
 DQN = {"hidden": (4,), "batch_size": 4, "learning_starts": 10}
@@ -47,17 +47,34 @@ def frames(path) -> list[np.ndarray]:
     return shown
 
 
-def test_a_film_shows_the_policy_step_by_step(tmp_path, monkeypatch):
-    """A policy that always goes up: five pictures, of which the colours are known."""
+@pytest.fixture
+def upwards(monkeypatch):
+    """A run on the dial whose policy always goes up: five pictures, of which the colours are
+    known."""
     env = lambda: gymnasium.wrappers.TimeLimit(Dial("rgb_array"), 9)  # noqa: E731
     run = rove.train("dqn", env, episodes=2, **DQN)
     monkeypatch.setattr(rove.Run, "policy", lambda run, seed: lambda observation: 1)
+    return run
+
+
+def test_a_film_shows_the_policy_step_by_step(tmp_path, upwards):
+    run = upwards
     path, scores = watching.watch(run, path=tmp_path / "a" / "film.gif")
     assert [int(frame[0, 0, 0]) for frame in frames(path)] == [0, 50, 100, 150, 200]
     assert scores == [-4.0]
     assert Image.open(path).info["duration"] == 200
     _, scores = watching.watch(run, path=tmp_path / "b.gif", episodes=3)
     assert scores == [-4.0] * 3
+
+
+@pytest.mark.slow
+def test_a_film_can_be_an_mp4(tmp_path, upwards):
+    pytest.importorskip("imageio_ffmpeg", reason="needs rove[watch]")
+    imageio = pytest.importorskip("imageio.v3")
+    path, _ = watching.watch(upwards, path=tmp_path / "film.mp4")
+    shown = imageio.imread(path)
+    np.testing.assert_allclose(shown[:, 0, 0, 0], [0, 50, 100, 150, 200], atol=5)
+    assert imageio.immeta(path)["fps"] == 5
 
 
 def test_compiled_environments_are_drawn_as_cells(tmp_path):
@@ -82,12 +99,25 @@ def test_gymnasium_can_draw_ours(name):
     assert gymnasium.make(name, n=5).unwrapped.render() is None
 
 
+@pytest.mark.slow
 def test_classic_control_is_gymnasiums_own(tmp_path):
-    pytest.importorskip("pygame")
+    pytest.importorskip("pygame", reason="needs rove[watch]")
     run = rove.train("dqn", rove.Sparse(rove.CartPole(horizon=7), reward=-1.0), episodes=2, **DQN)
     path, scores = watching.watch(run, path=tmp_path / "film.gif")
     assert 1 <= scores[0] <= 7  # a length, not the return
     assert frames(path)[0].shape == (400, 600, 3)
+
+
+@pytest.mark.slow
+def test_a_pendulum_of_mujoco_is_filmed_by_the_command(tmp_path, capsys):
+    pytest.importorskip("mujoco", reason="needs rove[mujoco]")
+    settings = {"hidden": (4,), "batch_size": 4, "learning_starts": 10}
+    rove.train("td3", "sparse-inverted-pendulum", episodes=2, out=tmp_path, **settings)
+    cli.main(["watch", str(tmp_path)])
+    shown = frames(tmp_path / "watch.gif")
+    assert shown[0].shape == (480, 480, 3)
+    assert len(np.unique(shown[0])) > 20  # it is no blank
+    assert "watch.gif" in capsys.readouterr().out
 
 
 def test_what_cannot_be_filmed_is_refused(tmp_path):
