@@ -4,6 +4,7 @@ import warnings
 
 import gymnasium
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium.utils import seeding
@@ -11,6 +12,7 @@ from gymnasium.utils.env_checker import check_env
 
 import rove
 from rove import noise
+from rove.environments.control import ControlState
 from rove.environments.guard import BadEnvironment, encoder
 from rove.errors import ConfigError
 
@@ -141,6 +143,32 @@ def test_any_task_can_be_made_sparse():
         np.testing.assert_array_equal(run.scores, length)
     with pytest.raises(ConfigError, match="sparse"):
         rove.environments.make("gym/CartPole-v1", sparse=float("nan"))
+
+
+def test_visits_are_counted_by_two_entries_of_a_box():
+    """Of a box of two that are bounded by themselves, as in the compiled environment; otherwise of
+    those that a person names."""
+    hosted, compiled = rove.environments.make("gym/MountainCar-v0"), rove.MountainCar()
+    assert hosted.cells == compiled.cells
+    np.testing.assert_allclose(
+        [side[1:] for side in hosted.coordinates], [side[1:] for side in compiled.coordinates]
+    )
+    for shown in np.random.default_rng(0).uniform(*compiled.observation_bounds, size=(20, 2)):
+        shown = jnp.asarray(shown, jnp.float32)
+        state = hosted.noted(hosted.reset(noise.root(0))[0], shown)
+        theirs = ControlState(shown, jnp.zeros((), jnp.int32))
+        assert int(hosted.bin(state)) == int(compiled.bin(theirs))
+
+    assert rove.environments.make("gym/CartPole-v1").bins == 0
+    pole = rove.environments.make("gym/CartPole-v1", axes=[1, 2])  # a speed, which has no bounds
+    assert pole.coordinates[1] == ("observation 1", -3.0, 3.0)
+    assert pole.coordinates[0][1:] == pytest.approx((-0.419, 0.419), abs=1e-3)
+    assert pole.options()["axes"] == [1, 2]
+    for axes in ((0, 4), (1, 1), (0, 1, 2), 3):
+        with pytest.raises(ConfigError, match="axes"):
+            rove.environments.make("gym/CartPole-v1", axes=axes)
+    with pytest.raises(ConfigError, match="axes"):
+        rove.environments.make("gym/FrozenLake-v1", axes=(0, 1))
 
 
 class Sentence(gymnasium.Space):

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from gymnasium import spaces
+from gymnasium import spaces, wrappers
 
 import killing
 import rove
@@ -60,12 +60,15 @@ def assert_same(a, b):
             np.testing.assert_array_equal(mine[name], theirs[name], err_msg=name)
 
 
-@pytest.mark.parametrize("ends", [True, False])
-def test_final_observations_are_stored_and_only_an_end_is_terminal(ends):
-    """Every row of the replay, written out: the last s′ of an episode is its own, not a reset's."""
-    config = runner.configure(
-        rove.DQN(**FAST), rove.adopt(lambda: Counting(ends)), seeds=1, episodes=100
-    )
+@pytest.mark.parametrize(
+    ("ends", "wrapped"), [(True, wrappers.Autoreset), (False, lambda env: env)]
+)
+def test_final_observations_are_stored_and_only_an_end_is_terminal(ends, wrapped):
+    """Every row of the replay, written out: the last s′ of an episode is its own, not a reset's,
+    also where the environment would reset itself. And every state counts, the first ones too, once
+    an episode."""
+    environment = rove.adopt(lambda: wrapped(Counting(ends)))
+    config = runner.configure(rove.DQN(**FAST), environment, seeds=1, episodes=100)
     flight = host._Flight(config.jobs(None)[0], lambda told: None, lambda saved: None, 1e9)
     flight.begin()
     for _ in range(9):
@@ -77,6 +80,10 @@ def test_final_observations_are_stored_and_only_an_end_is_terminal(ends):
     np.testing.assert_array_equal(rows[2], [1, 2, 3] * 3)
     np.testing.assert_array_equal(rows[4], [False, False, ends] * 3)
     np.testing.assert_array_equal(flight.lane.observation, [0, ends])
+    visits = np.asarray(flight.lane.visits).reshape(environment.cells)
+    assert np.argwhere(visits).tolist() == [[4 * ends, 4 * t] for t in range(4)]  # of 40 in [0, 10]
+    assert visits.max() == 3
+    assert np.asarray(flight.lane.seen).sum() == 1
 
 
 class OneStep(gymnasium.Env):
@@ -158,7 +165,8 @@ def test_resets_have_seeds_of_their_own():
 
 
 def test_the_columns_and_pictures_are_those_of_the_compiled_loop(tmp_path):
-    run = rove.train(rove.GE(**FAST), "gym/CartPole-v1", seeds=2, episodes=9, out=tmp_path)
+    environment = rove.environments.make("gym/CartPole-v1", axes=(0, 2))
+    run = rove.train(rove.GE(**FAST), environment, seeds=2, episodes=9, out=tmp_path)
     with open(tmp_path / "episodes.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == list(rove.runs.COLUMNS)
@@ -166,11 +174,12 @@ def test_the_columns_and_pictures_are_those_of_the_compiled_loop(tmp_path):
     assert {row["terminated"] for row in rows} == {"1"}
     np.testing.assert_array_equal(run.returns, run.lengths)  # CartPole pays 1 a step
     assert np.all(run.spread > 0)
-    np.testing.assert_array_equal(run.coverage, 0)
+    assert np.all((run.coverage[:, -1] > 1) & (run.coverage[:, -1] < 100))
+    np.testing.assert_array_equal(rove.load(tmp_path).visits, run.visits)
     values = np.asarray(run.outcomes[0].lane.snapshots.values)
     assert [i for i in range(len(values)) if np.any(values[i])] == [0, 1, 2, 3]
     run.plot_diagnostics(tmp_path / "d.svg")
-    assert "s = start" in (tmp_path / "d.svg").read_text()
+    assert all(x in (tmp_path / "d.svg").read_text() for x in ("s = start", "observation 2"))
 
 
 def test_a_run_is_loaded_by_name(tmp_path):
@@ -255,7 +264,7 @@ def test_normalised_observations_and_their_statistics():
     seen.clear()
     run = rove.train(rove.DQN(**FAST), environment, episodes=40)
     lane = run.outcomes[0].lane
-    count, mean, squares = lane.environment
+    count, mean, squares = lane.environment.statistics
     assert count == len(seen) == 40 * 4
     np.testing.assert_allclose(mean, np.mean(seen, axis=0), rtol=1e-4)
     np.testing.assert_allclose(squares / count, np.var(seen, axis=0), rtol=1e-3, atol=1e-5)
@@ -336,3 +345,14 @@ def test_the_chain_is_solved_as_in_the_compiled_loop():
     compiled, hosted = ([episodes_to_solve(row, 11.0) for row in run.returns] for run in runs)
     assert all(when is not None for when in compiled)
     assert hosted == compiled
+
+
+@pytest.mark.slow
+def test_the_pole_is_balanced_as_in_the_compiled_loop():
+    """With the settings and the bar of the compiled loop's own test."""
+    settings = rove.DQN(
+        hidden=(64, 64), target_period=200, epsilon=0.02, epsilon_steps=8000, learning_starts=1000
+    )
+    for name in ("cartpole", "gym/CartPole-v1"):
+        run = rove.train(settings, name, seeds=2, steps=40_000)
+        assert all(np.mean(outcome.scores[-20:]) > 150 for outcome in run.outcomes), name

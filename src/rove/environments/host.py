@@ -16,18 +16,20 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from rove.environments.base import State, Task
+from rove.environments.base import GRID, Coordinate, State, Task, cell
 from rove.environments.guard import BadEnvironment, Decode, Encode, Guard, encoder
 from rove.errors import ConfigError, check_flag, check_integer, check_number, did_you_mean
 from rove.noise import Key
 
 PREFIX = "gym/"
 LONGEST_EPISODE = 100_000
-OWN = ("normalise", "longest_episode", "sparse")
+OWN = ("normalise", "longest_episode", "sparse", "axes")
 """Options that are rove's."""
 PROBES = 3
 CLIP = 10.0
 """How far from its mean a normalised number may be, in standard deviations."""
+EDGE, HUGE = 3.0, 1e6
+"""Cells of an entry that has no bounds, or any beyond ±HUGE, are from −EDGE to EDGE."""
 
 _INSTALL = {
     "box2d": 'pip install swig "gymnasium[box2d]"',
@@ -56,6 +58,15 @@ class Statistics(NamedTuple):
         return jnp.clip((x - self.mean) / std, -CLIP, CLIP)
 
 
+class Noted(NamedTuple):
+    """What a lane keeps of its observations, as they come."""
+
+    statistics: Statistics | None
+    """If they are normalised."""
+    place: Float[Array, "2"] | None
+    """The two entries of the last one that cells are of, if there are cells."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Source:
     """Where environments come from: a registered id and its options, or what a person gave."""
@@ -73,7 +84,7 @@ class Source:
 
 class HostEnvironment(Task):
     """A Gymnasium environment. It is stepped on the host; the state that training carries for it
-    is the statistics of its observations, if they are normalised."""
+    is what it has noted of its observations."""
 
     source: Source = eqx.field(static=True)
     size: int = eqx.field(static=True)
@@ -90,6 +101,10 @@ class HostEnvironment(Task):
     """Another name that a person can type."""
     sparse: float | None = eqx.field(default=None, static=True)
     """One reward, where the task ends, in place of its own: 1 for a goal, −1 for a fall."""
+    axes: tuple[int, int] | None = eqx.field(default=None, static=True)
+    """The two entries of an observation, across and up, in whose cells visits are counted."""
+    sides: tuple[Coordinate, ...] = eqx.field(default=(), static=True)
+    """The coordinates of those cells."""
 
     def __check_init__(self) -> None:
         check_flag("normalise", self.normalise)
@@ -132,10 +147,20 @@ class HostEnvironment(Task):
 
     @property
     def bins(self) -> int:
-        return 0
+        return math.prod(self.cells)
 
-    def bin(self, state: State) -> Int[Array, ""]:
-        raise NotImplementedError  # there are no cells
+    @property
+    def cells(self) -> tuple[int, ...]:
+        return (GRID, GRID) if self.axes else (0,)
+
+    @property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        return self.sides
+
+    def bin(self, state: Noted) -> Int[Array, ""]:
+        assert state.place is not None
+        across, up = state.place
+        return cell(self.sides, (up, across))
 
     def probes(self) -> dict[str, Float[Array, " features"]]:
         """First observations of some episodes."""
@@ -144,18 +169,22 @@ class HostEnvironment(Task):
 
     def reset(self, key: Key) -> tuple[State, Float[Array, " features"]]:
         """Before the first episode: nothing was seen yet, and the observation is to come."""
-        nought = jnp.zeros(self.size)
-        state = Statistics(jnp.zeros(()), nought, nought) if self.normalise else ()
-        return state, nought
+        nought, none = jnp.zeros(self.size), jnp.zeros(())
+        statistics = Statistics(none, nought, nought) if self.normalise else None
+        return Noted(statistics, self._place(nought)), nought
 
-    def noted(self, state: State, observation: Float[Array, " features"]) -> State:
-        """The statistics with an observation in them."""
-        return state.seen(observation) if self.normalise else state
+    def noted(self, state: Noted, observation: Float[Array, " features"]) -> Noted:
+        """The state with an observation in it."""
+        statistics = state.statistics and state.statistics.seen(observation)
+        return Noted(statistics, self._place(observation))
+
+    def _place(self, observation: Float[Array, " features"]) -> Float[Array, "2"] | None:
+        return observation[jnp.array(self.axes)] if self.axes else None
 
     def shown(
-        self, state: State, observation: Float[Array, " features"]
+        self, state: Noted, observation: Float[Array, " features"]
     ) -> Float[Array, " features"]:
-        return state.normalised(observation) if self.normalise else observation
+        return state.statistics.normalised(observation) if state.statistics else observation
 
     def vector(self, observation: Any) -> np.ndarray:
         try:
@@ -186,6 +215,7 @@ class HostEnvironment(Task):
     def options(self) -> dict[str, Any]:
         """What the name leaves open, as JSON has it."""
         shared = {name: getattr(self, name) for name in OWN}
+        shared["axes"] = self.axes and list(self.axes)
         described = dict(
             zip(("observation_space", "action_space"), self.source.spaces, strict=True)
         )
@@ -232,6 +262,7 @@ def adopt(
     normalise: bool = False,
     longest_episode: int = LONGEST_EPISODE,
     sparse: float | None = None,
+    axes: tuple[int, int] | None = None,
 ) -> HostEnvironment:
     """One's own Gymnasium environment: an instance, of which every seed gets a copy, or a function
     that makes one.
@@ -241,8 +272,11 @@ def adopt(
       deviation.
     - `longest_episode`: steps after which an episode that has not ended is an error.
     - `sparse`: one reward, where the task ends, in place of its own: 1 for a goal, −1 for a fall.
+    - `axes`: the two entries of an observation, across and up, in whose cells visits are counted;
+      of a box of two entries that are bounded, these.
     """
-    own = {"normalise": normalise, "longest_episode": longest_episode, "sparse": sparse}
+    own: dict[str, Any] = {"normalise": normalise, "longest_episode": longest_episode}
+    own |= {"sparse": sparse, "axes": axes}
     if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
         build = functools.partial(_copied, environment)
     elif callable(environment):
@@ -274,6 +308,7 @@ def settable(name: str) -> tuple[dict[str, Any], bool]:
 def settings(environment: HostEnvironment) -> Any:
     """The options of a registered environment as a dataclass, for the command."""
     kinds = {"normalise": bool, "longest_episode": int, "sparse": float | None}
+    kinds["axes"] = tuple[int, int] | None
     own: dict[str, tuple[Any, Any]] = {key: (kinds[key], getattr(environment, key)) for key in OWN}
     known = settable(environment.source.name)[0]
     others = {key: (type(default), default) for key, default in known.items()}
@@ -282,7 +317,8 @@ def settings(environment: HostEnvironment) -> Any:
     kind.__doc__ = (
         "Show observations normalised (normalise); steps after which an episode that has not "
         "ended is an error (longest-episode); one reward, where the task ends, in place of its "
-        "own: 1 for a goal, -1 for a fall (sparse); the others go to gymnasium.make."
+        "own: 1 for a goal, -1 for a fall (sparse); the two entries of an observation in whose "
+        "cells visits are counted (axes); the others go to gymnasium.make."
     )
     return kind()
 
@@ -360,10 +396,31 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
         source, name=name, spaces=spaces, encode=encode, decode=guard.decode
     )
     guard.close()
+    own["axes"], sides = _board(env.observation_space, own.get("axes"))
     space = guard.action_space
     vectors = isinstance(space, gymnasium.spaces.Box)
     actions = math.prod(space.shape) if vectors else int(space.n)
-    return HostEnvironment(source, first.shape[1], actions, first, vectors=vectors, **own)
+    return HostEnvironment(
+        source, first.shape[1], actions, first, vectors=vectors, sides=sides, **own
+    )
+
+
+def _board(space: Any, axes: Any) -> tuple[tuple[int, int] | None, tuple[Coordinate, ...]]:
+    """The entries of an observation in whose cells visits are counted, and the board's sides. If
+    nobody has said which: both entries of a box of two that are bounded."""
+    box = isinstance(space, gymnasium.spaces.Box)
+    low, high = (space.low.ravel(), space.high.ravel()) if box else (np.zeros(0), np.zeros(0))
+    bounded = (low >= -HUGE) & (high <= HUGE) & (low < high)
+    if axes is None and len(low) == 2 and bounded.all():
+        axes = (0, 1)
+    if axes is None:
+        return None, ()
+    known = isinstance(axes, list | tuple) and all(i in range(len(low)) for i in axes)
+    if not known or not len(axes) == len(set(axes)) == 2:
+        raise ConfigError("axes", axes, f"two of the {len(low)} entries of a box, for example 0 1")
+    ends = np.where(bounded, (low, high), [[-EDGE], [EDGE]])
+    across, up = (Coordinate(f"observation {i}", *ends[:, i].tolist()) for i in axes)
+    return tuple(axes), (up, across)
 
 
 def _description(env: Any) -> str:
