@@ -135,12 +135,31 @@ def test_a_run_killed_before_its_first_file_starts_anew(tmp_path):
 
 def test_numbers_of_other_libraries_are_numbers(tmp_path):
     settings = {**FAST, "batch_size": np.int64(16), "lr": np.float32(1e-3), "rho": -4}
-    run = rove.train(
-        "ge", "chain-5", seeds=np.arange(2), episodes=np.int64(2), out=tmp_path / "n", **settings
-    )
+    agent = rove.GE(**settings)
+    run = rove.train(agent, "chain-5", seeds=np.arange(2), episodes=np.int64(2), out=tmp_path / "n")
     assert run.seeds == (0, 1)
-    assert isinstance(run.config.agent.rho, float)
     assert rove.load(tmp_path / "n").config == run.config
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        lambda: rove.GE(rho=-4),
+        lambda: runner.with_settings(rove.GE(), {"rho": np.int64(-4)}),
+        lambda: rove.BootstrappedDQN(prior=10),
+        lambda: rove.IGE(rho=-4, resample=2),
+        lambda: rove.BBQ(bonus=1),
+    ],
+)
+def test_a_whole_number_where_a_fraction_belongs_is_a_fraction(settings, tmp_path):
+    """And so what a folder gives back is the same run: it can be loaded, and go to a worker."""
+    config, folder = runner.configure(settings(), "chain-5", episodes=1), runner.RunFolder(tmp_path)
+    with folder.open(config):
+        pass
+    assert [job.run for job in folder.config().jobs(None)] == [j.run for j in config.jobs(None)]
+    agent = config.agent
+    told = {type(getattr(agent, f, None)) for f in ("rho", "prior", "bonus")}
+    assert told <= {float, type(None)}
 
 
 def test_settings_that_vary_have_columns():

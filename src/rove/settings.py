@@ -1,7 +1,7 @@
 """What every named agent has in common."""
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args, get_type_hints
 
 from rove.errors import ConfigError, check_number, did_you_mean
 from rove.learner import Learner
@@ -16,6 +16,17 @@ class Settings:
     label: ClassVar[str]
     """What a picture says."""
 
+    def __post_init__(self) -> None:
+        """Values as JSON gives them back. A whole number where a fraction belongs would be another
+        run's, and compile a second program."""
+        kinds = get_type_hints(type(self))
+        for field in dataclasses.fields(self):
+            value, kind = _plain(getattr(self, field.name)), kinds[field.name]
+            if type(value) is int and float in (kind, *get_args(kind)):
+                check_number(field.name, value)
+                value = float(value)
+            object.__setattr__(self, field.name, value)
+
     def compose(self) -> Learner:
         raise NotImplementedError
 
@@ -27,14 +38,7 @@ def with_settings(settings: Settings, changes: dict[str, Any]) -> Settings:
         if field not in fields:
             hint = f"{settings.name} has " + ", ".join(fields) + did_you_mean(field, fields)
             raise ConfigError(field, value, f"an unknown setting; {hint}")
-    plain = {field: _plain(value) for field, value in changes.items()}
-    # A whole number where a fraction belongs would compile a second program.
-    kinds = {f.name: f.type for f in dataclasses.fields(settings)}
-    for field, value in plain.items():
-        if kinds[field] in (float, "float") and type(value) is int:
-            check_number(field, value)
-            plain[field] = float(value)
-    return dataclasses.replace(settings, **plain)
+    return dataclasses.replace(settings, **changes)
 
 
 def _plain(value: Any) -> Any:
