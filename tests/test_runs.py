@@ -275,6 +275,12 @@ def test_bad_settings_are_refused_by_name(field, value):
     assert repr(shown) in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", [rove.GE, rove.VDQN, rove.BBQ, rove.IGE, rove.DDPGGE])
+def test_an_entropy_without_weight_is_refused(kind):
+    with pytest.raises(ConfigError, match=r"sigma = 0\.0 .* above 0"):
+        kind(sigma=0.0).compose()
+
+
 def test_values_of_a_wrong_type_are_refused_by_name():
     """In a process without the tests' own type checks, as a person would meet them."""
     program = """

@@ -4,10 +4,10 @@ import dataclasses
 from typing import Any, ClassVar, Literal
 
 from rove.actor_critic import ActorCritic
-from rove.errors import check_choice, check_number
+from rove.errors import check_choice
 from rove.posteriors import Dirac, MeanField
 from rove.returns import Gaussian
-from rove.settings import Settings
+from rove.settings import Settings, noisy
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -90,8 +90,7 @@ class DDPGGE(ActorCriticSettings):
     """σ of the return; the entropy of q_φ weighs σ²/N."""
 
     def compose(self) -> ActorCritic:
-        check_number("sigma", self.sigma, above=0.0)
-        return ActorCritic(Gaussian(self.sigma), MeanField(self.rho), **self.shared())
+        return ActorCritic(noisy(self.sigma), MeanField(self.rho), **self.shared())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from rove.actor_critic_agents import ACTOR_CRITICS
 from rove.algorithm import Agent
-from rove.errors import ConfigError, check_choice, check_number, did_you_mean
+from rove.errors import ConfigError, check_choice, did_you_mean
 from rove.learner import Learner
 from rove.posteriors import (
     Conjugate,
@@ -20,7 +20,7 @@ from rove.posteriors import (
     ParameterNoise,
 )
 from rove.returns import Categorical, Gaussian, LearnedGaussian, Quantile
-from rove.settings import Settings
+from rove.settings import Settings, noisy
 from rove.tabular import PosteriorSampling, QValueSampling
 
 
@@ -139,8 +139,7 @@ class GE(NetworkSettings):
     """σ of the return; the entropy of q_φ weighs σ²/N."""
 
     def compose(self) -> Agent:
-        check_number("sigma", self.sigma, above=0.0)
-        return Agent(Gaussian(self.sigma), MeanField(self.rho), **self.shared())
+        return Agent(noisy(self.sigma), MeanField(self.rho), **self.shared())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -151,8 +150,7 @@ class VDQN(GE):
     label: ClassVar[str] = "VDQN"
 
     def compose(self) -> Agent:
-        check_number("sigma", self.sigma, above=0.0)
-        returns = Gaussian(self.sigma, draw="mean")
+        returns = noisy(self.sigma, draw="mean")
         return Agent(returns, MeanField(self.rho), **self.shared())
 
 
@@ -168,8 +166,7 @@ class BBQ(GE):
     """η of an intrinsic reward: η times the standard deviation of Q over θ; None: without."""
 
     def compose(self) -> Agent:
-        check_number("sigma", self.sigma, above=0.0)
-        returns = Gaussian(self.sigma, draw="mean")
+        returns = noisy(self.sigma, draw="mean")
         posterior = MeanField(self.rho, prior=self.prior)
         return Agent(returns, posterior, bonus=self.bonus, **self.shared())
 
@@ -309,7 +306,7 @@ class IGE(NetworkSettings):
         posterior = LowRank(
             self.rank, prior=self.prior, rho=self.rho, draws=self.draws, paired=self.paired
         )
-        return Agent(Gaussian(self.sigma), posterior, **self.shared())
+        return Agent(noisy(self.sigma), posterior, **self.shared())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

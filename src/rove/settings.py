@@ -1,10 +1,11 @@
 """What every named agent has in common."""
 
 import dataclasses
-from typing import Any, ClassVar, get_args, get_type_hints
+from typing import Any, ClassVar, Literal, get_args, get_type_hints
 
 from rove.errors import ConfigError, check_number, did_you_mean
 from rove.learner import Learner
+from rove.returns import Gaussian
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,12 @@ def with_settings(settings: Settings, changes: dict[str, Any]) -> Settings:
             hint = f"{settings.name} has " + ", ".join(fields) + did_you_mean(field, fields)
             raise ConfigError(field, value, f"an unknown setting; {hint}")
     return dataclasses.replace(settings, **changes)
+
+
+def noisy(sigma: float, draw: Literal["sample", "mean"] = "sample") -> Gaussian:
+    """A Gaussian return with σ > 0: at 0 the entropy of q_φ would have no weight."""
+    check_number("sigma", sigma, above=0.0)
+    return Gaussian(sigma, draw)
 
 
 def _plain(value: Any) -> Any:
