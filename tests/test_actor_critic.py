@@ -406,6 +406,13 @@ def test_bad_settings_are_refused_by_name(field, value):
     assert caught.value.field == field
 
 
+def test_a_reversion_of_independent_noise_is_refused():
+    assert float(rove.TD3().compose().noise_reversion) == 1.0
+    assert float(rove.TD3(noise="ou", noise_reversion=0.3).compose().noise_reversion) == 0.3
+    with pytest.raises(ConfigError, match=r"noise_reversion = 0\.3 .* noise = 'ou' alone"):
+        rove.TD3(noise_reversion=0.3).compose()
+
+
 def test_a_table_is_refused_as_a_critic():
     with pytest.raises(ConfigError, match="no row of a table"):
         ActorCritic(Gaussian(1.0), Conjugate(), hidden=())

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any, ClassVar, Literal
 
 from rove.actor_critic import ActorCritic
-from rove.errors import check_choice
+from rove.errors import ConfigError, check_choice
 from rove.posteriors import Dirac, MeanField
 from rove.returns import Gaussian
 from rove.settings import Settings, noisy
@@ -32,7 +32,7 @@ class ActorCriticSettings(Settings):
     noise_std: float = 0.0
     """Its σ at a step."""
     noise_reversion: float = 0.15
-    """How much of an Ornstein–Uhlenbeck process is lost in a step."""
+    """How much of an Ornstein–Uhlenbeck process is lost in a step; not for independent noise."""
     random_steps: int = 500
     """So many first actions are uniformly random."""
     batch_size: int = 64
@@ -49,7 +49,12 @@ class ActorCriticSettings(Settings):
         check_choice("noise", self.noise, ("ou", "gaussian"))
         fields = dataclasses.fields(ActorCriticSettings)
         told = {f.name: getattr(self, f.name) for f in fields if f.name != "noise"}
-        return told if self.noise == "ou" else told | {"noise_reversion": 1.0}
+        if self.noise == "ou":
+            return told
+        if self.noise_reversion != ActorCriticSettings.noise_reversion:
+            what = "set with noise = 'ou' alone; here it is 'gaussian', independent at every step"
+            raise ConfigError("noise_reversion", self.noise_reversion, what)
+        return told | {"noise_reversion": 1.0}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
