@@ -14,8 +14,8 @@ import pytest
 import killing
 import rove
 from rove import cli, runner, spans, sweeps, trials
-from rove.errors import ConfigError, RunFolderError
-from rove.training import checkpoint, compiled, lanes
+from rove.errors import ConfigError, LaneError, RunFolderError
+from rove.training import checkpoint, compiled, lanes, outcomes
 from rove.trials import Rung
 
 GE = rove.GE()
@@ -230,13 +230,46 @@ def test_pictures_of_one_field_and_of_three(fields, tmp_path):
 
 
 def test_a_point_that_diverges_is_last_and_has_no_score(tmp_path):
-    found = rove.sweep(
-        SMALL, "chain-5", {"lr": (1e30, 1e-3)}, seeds=2, confirm_seeds=1, episodes=30, out=tmp_path
-    )
+    """Nor is it trained again when the sweep goes on, and `train` still tells what happened."""
+    standings, again = [], []
+
+    def sweep(heard):
+        return rove.sweep(
+            SMALL, "chain-5", {"lr": (1e30, 1e-3)}, seeds=2, confirm_seeds=1, episodes=30,
+            out=tmp_path, report=heard.append,
+        )  # fmt: skip
+
+    found = sweep(standings)
     assert found.best.settings == {"lr": 1e-3}
+    assert standings[-1].done == 5
     told = json.loads((tmp_path / "sweep.json").read_text(), parse_constant=pytest.fail)
     assert told["points"][0]["scores"] == [None, None]
     assert ",tuning,1000,\n" in (tmp_path / "sweep.csv").read_text()
+    before, table = finished(tmp_path), (tmp_path / "sweep.csv").read_bytes()
+    assert len(before) == 5
+    assert sweep(again).points == found.points
+    assert finished(tmp_path) == before
+    assert [standing.done for standing in again] == [1, 2, 3, 4, 5]
+    assert (tmp_path / "sweep.csv").read_bytes() == table
+    ill = tmp_path / "points" / "0000"
+    with pytest.raises(LaneError, match=r"seed 1001: the loss was not a finite .*smaller lr"):
+        rove.train(SMALL, "chain-5", seeds=[1000, 1001], episodes=30, lr=1e30, out=ill)
+    loaded = rove.load(ill)
+    assert loaded.seeds == ()
+    assert len(loaded.errors) == 2
+
+
+def test_a_lane_without_a_score_that_did_not_diverge_is_an_error(monkeypatch):
+    config = runner.configure(SMALL, "chain-5", steps=40)
+    none = outcomes.fresh(config.jobs(None)[0])._replace(finished=True)
+    fault = LaneError("seed 0: the reward was not a finite number at step 1")
+    for run, told in (
+        (rove.Run(config, [none]), "seed 0: no episode ended within 40 steps: give it more"),
+        (rove.Run(config, [], errors=[fault]), str(fault)),
+    ):
+        monkeypatch.setattr(runner, "run_all", lambda *_, run=run: [run])
+        with pytest.raises(LaneError, match=told):
+            trials.train([(config, None)])
 
 
 def test_halving_end_to_end(tmp_path):

@@ -25,7 +25,7 @@ class LaneError(RoveError):
 
 
 class Diverged(LaneError):
-    """A lane whose numbers were no longer finite."""
+    """A lane whose agent's numbers were no longer finite."""
 
 
 class RunFolderError(RoveError):

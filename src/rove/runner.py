@@ -16,7 +16,7 @@ import numpy as np
 from rove import environments, live, noise
 from rove.agents import fitting, settings_of
 from rove.environments import Environment, HostEnvironment, Task, adopt
-from rove.errors import ConfigError, LaneError, RoveError, check_flag, check_integer
+from rove.errors import ConfigError, Diverged, LaneError, RoveError, check_flag, check_integer
 from rove.learner import Learner
 from rove.run import Run
 from rove.runs import Config, RunFolder
@@ -228,13 +228,17 @@ def run_all(
             found.update({id(job): result for job, result in zip(mine, done, strict=True)})
         runs = []
         for (config, path), jobs in zip(plan, jobs_of, strict=True):
-            results = [found[id(job)] for job in jobs]
-            errors = [r for r in results if isinstance(r, LaneError)]
-            done = [r for r in results if isinstance(r, Outcome)]
-            runs.append(Run(config, done, path, errors))
+            runs.append(_run(config, [found[id(job)] for job in jobs], path))
             if path is not None:
                 writers[path].write()
         return runs
+
+
+def _run(config: Config, results: Sequence[Outcome | LaneError], path: Path | None) -> Run:
+    """What became of lanes: those that had to stop are told apart."""
+    told = [Diverged(r.diverged) if isinstance(r, Outcome) and r.diverged else r for r in results]
+    done = [r for r in told if isinstance(r, Outcome)]
+    return Run(config, done, path, [r for r in told if isinstance(r, LaneError)])
 
 
 def _place(on: str) -> Any:
@@ -294,10 +298,10 @@ class _EpisodesWriter:
 
 
 def load(path: str | Path, agent: Learner | None = None, environment: Any = None) -> Run:
-    """A run from its folder: finished, or as far as its checkpoints go. An agent or environment
-    that is not rove's own has to be given."""
+    """A run from its folder: finished, or as far as its checkpoints go; lanes that diverged are in
+    its `errors`. An agent or environment that is not rove's own has to be given."""
     folder = RunFolder(path)
     given = None if environment is None else as_environment(environment)
     config = folder.config(agent, given)
     found = [job for job in config.jobs(folder.path) if outcomes.exists(job)]
-    return Run(config, [outcomes.load(job) for job in found], folder.path)
+    return _run(config, [outcomes.load(job) for job in found], folder.path)

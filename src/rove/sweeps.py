@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import random
@@ -307,10 +308,7 @@ def run(
         places = [tally.place(part, i, seeds) for i in chosen]
         configs = [made.config(i, seeds) for i in chosen]
         plan = list(zip(configs, places, strict=True))
-        found = trials.train(plan, tally.hear, workers, on, tracker)
-        for i, scores in zip(chosen, found, strict=True):
-            tally.settle(part, i, dict(zip(seeds, scores, strict=True)))
-        return found
+        return trials.train(plan, tally.hear, workers, on, tracker)
 
     with RunFolder(folder).open(made):
         scores = trials.race(
@@ -349,24 +347,24 @@ class _Tally:
         return path
 
     def hear(self, told: lanes.Progress) -> None:
-        """A lane's progress; a lane that ends has a score."""
+        """A lane's progress; a lane that ends has a score, or `trials.train` tells why not."""
         assert told.job.path is not None
         part, point = self._places[told.job.folder]
-        ended = trials.score(outcomes.load(told.job)) if told.finished else None
+        ended = None
+        if told.finished:
+            with contextlib.suppress(LaneError):
+                ended = trials.score(outcomes.load(told.job))
         with self._lock:
             unit, goal = told.job.goal
             self._parts[told.job.path] = 1.0 if told.finished else getattr(told, unit) / goal
             if ended is not None:
                 self._scores.setdefault((part, point), {})[told.job.seed] = ended
                 if told.steps_per_second:
-                    self._best = self.write().best
+                    best = self.write().best
+                    self._best = best if math.isfinite(np.mean(best.scores)) else self._best
                 else:
                     self._resumed.add(told.job.path)
             self._report(self._standing(told.finished))
-
-    def settle(self, part: str, point: int, scores: dict[int, float]) -> None:
-        """All of a point's scores, those of lanes that diverged too."""
-        self._scores.setdefault((part, point), {}).update(scores)
 
     def _standing(self, finished: bool) -> Standing:
         done, before = sum(self._parts.values()), len(self._resumed)

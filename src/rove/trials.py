@@ -80,10 +80,13 @@ def train(
 def score(outcome: Outcome) -> float:
     """The mean score of a lane's episodes, those after it was solved, if it stopped there, counted
     as optimal; where its budget is in steps, the mean over steps of the score of their episode; on
-    a bandit, less what the arms that were pulled lose. −∞ if it had none."""
+    a bandit, less what the arms that were pulled lose. −∞ if it diverged."""
     environment, scores, limit = outcome.job.environment, outcome.scores, outcome.job.episodes
-    if not len(scores):
+    if outcome.diverged:
         return -math.inf
+    if not len(scores):
+        job = outcome.job
+        raise LaneError(f"{job.name}: no episode ended within {job.steps:,} steps: give it more")
     if limit == UNLIMITED and not isinstance(environment, Bandit):
         lengths = outcome.episodes.length
         if outcome.job.in_a_row < UNLIMITED:  # the steps after it was solved

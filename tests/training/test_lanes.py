@@ -10,7 +10,7 @@ from rove import noise, runner, statistics
 from rove.errors import ConfigError, LaneError
 from rove.replay import Transition
 from rove.training import compiled, lanes, outcomes
-from rove.training.lane import start
+from rove.training.lane import FAULTS, start
 
 FAST = {"hidden": (16,), "batch_size": 16, "buffer_size": 600, "learning_starts": 50}
 
@@ -134,11 +134,19 @@ def test_a_lane_that_diverges_costs_the_others_nothing():
     bad = ge(seeds=[0], lr=1e30).jobs(None)
     good = ge(seeds=[1]).jobs(None)
     results = lanes.execute(bad + good)
-    assert isinstance(results[0], LaneError)
-    assert "chain-5" in str(results[0])
-    assert "loss" in str(results[0])
-    assert "step" in str(results[0])
+    assert results[0].finished
+    assert "chain-5, seed 0: the loss was not a finite number at step" in results[0].diverged
+    assert not results[1].diverged
     assert same(results[1], lanes.execute(good)[0])
+
+
+@pytest.mark.parametrize("word", ["observation", "reward"])
+def test_a_number_of_the_environment_that_is_not_finite_is_no_divergence(word):
+    flight = outcomes.fresh(ge().jobs(None)[0])
+    faulty = flight.lane._replace(step=3, fault=FAULTS.index(word))
+    with pytest.raises(LaneError, match=f"chain-5, seed 0: the {word} was not .* at step 3") as it:
+        outcomes.extended(flight, faulty)
+    assert it.type is LaneError
 
 
 def test_a_very_small_spread_has_finite_gradients():

@@ -116,7 +116,7 @@ class _Actor(crew.Worker):
             try:
                 publish(self.job.path, data)
             except RoveError as error:
-                return {"error": f"{self.job.name}: {error}", "diverged": False}
+                return {"error": f"{self.job.name}: {error}"}
         return message
 
     def tell(self, **message: Any) -> None:

@@ -11,7 +11,7 @@ import jax
 
 from rove import platform
 from rove.environments import HostEnvironment
-from rove.errors import Diverged, LaneError, RoveError
+from rove.errors import LaneError, RoveError
 from rove.training import host, lanes, outcomes
 from rove.training.outcomes import Job, Outcome
 
@@ -94,7 +94,7 @@ def share_out(
                 results[i] = LaneError(f"{job.name}: {error}")
             give(worker)
         elif told := message.get("error"):
-            results[i] = (Diverged if message["diverged"] else LaneError)(told)
+            results[i] = LaneError(told)
             give(worker)
         elif "ended" in message:
             if attempts[i] < ATTEMPTS:
@@ -138,6 +138,6 @@ def work(order: dict[str, Any], answer: Callable[..., None], stop: threading.Eve
         told = str(error) if isinstance(error, RoveError) else repr(error)
         result = LaneError(f"{order['name']}: {told}")
     if isinstance(result, LaneError):
-        answer(error=str(result), diverged=isinstance(result, Diverged))
+        answer(error=str(result))
     elif result.finished:
         answer(done=True)

@@ -240,7 +240,8 @@ class _Flight:
         assert self._guard is not None
         *action, fault = np.asarray(self._chosen).tolist()  # waits for the update before
         if fault:
-            outcomes.extended(self.outcome, self.lane)  # which says what it is
+            self._end(over=True)  # which says what it is
+            return
         action = action if self._environment.continuous else action[0]
         observation, reward, terminated, truncated = self._guard.step(action)
         told = np.empty(observation.size + 3, np.float32)
@@ -267,6 +268,7 @@ class _Flight:
         if over or due or stale:
             lane = self.lane
             self.outcome, self._read_at = outcomes.extended(self.outcome, lane), now
+            over = self.outcome.finished
             if self.job.path is not None and (over or due):
                 outcomes.save(self.outcome)
                 self._saved(self.job, self.outcome.episodes)

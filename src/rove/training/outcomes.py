@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rove import replay
 from rove.environments.base import Task
-from rove.errors import Diverged, RunFolderError
+from rove.errors import LaneError, RunFolderError
 from rove.learner import Learner
 from rove.training import checkpoint
 from rove.training.lane import FAULTS, UNLIMITED, Lane, start
@@ -71,6 +72,8 @@ class Outcome(NamedTuple):
     episodes: Episodes
     lane: Lane
     finished: bool = False
+    diverged: str = ""
+    """If it did, what is to be said of it; it is finished then."""
 
     @property
     def scores(self) -> np.ndarray:
@@ -91,14 +94,14 @@ def fresh(job: Job) -> Outcome:
 
 
 def extended(before: Outcome, lane: Lane) -> Outcome:
-    """A lane after one more chunk. Raises where a number in it was not finite."""
-    job = before.job
-    if fault := FAULTS[int(lane.fault)]:
-        hint = " (try a smaller lr)" if fault == "loss" else ""
-        raise Diverged(
-            f"{job.name}: the {fault} was not a finite number at step {int(lane.step):,}{hint}"
-        )
-    count = int(lane.log.count)
+    """A lane after one more chunk. Raises where a number of its environment was not finite; where
+    one of the agent's was not, the lane ends with the last episode before."""
+    job, fault = before.job, _fault(before.job, lane)
+    told = f"{job.name}: the {fault} was not a finite number at step {int(lane.step):,}"
+    if fault in ("observation", "reward"):
+        raise LaneError(told)
+    diverged = f"{told} (try a smaller lr)" if fault else ""
+    count = int(lane.log.count) - bool(diverged and int(lane.length) == 0)
     episodes = Episodes(
         *(
             np.concatenate([old, np.asarray(new)[:count]])
@@ -106,8 +109,18 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
         )
     )
     limits = ((lane.step, job.steps), (lane.episode, job.episodes), (lane.streak, job.in_a_row))
-    finished = any(int(reached) >= limit for reached, limit in limits)
-    return Outcome(job, episodes, _retired(lane) if finished else lane, finished)
+    finished = bool(diverged) or any(int(reached) >= limit for reached, limit in limits)
+    return Outcome(job, episodes, _retired(lane) if finished else lane, finished, diverged)
+
+
+def _fault(job: Job, lane: Lane) -> str:
+    """What was not finite, if anything. Where the action that met it was not either, the policy had
+    diverged before: an actor–critic's row has it behind the observation."""
+    fault = FAULTS[int(lane.fault)]
+    if fault:
+        action = replay.last(lane.agent.replay).observation[job.environment.observation_size :]
+        fault = fault if np.all(np.isfinite(action)) else "action"
+    return fault
 
 
 def _retired(lane: Lane) -> Lane:
@@ -125,6 +138,8 @@ def save(outcome: Outcome) -> None:
     arrays |= {f"episodes.{k}": v for k, v in outcome.episodes._asdict().items()}
     arrays["replay"] = np.asarray(memory.rows)[: int(memory.added)]
     about = {"finished": outcome.finished, "lane": outcome.job.identity}
+    if outcome.diverged:
+        about["diverged"] = outcome.diverged
     checkpoint.save_arrays(outcome.job.path, arrays, about)
 
 
@@ -146,7 +161,8 @@ def load(job: Job) -> Outcome:
         raise RunFolderError(f"{job.path} is not a checkpoint of this run: {error}") from None
     agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=jnp.array(rows)))
     log = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape.log)
-    return Outcome(job, episodes, lane._replace(agent=agent, log=log), finished)
+    diverged = str(about.get("diverged", ""))
+    return Outcome(job, episodes, lane._replace(agent=agent, log=log), finished, diverged)
 
 
 def resumed(job: Job) -> Outcome:
