@@ -134,7 +134,7 @@ def test_a_buffer_that_does_not_fit_is_refused(capsys, tmp_path):
         capsys, "train", "ge", "chain-100", "--agent.buffer-size", 2**30, "--out", tmp_path / "c"
     )
     assert "buffer_size = 1073741824" in told
-    assert f"{2**30 * 4 * 203:,} bytes" in told
+    assert "bytes, most of it the replay" in told
 
 
 @pytest.mark.parametrize(

@@ -119,11 +119,6 @@ def test_successive_minibatches_are_independent():
     assert 0.5e-4 < stats.chisquare(counts).pvalue < 1 - 0.5e-4
 
 
-@pytest.mark.parametrize(("capacity", "features"), [(1, 1), (7, 3), (1000, 84)])
-def test_memory_is_known_before_it_is_allocated(capacity, features):
-    assert replay.nbytes(capacity, features) == replay.init(capacity, features).rows.nbytes
-
-
 @pytest.mark.parametrize(("n", "capacity"), [(1, 7), (7, 7), (8, 7), (1, 1), (5, 1)])
 def test_the_last_is_the_one_added_last(n, capacity):
     found = replay.last(filled(n, capacity))

@@ -13,7 +13,16 @@ from jaxtyping import Bool, Float, Int
 
 from rove import noise, replay
 from rove.errors import ConfigError, check_hidden, check_integer, check_number
-from rove.learner import DRAWS, AgentState, Beliefs, Learner, Memory, check_resample, redraw_due
+from rove.learner import (
+    DRAWS,
+    AgentState,
+    Beliefs,
+    Learner,
+    Memory,
+    check_resample,
+    memory_of,
+    redraw_due,
+)
 from rove.networks import Theta
 from rove.noise import Key
 from rove.objective import descended, init_optimiser, means, objective, stds, targets
@@ -124,8 +133,7 @@ class ActorCritic(Learner):
         return True
 
     def memory(self, features: int, actions: int) -> Memory:
-        nbytes = replay.nbytes(self.buffer_size, features + actions)
-        return Memory(nbytes, "replay", "buffer_size", self.buffer_size, "a smaller buffer")
+        return memory_of(self, features, actions, self.buffer_size, self.hidden)
 
     def init(self, features: int, actions: int, key: Key) -> AgentState:
         """2.2: φ and φ⁻, ψ and ψ⁻ alike, an empty buffer, a counter at 0."""

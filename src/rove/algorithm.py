@@ -15,7 +15,16 @@ from jaxtyping import Bool, Float, Int
 
 from rove import noise, replay
 from rove.errors import ConfigError, check_flag, check_hidden, check_integer, check_number
-from rove.learner import DRAWS, AgentState, Beliefs, Learner, Memory, check_resample, redraw_due
+from rove.learner import (
+    DRAWS,
+    AgentState,
+    Beliefs,
+    Learner,
+    Memory,
+    check_resample,
+    memory_of,
+    redraw_due,
+)
 from rove.noise import Key
 from rove.objective import descended, init_optimiser, means, objective, stds, targets
 from rove.posteriors.base import Law, Phi, Posterior
@@ -82,8 +91,7 @@ class Agent(Learner):
         return f"{type(self.returns).__name__} × {type(self.posterior).__name__}"
 
     def memory(self, features: int, actions: int) -> Memory:
-        nbytes = replay.nbytes(self.buffer_size, features)
-        return Memory(nbytes, "replay", "buffer_size", self.buffer_size, "a smaller buffer")
+        return memory_of(self, features, actions, self.buffer_size, self.hidden)
 
     def init(self, features: int, actions: int, key: Key) -> AgentState:
         """2.2: φ and φ⁻ alike, an empty buffer, a counter at 0."""

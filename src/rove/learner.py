@@ -4,10 +4,12 @@ import abc
 from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
+import jax
 import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
+from rove import noise
 from rove.errors import ConfigError, check_integer
 from rove.noise import Key
 from rove.posteriors.base import Draw, Law, Phi
@@ -50,7 +52,7 @@ class Memory(NamedTuple):
 
     nbytes: int
     what: str
-    """What takes it."""
+    """What takes most of it."""
     field: str
     """The field that sets how much, and its value."""
     value: Any
@@ -130,6 +132,22 @@ class Learner(eqx.Module):
     @abc.abstractmethod
     def pictures(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
         """Z(s, a) of every action to draw, from a row of `Beliefs.outputs`: where, and how high."""
+
+
+def memory_of(
+    agent: Learner, features: int, actions: int, buffer_size: int, hidden: tuple[int, ...]
+) -> Memory:
+    """That of an agent of networks: what `init` would allocate."""
+    state = jax.eval_shape(lambda: agent.init(features, actions, noise.root(0)))
+    each = {"replay": state.replay, "all": state}
+    sizes = {k: sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(v)) for k, v in each.items()}
+    if sizes["replay"] >= sizes["all"] / 2:
+        told = "the replay", "buffer_size", buffer_size, "a smaller buffer"
+    elif hidden:
+        told = "the parameters", "hidden", hidden, "narrower layers"
+    else:
+        told = "the parameters", "features", features, "a smaller environment"
+    return Memory(sizes["all"], *told)
 
 
 def check_resample(resample: Any) -> None:

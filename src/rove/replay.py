@@ -28,17 +28,8 @@ class Replay(NamedTuple):
     added: Int[Array, ""]
 
 
-def nbytes(capacity: int, features: int) -> int:
-    """Memory of a buffer, known before it is allocated."""
-    return 4 * capacity * _width(features)
-
-
 def init(capacity: int, features: int) -> Replay:
-    return Replay(jnp.zeros((capacity, _width(features))), jnp.zeros((), jnp.int32))
-
-
-def _width(features: int) -> int:
-    return 2 * features + 3
+    return Replay(jnp.zeros((capacity, 2 * features + 3)), jnp.zeros((), jnp.int32))
 
 
 def add(replay: Replay, transition: Transition, where: bool | Array = True) -> Replay:

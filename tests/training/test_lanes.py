@@ -1,5 +1,7 @@
 """Lanes: independent of each other, of chunks and of interruption; one program for a grid."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -162,10 +164,22 @@ def test_a_very_small_spread_has_finite_gradients():
     assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves((state.phi, loss)))
 
 
-def test_replay_that_does_not_fit_is_refused_with_its_bytes():
-    config = ge(buffer_size=2**30)
-    with pytest.raises(ConfigError, match=r"buffer_size.* bytes"):
-        lanes.execute(config.jobs(None))
+@pytest.mark.parametrize(
+    ("agent", "environment", "least", "told"),
+    [
+        (rove.GE(buffer_size=2**30), "chain-5", 4 * 2**30 * 13, "buffer_size = .* the replay"),
+        (rove.GE(hidden=(2**16, 2**16)), "chain-5", 32 * 2**32, "hidden = .* the parameters"),
+        (rove.RLSVI(), "deep-sea-500", 8 * 250_000**2, "features = 250000 .* the parameters"),
+        (rove.TD3(buffer_size=2**30), "linear-quadratic-1", 4 * 2**30 * 9, "buffer_size = "),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_its_bytes(agent, environment, least, told, monkeypatch):
+    """GE has μ and ρ, their targets and two moments of each; RLSVI a root for each action."""
+    monkeypatch.setattr(lanes, "_free_memory", lambda: 2**30)
+    jobs = runner.configure(agent, environment, episodes=1).jobs(None)
+    with pytest.raises(ConfigError, match=told) as caught:
+        lanes.execute(jobs)
+    assert int(re.search(r"([\d,]+) bytes", str(caught.value))[1].replace(",", "")) > least
 
 
 def test_a_lane_stops_where_its_task_is_solved():

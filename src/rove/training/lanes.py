@@ -102,9 +102,12 @@ def checked_workers(jobs: Sequence[Job], workers: int | None, together: bool = F
         workers = cores()
     check_integer("workers", workers, at_least=1)
     at_once = len(jobs) if together else workers
-    sizes = [
-        j.agent.memory(j.environment.observation_size, j.environment.num_actions) for j in jobs
-    ]
+    kinds = [jax.tree.structure((job.agent, job.environment)) for job in jobs]
+    of_kind = {
+        kind: job.agent.memory(job.environment.observation_size, job.environment.num_actions)
+        for kind, job in dict(zip(kinds, jobs, strict=True)).items()
+    }
+    sizes = [of_kind[kind] for kind in kinds]
     needed, free = sum(sorted(size.nbytes for size in sizes)[-at_once:]), _free_memory()
     copies = 2 if any(job.path for job in jobs) else 1  # a checkpoint is put together in memory
     if free is not None and copies * needed > 0.8 * free:
@@ -112,8 +115,9 @@ def checked_workers(jobs: Sequence[Job], workers: int | None, together: bool = F
         raise ConfigError(
             most.field,
             most.value,
-            f"{most.what} of {min(at_once, len(jobs))} lanes at once would take {needed:,} bytes, "
-            f"and {free:,} bytes of memory are free; use {most.remedy} or fewer workers",
+            f"{min(at_once, len(jobs))} lanes at once would take {needed:,} bytes, most of it "
+            f"{most.what}, and {free:,} bytes of memory are free; use {most.remedy} or fewer "
+            "workers",
         )
     return workers
 
