@@ -11,6 +11,7 @@ import pytest
 import rove
 from rove import runner
 from rove.errors import ConfigError, RunFolderError
+from rove.runs import episodes_csv
 
 FAST = {"hidden": (16,), "batch_size": 16, "buffer_size": 600, "learning_starts": 50}
 
@@ -163,8 +164,6 @@ def test_a_whole_number_where_a_fraction_belongs_is_a_fraction(settings, tmp_pat
 
 
 def test_settings_that_vary_have_columns():
-    from rove.runs import episodes_csv
-
     runs = [train(agent=rove.GE(**FAST, rho=rho), seeds=1, episodes=2) for rho in (-4.0, -3.0)]
     runs.append(train(agent=rove.DQN(**FAST), seeds=1, episodes=2))
     text = episodes_csv([(r.config, 0, r.outcomes[0].episodes) for r in runs])
@@ -172,6 +171,24 @@ def test_settings_that_vary_have_columns():
     assert [row["rho"] for row in rows] == ["-4.0", "-4.0", "-3.0", "-3.0", "", ""]
     assert [row["epsilon"] for row in rows] == ["0.0"] * 4 + ["0.1"] * 2
     assert "lr" not in rows[0]
+
+
+def test_settings_of_composed_agents_that_vary_have_columns(made):
+    _, run = made
+    agents = [
+        rove.Agent(rove.Gaussian(0.1), rove.MeanField(-4.0), **FAST),
+        rove.Agent(rove.Gaussian(0.1), rove.MeanField(-3.0), **FAST),
+        rove.Agent(rove.Quantile(8), rove.Dirac(), **FAST),
+    ]
+    configs = [runner.configure(agent, "chain-5", episodes=12) for agent in agents]
+    rows = [
+        list(csv.DictReader(episodes_csv(lanes).splitlines()))[::12]
+        for episodes in [run.outcomes[0].episodes]
+        for lanes in ([(config, 0, episodes) for config in configs], [(configs[0], 0, episodes)])
+    ]
+    assert [row["posterior.rho"] for row in rows[0]] == ["-4.0", "-3.0", ""]
+    assert [row["returns.type"] for row in rows[0]] == ["Gaussian", "Gaussian", "Quantile"]
+    assert list(rows[1][0]) == [name for name in rows[0][0] if "." not in name]
 
 
 def test_the_csv_keeps_lanes_that_finished_before_a_resume(tmp_path):

@@ -312,5 +312,16 @@ def _decimals(value: Any) -> str:
 
 
 def _settings(config: Config) -> dict[str, Any]:
-    """A named agent's settings; a composed agent's are in config.json alone."""
-    return dataclasses.asdict(config.agent) if isinstance(config.agent, Settings) else {}
+    """A named agent's settings; a composed agent's fields, and those of its parts."""
+    if isinstance(config.agent, Settings):
+        return dataclasses.asdict(config.agent)
+    return flat(config.identity()["agent"]["composition"])
+
+
+def flat(told: Mapping[str, Any], under: str = "") -> dict[str, Any]:
+    """JSON without levels: posterior.rho, …"""
+    found: dict[str, Any] = {}
+    for name, value in told.items():
+        key = f"{under}.{name}" if under else name
+        found |= flat(value, key) if isinstance(value, Mapping) else {key: value}
+    return found

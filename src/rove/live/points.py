@@ -9,14 +9,14 @@ import abc
 import math
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from rove.errors import RoveError
-from rove.runs import Config
+from rove.runs import Config, flat
 from rove.training import outcomes
 from rove.training.lanes import Progress
 from rove.training.outcomes import Episodes, Job
@@ -168,15 +168,7 @@ def settings(config: Config, seed: int) -> dict[str, Any]:
     """A lane's settings, flat: agent.rho, env.n, …"""
     told = config.identity()
     agent = told["agent"].get("settings") or told["agent"].get("composition", {})
-    flat = {"agent": config.agent_name, "environment": config.environment.name, "seed": seed}
-    flat |= _flat(agent, "agent") | _flat(told["environment"]["options"], "env")
+    found = {"agent": config.agent_name, "environment": config.environment.name, "seed": seed}
+    found |= flat(agent, "agent") | flat(told["environment"]["options"], "env")
     budget = {key: told[key] for key in ("episodes", "steps", "until_solved")}
-    return flat | {key: value for key, value in budget.items() if value is not None}
-
-
-def _flat(told: Mapping[str, Any], under: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in told.items():
-        key = f"{under}.{name}"
-        found |= _flat(value, key) if isinstance(value, Mapping) else {key: value}
-    return found
+    return found | {key: value for key, value in budget.items() if value is not None}
