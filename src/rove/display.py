@@ -176,12 +176,12 @@ def closing_table(console: Console, run: "Run") -> None:
     for outcome, g in zip(run.outcomes, greedy, strict=True):
         scores = outcome.scores
         solved.append(episodes_to_solve(scores, optimum) if optimum is not None else None)
-        last.append(float(np.mean(scores[-20:])) if len(scores) else np.nan)
-        mean = f"{np.mean(scores):.3f}" if len(scores) else "–"
+        means = [_score(np.mean(part)) if len(part) else "–" for part in (scores, scores[-20:])]
+        last += [float(np.mean(scores[-20:]))] if len(scores) else []
         step, when = int(outcome.lane.step), solved[-1]
         table.add_row(
-            str(outcome.job.seed), f"{len(scores):,}", f"{step:,}", mean, f"{last[-1]:.3f}",
-            f"{g:.3f}", str(when) if when else "–",
+            str(outcome.job.seed), f"{len(scores):,}", f"{step:,}", *means, f"{g:.3f}",
+            str(when) if when else "–",
         )  # fmt: skip
     console.print(table)
     if len(last) > 1:

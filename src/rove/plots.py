@@ -149,16 +149,22 @@ def beliefs(axes: Any, values: np.ndarray, episodes: np.ndarray) -> None:
     axes.set_xlabel("episode")
 
 
-def returns(axes: Any, pictures: Sequence[tuple[Any, Any]], discrete: bool) -> None:
-    """Z(s, a) of every action, from its points and heights."""
-    for action, picture in enumerate(pictures[:10]):
-        points, heights = map(np.asarray, picture)
-        if discrete:
-            axes.vlines(points, 0, heights, color=f"C{action}", lw=1.5, alpha=0.7)
-            axes.plot(points, heights, ".", ms=3, color=f"C{action}", label=f"action {action}")
-        else:
-            axes.plot(points, heights, color=f"C{action}", lw=1.4, label=f"action {action}")
+def returns(axes: Any, pictures: Mapping[int, Sequence[tuple[Any, Any]]], discrete: bool) -> None:
+    """Z(s, a) of every action after some episodes, from its points and heights: a colour for each
+    action, the fainter the earlier. Densities are drawn alike high: a narrow one would hide a wide
+    one."""
+    for place, (episode, actions) in enumerate(pictures.items(), start=1):
+        clear = place / len(pictures)
+        for action, picture in enumerate(actions[:10]):
+            points, heights = map(np.asarray, picture)
+            told = {"color": f"C{action}", "label": "" if action else f"after episode {episode}"}
+            if discrete:
+                axes.vlines(points, 0, heights, color=f"C{action}", lw=1.5, alpha=0.7 * clear)
+                axes.plot(points, heights, ".", ms=3, alpha=clear, **told)
+            else:
+                axes.plot(points, heights / max(heights.max(), 1e-30), lw=1.4, alpha=clear, **told)
     axes.set_xlabel("return")
+    axes.set_ylabel("probability" if discrete else "density, of its highest")
     axes.set_ylim(bottom=0.0)
 
 

@@ -159,7 +159,8 @@ class Run:
     @property
     def alarms(self) -> list[str]:
         """Lanes whose beliefs collapsed: the spread of Q over θ fell below a hundredth of its
-        highest, for 20 episodes, before any episode scored half of the optimum."""
+        highest, for 20 episodes, before any episode scored half of the optimum. Always
+        empty where there is a reason in `not_watched`."""
         optimum, told = self.config.environment.optimum, []
         if optimum is None:
             return told
@@ -172,23 +173,30 @@ class Run:
                 )
         return told
 
+    @property
+    def not_watched(self) -> str | None:
+        """Why no alarm can ring, if none can."""
+        environment = self.config.environment
+        if environment.optimum is not None:
+            return None
+        return f"{environment.name} has no known optimum, half of which would end the watch"
+
     def plot_diagnostics(self, path: str | Path | None = None) -> Figure:
         """Where the lanes went, how their beliefs spread, and, for the first lane, what it
         believed of each probed state; written to `path` if one is given."""
         from rove import plots  # here, because Matplotlib takes long to import
 
         agent, outcome = self.config.compose(), self.outcomes[0]
-        environment = self.config.environment
-        names = list(environment.probes()) or ["start"]
+        environment, ended = self.config.environment, self.returns.size > 0
         values, outputs = map(np.asarray, outcome.lane.snapshots)
-        taken = int(np.log2(max(len(outcome.episodes.returns), 1))) + 1
-        taken = min(taken, SNAPSHOTS)
-        columns = max(len(names), 3)
-        made = plots.figure(3, columns, width=3.2 * columns, height=8.0)
-        grid = np.array(made.axes).reshape(3, columns)
+        taken = min(len(outcome.episodes.returns).bit_length(), SNAPSHOTS)
+        names = (list(environment.probes()) or ["start"]) if taken else []
+        rows, columns = 3 if taken else 1, max(len(names), 3)
+        made = plots.figure(rows, columns, width=3.2 * columns, height=8.0 / 3 * rows)
+        grid = np.array(made.axes).reshape(rows, columns)
         for axes in [*grid[0, 3:], *grid[1:, len(names) :].flat]:
             axes.set_axis_off()
-        if environment.bins:
+        if environment.bins and ended:
             cells = self.visits.reshape(-1, *environment.cells)
             plots.visits(grid[0, 0], cells, environment.coordinates)
             plots.lines(grid[0, 1], {"cells": self.coverage})
@@ -197,20 +205,27 @@ class Run:
         else:
             for axes in grid[0, :2]:
                 axes.set_axis_off()
-        plots.lines(
-            grid[0, 2], {"of Q over θ": self.spread, "of Z": self.return_spread}, logarithmic=True
-        )
-        grid[0, 2].set_title("spread", loc="left")
-        grid[0, 2].legend()
+        if ended:
+            spreads = {"of Q over θ": self.spread, "of Z": self.return_spread}
+            plots.lines(grid[0, 2], spreads, logarithmic=True)
+            grid[0, 2].set_title("spread", loc="left")
+            grid[0, 2].legend()
+        else:
+            grid[0, 2].set_axis_off()
         for column, name in enumerate(names):
             plots.beliefs(grid[1, column], values[:taken, :, column], 2 ** np.arange(taken))
             grid[1, column].set_title(f"q(Q(s, a)), s = {name}", loc="left")
-            pictures = agent.pictures(jnp.asarray(outputs[taken - 1, column]))
+            pictures = {
+                2**k: agent.pictures(jnp.asarray(outputs[k, column]))
+                for k in sorted({0, taken // 2, taken - 1})
+            }
             plots.returns(grid[2, column], pictures, agent.discrete)
-            title = f"Z(s, a) after episode {2 ** (taken - 1)}, s = {name}"
-            grid[2, column].set_title(title, loc="left")
-        grid[1, 0].legend()
-        made.suptitle(f"{self.config.label}: beliefs of seed {outcome.job.seed}", x=0.01, ha="left")
+            grid[2, column].set_title(f"Z(s, a), s = {name}", loc="left")
+        for axes in grid[1:, 0]:
+            axes.legend()
+        who = f"seed {outcome.job.seed}"
+        what = f"beliefs of {who}" if taken else f"no episode of {who} has ended"
+        made.suptitle(f"{self.config.label}: {what}", x=0.01, ha="left")
         if path is not None:
             plots.save(made, Path(path))
         return made
@@ -224,7 +239,12 @@ class Run:
             for seed, row in zip(self.seeds, self.visits, strict=True)
         }
         cells = self.config.environment.cells
-        told = {"alarms": self.alarms, "cells": cells, "visits": visits}
+        told = {
+            "alarms": self.alarms,
+            "not_watched": self.not_watched,
+            "cells": cells,
+            "visits": visits,
+        }
         publish(folder / "diagnostics.json", (json.dumps(told) + "\n").encode())
 
     def save(self, out: str | Path | None = None) -> Path:

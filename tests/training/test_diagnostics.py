@@ -1,13 +1,15 @@
 """What every lane records of its beliefs, and the alarm that reads it."""
 
+import io
 import json
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from rich.console import Console
 
 import rove
-from rove import noise
+from rove import display, noise, runner
 from rove.agents import AGENTS
 from rove.algorithm import Agent
 from rove.learner import DRAWS
@@ -70,8 +72,24 @@ def test_any_agent_draws_its_diagnostics(name, tmp_path):
     shown = {f: v for f, v in SMALL.items() if hasattr(AGENTS[name](), f)}
     run = rove.train(name, "chain-4", seeds=1, episodes=4, **shown)
     run.plot_diagnostics(tmp_path / "d.svg")
-    assert "s = middle" in (tmp_path / "d.svg").read_text()
+    drawn = (tmp_path / "d.svg").read_text()
+    assert "s = middle" in drawn
+    assert all(f"after episode {n}" in drawn for n in (1, 2, 4))  # of Z
     assert (run.spread.max() > 0) == (name != "dqn")
+
+
+def test_nothing_is_drawn_or_told_of_episodes_that_there_are_not(run, tmp_path, monkeypatch):
+    """A budget of steps may end before the first."""
+    outcome = run.outcomes[0]
+    none = outcome._replace(episodes=type(outcome.episodes)(*(x[:0] for x in outcome.episodes)))
+    rove.Run(run.config, [none]).plot_diagnostics(tmp_path / "d.svg")
+    drawn = (tmp_path / "d.svg").read_text()
+    assert "no episode of seed 0 has ended" in drawn
+    assert not any(word in drawn for word in ("s = start", "spread", "visits"))
+    monkeypatch.setattr(rove.Run, "evaluate", lambda run: np.zeros(len(run.outcomes)))
+    told = Console(record=True, width=120, file=io.StringIO())
+    display.closing_table(told, rove.Run(run.config, [none, none]))
+    assert "nan" not in told.export_text()
 
 
 def test_the_alarm_rings_when_the_spread_dies_before_the_return_is_found(run):
@@ -96,6 +114,9 @@ def test_visits_and_alarms_are_in_the_run_folder(tmp_path):
     run.draw(tmp_path)
     told = json.loads((tmp_path / "diagnostics.json").read_text())
     assert told["alarms"] == run.alarms
+    assert told["not_watched"] is None
+    bandit = runner.configure("thompson", "bandit-3", episodes=1)
+    assert "bandit-3 has no known optimum" in rove.Run(bandit, []).not_watched
     assert told["cells"] == [5]
     assert list(told["visits"]) == ["3", "4"]
     np.testing.assert_allclose(list(told["visits"].values()), run.visits, atol=1e-6)

@@ -54,7 +54,7 @@ def beliefs(run: RunData) -> dict[str, Any] | None:
         return None
     agent = run.config.compose()
     probes = list(run.config.environment.probes()) or ["start"]
-    taken = min(int(np.log2(max(len(columns["score"]), 1))) + 1, SNAPSHOTS)
+    taken = min(len(columns["score"]).bit_length(), SNAPSHOTS)
     actions = min(values.shape[-1], ACTIONS)
     flat = outputs.reshape(-1, outputs.shape[-1])
     pictures = [
