@@ -1,9 +1,11 @@
 """The report's file: what is in it, what it refuses, how large it is."""
 
+import fcntl
 import json
 import re
 import shlex
 import shutil
+from contextlib import contextmanager
 
 import jax.numpy as jnp
 import numpy as np
@@ -295,8 +297,17 @@ def test_the_command_line(runs, tmp_path, capsys):
     assert told(tmp_path / "out.html")["follow"] is None
 
 
+@contextmanager
+def at_work(folder):
+    """As long as a process is training in a folder."""
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def test_follow_ends_with_the_runs(runs, tmp_path, monkeypatch):
-    """It waits for a first episode, shows what there is, and ends with the last lane."""
+    """It waits for a first episode, shows what there is, and ends with the last lane, or when
+    nobody is at work any more."""
     shutil.copytree(runs / "ge", tmp_path / "r")
     last, first = tmp_path / "r" / "lanes" / "seed-2.safetensors", tmp_path / "r" / "episodes.csv"
     kept = {path: path.read_bytes() for path in (last, first)}
@@ -311,9 +322,16 @@ def test_follow_ends_with_the_runs(runs, tmp_path, monkeypatch):
         path.write_bytes(kept[path])
 
     monkeypatch.setattr(report.time, "sleep", sleep)
-    report.follow([tmp_path / "r"], tmp_path / "out.html", every=3.0)
+    with at_work(tmp_path / "r"):
+        report.follow([tmp_path / "r"], tmp_path / "out.html", every=3.0)
     assert seen == [None, 3.0]
     assert told(tmp_path / "out.html")["follow"] is None
+    last.unlink()  # as if its lane had failed, or the run had been killed
+    report.follow([tmp_path / "r"], tmp_path / "out.html", every=3.0)
+    first.unlink()
+    with pytest.raises(rove.RunFolderError, match="no episode has ended yet"):
+        report.follow([tmp_path / "r"], tmp_path / "out.html", every=3.0)
+    assert len(seen) == 2
 
 
 def test_a_follower_that_is_stopped_leaves_a_page_that_rests(runs, tmp_path, monkeypatch, capsys):
@@ -326,7 +344,8 @@ def test_a_follower_that_is_stopped_leaves_a_page_that_rests(runs, tmp_path, mon
         raise KeyboardInterrupt
 
     monkeypatch.setattr(report.time, "sleep", stop)
-    cli.main(["report", str(tmp_path / "r"), "--out", str(tmp_path / "out.html"), "--follow"])
+    with at_work(tmp_path / "r" / "ge"):
+        cli.main(["report", str(tmp_path / "r"), "--out", str(tmp_path / "out.html"), "--follow"])
     assert "written to" in capsys.readouterr().out
     page = told(tmp_path / "out.html")
     assert page["follow"] is None
@@ -363,7 +382,7 @@ def test_a_real_sweep_beside_a_run(tmp_path):
     rove.report.write([tmp_path / "sweep"], tmp_path / "page.html")
     (tmp_path / "sweep" / "sweep.json").unlink()
     assert len(folders.read([tmp_path / "run", tmp_path / "sweep"])[0].runs) == 1
-    with pytest.raises(folders.NothingYet):
+    with at_work(tmp_path / "sweep"), pytest.raises(folders.NothingYet):
         folders.read([tmp_path / "sweep"])
 
 

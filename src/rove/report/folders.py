@@ -1,6 +1,7 @@
 """What `rove report` is given: run folders, experiment folders and sweep folders."""
 
 import csv
+import fcntl
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ _COLUMNS = ("step", "length", "score", "spread", "return_spread", "coverage")
 
 
 class NothingYet(RunFolderError):
-    """Folders of runs none of which has had an episode."""
+    """Folders of runs that go on, and none of which has had an episode."""
 
 
 @dataclass(frozen=True)
@@ -99,12 +100,14 @@ class Source:
     """What a sweep's config.json says."""
     picture: bytes | None = None
     """A PNG."""
+    held: bool = False
+    """Whether a process is at work in its folders."""
 
     @property
     def finished(self) -> bool:
-        """Whether nothing more is to come."""
+        """Whether nothing more is to come: all is done, or was left by whoever was at it."""
         over = all(all(run.finished.values()) for run in self.runs) and not self.waiting
-        return over and (self.sweep is None or bool(self.sweep.get("finished")))
+        return not self.held or (over and (self.sweep is None or bool(self.sweep.get("finished"))))
 
 
 def read(paths: Sequence[Path | str]) -> list[Source]:
@@ -124,10 +127,24 @@ def read(paths: Sequence[Path | str]) -> list[Source]:
         sources += [_source(place) for place in found if not _is_run(place)]
     if loose:
         runs, waiting = _runs(loose)
-        sources.insert(0, Source(LOOSE, runs=runs, waiting=waiting))
+        held = any(map(_held, loose))
+        sources.insert(0, Source(LOOSE, runs=runs, waiting=waiting, held=held))
     if not any(source.runs or source.sweep for source in sources):
-        raise NothingYet(f"{', '.join(map(str, paths))}: no episode has ended yet")
+        kind = NothingYet if any(source.held for source in sources) else RunFolderError
+        raise kind(f"{', '.join(map(str, paths))}: no episode has ended yet")
     return sources
+
+
+def _held(path: Path) -> bool:
+    """Whether a process has claimed a folder, as `RunFolder.open` does."""
+    try:
+        with open(path / ".lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # nobody ever has, or nobody can
+        return False
+    return False
 
 
 def _is_run(path: Path) -> bool:
@@ -154,7 +171,8 @@ def _places(path: Path, depth: int = 2) -> Iterator[Path]:
 
 
 def _source(path: Path) -> Source:
-    runs, waiting = _runs(sorted(p.parent for p in (path / "runs").glob("*/config.json")))
+    places = sorted(p.parent for p in (path / "runs").glob("*/config.json"))
+    runs, waiting = _runs(places)
     name = path.resolve().name
     return Source(
         name=name,
@@ -165,6 +183,7 @@ def _source(path: Path) -> Source:
         sweep=_sweep(path / "sweep.json"),
         config=_config(path / "config.json"),
         picture=_picture(path),
+        held=any(map(_held, (path, *places))),
     )
 
 
