@@ -220,6 +220,32 @@ def test_the_command_of_other_environments_and_seeds(tmp_path):
     assert again.identity() == config.identity()
 
 
+def test_environments_of_gymnasium_are_not_made(runs, tmp_path, monkeypatch):
+    """To make one would import a package that a folder from elsewhere names."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "evilmod.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w')")
+    evil = {"name": "gym/evilmod:X-v0", "options": {"normalise": False, "sparse": -1.0, "x": 2}}
+    inside = {"name": "sparse-cartpole", "options": {"environment": evil, "reward": 1.0}}
+    for name, place in (("evil", evil), ("inside", inside)):
+        shutil.copytree(runs / "ge", tmp_path / name)
+        config = json.loads((tmp_path / name / "config.json").read_text()) | {"environment": place}
+        (tmp_path / name / "config.json").write_text(json.dumps(config))
+    swept = tmp_path / "swept"
+    swept.mkdir()
+    plan = sweeps.plan("ge", "chain-5", {"rho": [-6.0, -4.0]}, episodes=5).identity()
+    plan["sweep"]["environment"] = evil
+    (swept / "config.json").write_text(json.dumps(plan))
+    (swept / "sweep.json").write_text(json.dumps(sweep_of({"rho": [-6.0, -4.0]})))
+    page = report.write([tmp_path / "evil", tmp_path / "inside", swept], tmp_path / "a.html")
+    assert not (tmp_path / "mark").exists()
+    group = group_of(page, "gym/evilmod")
+    assert group["label"] == "episode length"
+    shown = group["runs"][0]
+    assert shown["beliefs"]["probes"] == ["start", "start 2", "start 3"]
+    commands = [shown["about"]["command"], told(page)["sources"][1]["sweep"]["about"]["command"]]
+    assert all(c.endswith(" --env.sparse=-1.0 --env.x=2") for c in commands)
+
+
 def test_a_point_that_diverged_has_no_score(tmp_path):
     """Not the mean of what is left."""
     swept = sweep_of({"rho": [-2.0, -1.0]})

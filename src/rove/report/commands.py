@@ -7,7 +7,7 @@ from rove import environments
 from rove.agents import AGENTS, Settings
 from rove.errors import RoveError
 from rove.experiments import EXPERIMENTS
-from rove.report.folders import RunData, Source
+from rove.report.folders import RunData, Source, of_gymnasium, unmade
 
 OWN = "# composed in Python: rove.load(folder, ...) takes the agent and the environment again"
 
@@ -64,9 +64,11 @@ def _flag(place: str, name: str, value: Any) -> list[str]:
 
 def _changed(told: dict[str, Any]) -> dict[str, Any]:
     """The options of an environment that its name does not imply."""
-    name, options = told["environment"]["name"], told["environment"]["options"]
+    place = told["environment"]
+    name, options = place["name"], place["options"]
     try:
-        usual = _flat(environments.options(environments.make(name)))
+        plain = unmade({"name": name}) if of_gymnasium(place) else environments.make(name)
+        usual = _flat(environments.options(plain))
     except RoveError:
         usual = {}
     return {k: v for k, v in _flat(options).items() if k not in usual or usual[k] != v}

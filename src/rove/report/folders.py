@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from rove.environments import ALIASES, HostEnvironment
+from rove.environments.host import OWN, PREFIX
+from rove.environments.host import Source as Origin
 from rove.errors import RoveError, RunFolderError
 from rove.runs import Config, RunFolder
 from rove.training.checkpoint import load_arrays
@@ -38,10 +41,18 @@ class RunData:
     @cached_property
     def config(self) -> Config | None:
         """What the run was asked for, unless the agent or environment is a person's own."""
+        place = self.told["environment"]
         try:
-            return RunFolder(self.path).config()
-        except RoveError:
+            given = unmade(place, self._probes) if of_gymnasium(place) else None
+            return RunFolder(self.path).config(environment=given)
+        except (RoveError, TypeError):
             return None
+
+    @property
+    def _probes(self) -> int:
+        """In how many states the first lane looked at its beliefs."""
+        looked = self.arrays(self.seeds[0], ".snapshots.values") if self.seeds else {}
+        return next((array.shape[2] for array in looked.values() if array.ndim == 4), 1)
 
     @property
     def seeds(self) -> list[int]:
@@ -83,6 +94,24 @@ class RunData:
 
     def _lane(self, seed: int) -> Path:
         return self.path / "lanes" / f"seed-{seed}.safetensors"
+
+
+def of_gymnasium(place: Any) -> bool:
+    """Whether what config.json tells of an environment names one of Gymnasium's, to make which
+    would import its package and run its code."""
+    if not isinstance(place, dict):
+        return False
+    name = str(place.get("name"))
+    return name.startswith(PREFIX) or name in ALIASES or any(map(of_gymnasium, place.values()))
+
+
+def unmade(place: dict[str, Any], probes: int = 1) -> HostEnvironment:
+    """An environment of Gymnasium's that is not made: it knows its name, rove's own options, and
+    what follows from them."""
+    name, options = str(place["name"]), place.get("options") or {}
+    shared = ALIASES[name][1] if name in ALIASES else {}
+    own = shared | {key: options[key] for key in OWN if key in options}
+    return HostEnvironment(Origin(name), 0, 0, np.zeros((probes, 0), np.float32), **own)
 
 
 @dataclass(frozen=True)
