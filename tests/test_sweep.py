@@ -30,6 +30,7 @@ FIELDS = {"rho": (-6.0, -3.0), "sigma": (1e-3, 1e-2)}
         ("sigma", "1e-8:1e-1:log8", tuple(float(f"1e-{k}") for k in range(8, 0, -1))),
         ("lr", "1e-5,1e-4,1e-3", (1e-5, 1e-4, 1e-3)),
         ("rho", "1:0:3", (1.0, 0.5, 0.0)),
+        ("rho", "-4,", (-4,)),
         ("target_period", "10:1000:log3", (10, 100, 1000)),
         ("target_period", "1:4:3", (1, 2, 4)),
         ("resample", "step,episode,5", ("step", "episode", 5)),

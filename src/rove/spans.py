@@ -1,4 +1,5 @@
-"""The values of a field that is swept: `-10:-1:10`, `1e-8:1e-1:log8`, `1e-5,1e-4,1e-3`."""
+"""The values of a field that is swept: `-10:-1:10`, `1e-8:1e-1:log8`, `1e-5,1e-4,1e-3`; `1e-3,` is
+one."""
 
 import dataclasses
 import math
@@ -46,7 +47,8 @@ def values(settings: Settings, field: str, told: str | Iterable[Any]) -> tuple[A
 
 def _read(field: str, told: str, whole: bool) -> tuple[Any, ...]:
     if ":" not in told:
-        return tuple(_value(field, told, word.strip()) for word in told.split(","))
+        words = told.removesuffix(",").split(",")
+        return tuple(_value(field, told, word.strip()) for word in words)
     parts = told.split(":")
     geometric = parts[-1].startswith("log")
     try:

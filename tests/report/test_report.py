@@ -7,6 +7,7 @@ import shlex
 import shutil
 from contextlib import contextmanager
 
+import gymnasium
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -103,13 +104,46 @@ def test_a_sweep_tells_how_to_run_it_again(tmp_path, monkeypatch):
     shown = told(report.write([folder], tmp_path / "a.html"))["sources"][0]["sweep"]["about"]
     assert shown["versions"] == {"jax": "1"}
     assert shown["run"]["seeds"] == [1000, 1001]
+    assert lanes_of(asked(shown["command"], monkeypatch)) == lanes_of(plan)
+
+
+def lanes_of(plan):
+    """All that a sweep may run."""
+    points = [plan.config(i, plan.base.seeds).identity() for i in range(len(plan.points))]
+    return points, plan.rungs, plan.confirm_seeds
+
+
+def asked(command, monkeypatch):
+    """The sweep that a command is."""
     made = []
     monkeypatch.setattr(sweeps, "run", lambda plan, *rest, **options: made.append(plan) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        cli.main([*shlex.split(shown["command"])[1:], "--out", str(tmp_path / "again")])
-    both = [[p.config(i, p.base.seeds) for i in range(len(p.points))] for p in (made[0], plan)]
-    assert both[0] == both[1]
-    assert (made[0].rungs, made[0].confirm_seeds) == (plan.rungs, 1)
+        cli.main(shlex.split(command)[1:])
+    return made[0]
+
+
+def test_sweeps_that_the_command_has_few_words_for(monkeypatch):
+    """A list of one value has a comma; what is left is a call in Python."""
+
+    def plan(fields, place="chain-5", **options):
+        return sweeps.plan("dqn", place, fields, episodes=5, **options)
+
+    one = plan({"lr": [1e-3], "double": [True, False]})
+    command = commands.of_sweep(one.identity()["sweep"])
+    assert "--agent.lr=0.001, " in command
+    assert lanes_of(asked(command, monkeypatch)) == lanes_of(one)
+    own = gymnasium.make("CartPole-v1")
+    halved = {"method": "halving", "points": 2, "seeds": 2, "confirm_seeds": 0}
+    for made in (
+        plan({"hidden": [(8,), (9, 4)]}, place="permuted-chain-6", **halved),
+        plan({"lr": [1e-3, 1e-2]}, place=own),
+    ):
+        call = commands.of_sweep(made.identity()["sweep"])
+        assert call.startswith("rove.sweep(rove.DQN(")
+        again = eval(
+            call.replace("rove.sweep(", "rove.sweeps.plan("), {"rove": rove, "environment": own}
+        )
+        assert again.identity() == made.identity()
 
 
 def test_curves_and_intervals_are_those_of_the_run(page, runs):

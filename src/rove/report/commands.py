@@ -3,7 +3,7 @@
 import shlex
 from typing import Any
 
-from rove import environments
+from rove import environments, spans
 from rove.agents import AGENTS, Settings
 from rove.errors import RoveError
 from rove.experiments import EXPERIMENTS
@@ -18,21 +18,39 @@ def of_run(run: RunData) -> str:
     if config is None or not isinstance(config.agent, Settings) or told["environment"].get("given"):
         return OWN
     if list(told["seeds"]) != list(range(len(told["seeds"]))):
-        return _python(told)
+        return _python("train", told, [], {"seeds": told["seeds"]})
     words = ["rove", "train", config.agent_name, config.environment.name]
     return shlex.join([*words, *_rest(told, told["agent"]["settings"])])
 
 
 def of_sweep(told: dict[str, Any]) -> str:
-    """`rove sweep …`, of what a sweep's config.json says."""
+    """`rove sweep …`, of what a sweep's config.json says; in Python, where the command has no
+    words for it."""
     fields, agent = told["fields"], told["agent"]
     words = ["rove", "sweep", agent["name"], told["environment"]["name"]]
-    words += [f"--agent.{k.replace('_', '-')}={','.join(map(str, v))}" for k, v in fields.items()]
+    words += [f"--agent.{k.replace('_', '-')}={_span(v)}" for k, v in fields.items()]
     words += ["--confirm-seeds", str(told["confirm_seeds"]), "--method", told["method"]]
     words += ["--points", str(told["points"])] if told["points"] else []
-    return shlex.join(
-        [*words, *_rest(told, {k: v for k, v in agent["settings"].items() if k not in fields})]
-    )
+    words += _rest(told, {k: v for k, v in agent["settings"].items() if k not in fields})
+    if not told["environment"].get("given") and _read(words, agent["name"]) == fields:
+        return shlex.join(words)
+    values = {name: list(map(_tuple, each)) for name, each in fields.items()}
+    more = {k: told[k] for k in ("confirm_seeds", "method", "points") if told[k] is not None}
+    return _python("sweep", told, [repr(values)], {"seeds": len(told["seeds"])} | more)
+
+
+def _span(values: list[Any]) -> str:
+    """Values as the command takes them; a single one has a comma after it."""
+    return ",".join(map(str, values)) + "," * (len(values) == 1)
+
+
+def _read(words: list[str], agent: str) -> dict[str, list[Any]] | None:
+    """The fields that a command sweeps, if it can."""
+    try:
+        found, _ = spans.taken_out(words)
+        return {k: list(spans.values(AGENTS[agent](), k, v)) for k, v in found.items()}
+    except RoveError:
+        return None
 
 
 def of_source(source: Source) -> str | None:
@@ -83,12 +101,22 @@ def _flat(options: dict[str, Any], place: str = "") -> dict[str, Any]:
     return flat
 
 
-def _python(told: dict[str, Any]) -> str:
+def _python(call: str, told: dict[str, Any], more: list[str], options: dict[str, Any]) -> str:
+    """A call of `rove.train` or `rove.sweep`. An environment of one's own is left to be filled
+    in."""
     agent, place = told["agent"], told["environment"]
-    fields = {k: tuple(v) if isinstance(v, list) else v for k, v in agent["settings"].items()}
-    settings = ", ".join(f"{k}={v!r}" for k, v in fields.items())
+    settings = ", ".join(f"{k}={_tuple(v)!r}" for k, v in agent["settings"].items())
     made = f"rove.environments.make({place['name']!r}, **{place['options']!r})"
-    words = {k: told[k] for k in ("seeds", "episodes", "steps", "until_solved") if told[k]}
-    rest = ", ".join(f"{k}={v!r}" for k, v in words.items())
-    kind = AGENTS[agent["name"]].__name__
-    return f"rove.train(rove.{kind}({settings}), {made}, {rest})"
+    budget = {k: told[k] for k in ("episodes", "steps", "until_solved") if told[k]}
+    words = [
+        f"rove.{AGENTS[agent['name']].__name__}({settings})",
+        "environment" if place.get("given") else made,
+        *more,
+        *(f"{k}={v!r}" for k, v in (options | budget).items()),
+    ]
+    return f"rove.{call}({', '.join(words)})"
+
+
+def _tuple(value: Any) -> Any:
+    """A list of JSON's as settings have it."""
+    return tuple(value) if isinstance(value, list) else value
