@@ -153,6 +153,18 @@ def test_values_are_read_with_the_keys_and_the_pointer(opened):
     assert opened.run(f"{tip}.hidden")
 
 
+def test_a_map_shows_the_best_of_the_fields_that_it_hides(opened):
+    """The point's own mean, interval and number of seeds, and where it is."""
+    maps = """document.querySelectorAll('svg[aria-label^="Score over rho and sigma"]')"""
+    assert opened.run(f"{maps}.length") == 2
+    opened.run(f"{maps}[1].focus()")
+    opened.press("Home")  # rho −6, sigma 0.1; the score is their sum with lr, and seed / 10
+    told = opened.run(f"{maps}[1].parentElement.querySelector('.tip').textContent")
+    assert told == "sigma 0.1, rho −6score−5.799−5.899 to −5.699seeds3lr0.001"
+    page = opened.run("document.body.textContent")
+    assert "A cell is the best point of the fields that are not shown" in page
+
+
 def test_everything_is_reached_with_the_keyboard(opened):
     opened.press("Tab")
     assert opened.run("document.activeElement.className") == "skip"

@@ -162,8 +162,8 @@ function board(name, visits) {
   });
 }
 
-/** A heat map: `cells[row][column]` is an estimate, or null. */
-function heatMap(name, rows, columns, cells, format = fmt) {
+/** A heat map: `cells[row][column]` is an estimate, or null; `more` tells more lines of one. */
+function heatMap(name, rows, columns, cells, more, format = fmt) {
   const height = (width) => rows.values.length * Math.min(46, Math.max(30, width / 14)) + 48;
   return chart(name, height, (root, width, tall) => {
     const left = 30 + 7 * Math.max(...rows.values.map((v) => format(v).length)), bottom = tall - 44;
@@ -188,7 +188,7 @@ function heatMap(name, rows, columns, cells, format = fmt) {
         if (k === null) return null;
         const r = rows.values.length - 1 - Math.floor(k / columns.values.length), c = k % columns.values.length;
         const cell = cells[r][c];
-        const told = cell ? [[null, "score", fmt(cell[0]), interval(cell)], [null, "seeds", String(cell[3])]] : [[null, "no score", ""]];
+        const told = cell ? [[null, "score", fmt(cell[0]), interval(cell)], [null, "seeds", String(cell[3])], ...more(r, c)] : [[null, "no score", ""]];
         return { x: left + (c + 0.5) * w, y: bottom - (r + 1) * h, content: reading(`${rows.name} ${format(rows.values[r])}, ${columns.name} ${format(columns.values[c])}`, told) };
       },
     };

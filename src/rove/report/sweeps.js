@@ -5,12 +5,9 @@ function varied(sweep) {
   return sweep.fields.map((field, i) => ({ ...field, i })).filter((field) => field.values.length > 1);
 }
 
-/** One estimate for all points at a place: the point's own, or the mean over those that share it. */
-function pooled(points, kind) {
-  const found = points.map((p) => p[kind]).filter(Boolean);
-  if (found.length <= 1) return found[0] ?? null;
-  const values = found.map((e) => e[0]);
-  return [mean(values), Math.min(...values), Math.max(...values), found.reduce((sum, e) => sum + e[3], 0)];
+/** Points that have a score, the best first: those tried on more seeds, then by the mean. */
+function ranked(points, kind = "score") {
+  return points.filter((p) => p[kind]).sort(({ [kind]: a }, { [kind]: b }) => b[3] - a[3] || b[0] - a[0]);
 }
 
 function sweepMap(key, sweep, fields) {
@@ -23,14 +20,16 @@ function sweepMap(key, sweep, fields) {
   const fill = () => {
     const [x, y] = [fields[Number(across.value)], fields[Number(up.value)]];
     const is = (p, field, v) => String(p.at[field.i]) === String(v);
-    const cells = y.values.map((v) => x.values.map((u) => pooled(sweep.points.filter((p) => is(p, x, u) && is(p, y, v)), kind.value)));
-    const drawn = heatMap(`Score over ${x.name} and ${y.name}`, y, x, cells);
+    const best = y.values.map((v) => x.values.map((u) => ranked(sweep.points.filter((p) => is(p, x, u) && is(p, y, v)), kind.value)[0]));
+    const cells = best.map((row) => row.map((p) => (p ? p[kind.value] : null)));
+    const hidden = fields.filter((field) => field !== x && field !== y);
+    const drawn = heatMap(`Score over ${x.name} and ${y.name}`, y, x, cells, (r, c) => hidden.map((field) => [null, field.name, fmt(best[r][c].at[field.i])]));
     box.replaceChildren(drawn);
     drawn.again();
   };
   fill();
-  const rest = fields.length > 2 ? " A cell is the mean over the fields that are not shown, and its range." : " Point at a cell for its 95% interval and n.";
-  return [el("div", { class: "controls" }, fields.length > 2 ? [across, up] : null, confirmed ? kind : null), el("p", { class: "muted small" }, `Mean score; a stronger colour is higher.${rest}`), box];
+  const rest = fields.length > 2 ? " A cell is the best point of the fields that are not shown: of those tried on most seeds, the one with the highest mean." : "";
+  return [el("div", { class: "controls" }, fields.length > 2 ? [across, up] : null, confirmed ? kind : null), el("p", { class: "muted small" }, `Mean score; a stronger colour is higher.${rest} Point at a cell for its ${fields.length > 2 ? "settings, " : ""}95% interval and n.`), box];
 }
 
 function sweepCurve(sweep, field) {
@@ -62,7 +61,7 @@ function sweepRays(key, sweep, fields) {
 }
 
 function sweepTable(sweep) {
-  const best = sweep.points.filter((p) => p.score).sort((a, b) => b.score[3] - a.score[3] || b.score[0] - a.score[0]).slice(0, 10);
+  const best = ranked(sweep.points).slice(0, 10);
   const head = [...sweep.fields.map((f) => heading(f.name)), heading("seeds"), heading("score"), heading("seeds, others"), heading("confirmed")];
   return [el("h4", {}, "The best points"), table("The best points", head, best.map((p) => el("tr", {},
     p.at.map((v) => el("td", { class: "number" }, fmt(v))), el("td", { class: "number" }, String(p.score[3])), cell(p.score),
