@@ -285,6 +285,24 @@ def test_halving_end_to_end(tmp_path):
     assert found.best.seeds == [1000, 1001, 1002]
 
 
+@pytest.mark.parametrize("fields", [["rho"], ["rho", "sigma", "lr"]], ids=len)
+def test_a_picture_of_points_that_had_different_numbers_of_seeds(fields):
+    """It says so, and draws no interval of one seed."""
+    values = {"rho": (-6.0, -5.0, -4.0, -3.0), "sigma": (1e-3,), "lr": (1e-3,)}
+    chosen = {name: values[name] for name in fields}
+    plan = sweeps.plan(SMALL, "chain-4", chosen, seeds=4, method="halving", episodes=3)
+    scores = [[0.0], [1.0, 2.0, 4.0, 3.0], [0.5], [1.0, 2.0]]
+    points = [
+        sweeps.Point(at, each, list(plan.base.seeds[: len(each)]))
+        for at, each in zip(plan.points, scores, strict=True)
+    ]
+    drawn = sweeps.Sweep(plan, points).plot()
+    assert drawn.get_suptitle() == "ge on chain-4: 1 to 4 tuning seeds, 95% intervals"
+    bars = [bar for each in drawn.axes[0].collections for bar in each.get_segments()]
+    assert len(bars) == 2
+    assert all(np.ptp(bar, axis=0).max() > 0.5 for bar in bars)
+
+
 def sweep_in_short_chunks(out: Path) -> None:
     lanes.SECONDS_A_CHUNK = 0.02
     fields = {"rho": (-6.0, -4.0, -2.0), "sigma": (1e-3, 1e-2)}

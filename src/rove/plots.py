@@ -219,24 +219,29 @@ def interval_curve(
     colour: str | None = None,
     label: str | None = None,
 ) -> None:
-    """The mean score at each value of a field, its 95% interval over seeds, and every seed."""
+    """The mean score at each value of a field, its 95% interval over seeds, and every seed. Where
+    some values have one seed, and so no interval, the others have a bar in place of the band."""
     told = [(i, np.asarray(s, float)) for i, s in enumerate(scores)]
     told = [(i, s) for i, s in told if len(s) and np.all(np.isfinite(s))]
     at = [i for i, _ in told]
     (line,) = axes.plot(at, [s.mean() for _, s in told], "o-", ms=4, color=colour, label=label)
-    ends = np.array([bootstrap_interval(s) for _, s in told]).reshape(-1, 2)
-    axes.fill_between(at, ends[:, 0], ends[:, 1], color=line.get_color(), alpha=0.2, lw=0)
+    several = [i for i, s in told if len(s) > 1]
+    ends = np.array([bootstrap_interval(s) for _, s in told if len(s) > 1]).reshape(-1, 2)
+    if several == at:
+        axes.fill_between(at, ends[:, 0], ends[:, 1], color=line.get_color(), alpha=0.2, lw=0)
+    else:
+        axes.vlines(several, ends[:, 0], ends[:, 1], color=line.get_color(), lw=1.6)
     for i, s in told:
         axes.plot([i] * len(s), s, ".", ms=3, alpha=0.5, color=line.get_color())
     _values_on(axes.xaxis, values, name)
 
 
 def _best_points(axes: Any, points: Sequence[Any]) -> None:
-    """Points from the top down, each with its mean and interval."""
+    """Points from the top down, each with its mean and, of several seeds, its interval."""
     for i, point in enumerate(points):
         found = np.asarray(point.scores, float)
-        low, high = bootstrap_interval(found)
-        axes.plot([low, high], [i, i], color="#555555", lw=1.6)
+        if len(found) > 1:
+            axes.hlines(i, *bootstrap_interval(found), color="#555555", lw=1.6)
         axes.plot(found, [i] * len(found), ".", ms=3, alpha=0.5, color="#555555")
         axes.plot([found.mean()], [i], "o", ms=4, color="#555555")
     axes.set_yticks(range(len(points)), [point.label for point in points])
@@ -264,8 +269,11 @@ def sweep(found: "Sweep") -> Figure:
         made = figure(width=8.0, height=1.2 + 0.25 * len(best))
         _best_points(made.axes[0], best)
         made.axes[0].set_xlabel(about)
-    n = len(base.seeds)
-    made.suptitle(f"{base.label}: {n} tuning seed{'s' * (n > 1)}, 95% intervals", fontsize=10)
+    counts = [len(point.scores) for point in found.points if point.scores]
+    fewest, most = min(counts), max(counts)
+    seeds = f"{fewest} to {most}" if fewest < most else f"{most}"
+    told = f"tuning seed{'s' * (most > 1)}{', 95% intervals' * (most > 1)}"
+    made.suptitle(f"{base.label}: {seeds} {told}", fontsize=10)
     return made
 
 
