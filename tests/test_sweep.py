@@ -10,6 +10,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from matplotlib.collections import PolyCollection
 
 import killing
 import rove
@@ -171,6 +172,7 @@ def test_one_program_for_all_points(monkeypatch, tmp_path):
     fields = {"rho": "-6:-2:5", "sigma": "1e-4,1", "lr": "1e-4,1e-3", "target_period": "5:50:5"}
     found = rove.sweep(SMALL, "chain-4", fields, seeds=1, episodes=2)
     assert len(found.points) == 100
+    assert found.path is None
     assert len(traces) == 1
     rove.sweep(SMALL, "chain-4", {"hidden": [(8,), (9,)]}, seeds=1, episodes=2)
     assert len(traces) == 2  # the counter can count
@@ -215,19 +217,6 @@ def test_what_a_sweep_leaves(tmp_path):
         rove.sweep(SMALL, "chain-5", FIELDS, seeds=3, confirm_seeds=3, episodes=8, out=tmp_path)
     with pytest.raises(RunFolderError, match="holds a different run"):
         rove.train(SMALL, "chain-5", episodes=8, out=tmp_path)
-
-
-@pytest.mark.parametrize("fields", [["rho"], ["rho", "sigma", "lr"]], ids=len)
-def test_pictures_of_one_field_and_of_three(fields, tmp_path):
-    values = {"rho": (-6.0, -3.0), "sigma": (1e-3, 1e-2), "lr": (1e-3, 1e-4)}
-    chosen = {name: values[name] for name in fields}
-    found = rove.sweep(SMALL, "chain-4", chosen, seeds=2, episodes=3, confirm_seeds=0)
-    found.plot(tmp_path / "a.svg")
-    drawn = (tmp_path / "a.svg").read_text()
-    assert "2 tuning seeds, 95% intervals" in drawn
-    assert (f"rho={found.best.settings['rho']:g}, sigma" in drawn) == (len(fields) == 3)
-    assert found.best.confirmed is None
-    assert found.path is None
 
 
 def test_a_point_that_diverges_is_last_and_has_no_score(tmp_path):
@@ -283,24 +272,31 @@ def test_halving_end_to_end(tmp_path):
     assert sorted(len(p.scores) for p in found.points) == [1, 1, 2, 3]
     assert {id(p) for p in first[:2]} == {id(p) for p in found.points if len(p.scores) > 1}
     assert found.best.seeds == [1000, 1001, 1002]
+    assert found.best.confirmed is None
 
 
 @pytest.mark.parametrize("fields", [["rho"], ["rho", "sigma", "lr"]], ids=len)
-def test_a_picture_of_points_that_had_different_numbers_of_seeds(fields):
-    """It says so, and draws no interval of one seed."""
+@pytest.mark.parametrize(("counts", "said"), [((2, 2, 2, 2), "2"), ((1, 4, 1, 2), "1 to 4")])
+def test_pictures_of_one_field_and_of_three(fields, counts, said, tmp_path):
+    """They tell how many seeds points had, and draw no interval of one."""
     values = {"rho": (-6.0, -5.0, -4.0, -3.0), "sigma": (1e-3,), "lr": (1e-3,)}
     chosen = {name: values[name] for name in fields}
-    plan = sweeps.plan(SMALL, "chain-4", chosen, seeds=4, method="halving", episodes=3)
-    scores = [[0.0], [1.0, 2.0, 4.0, 3.0], [0.5], [1.0, 2.0]]
+    plan = sweeps.plan(SMALL, "chain-4", chosen, seeds=4, episodes=3)
     points = [
-        sweeps.Point(at, each, list(plan.base.seeds[: len(each)]))
-        for at, each in zip(plan.points, scores, strict=True)
+        sweeps.Point(at, [float(i), i + 1.0, i + 2.0, i + 3.0][:n], list(plan.base.seeds[:n]))
+        for i, (at, n) in enumerate(zip(plan.points, counts, strict=True))
     ]
-    drawn = sweeps.Sweep(plan, points).plot()
-    assert drawn.get_suptitle() == "ge on chain-4: 1 to 4 tuning seeds, 95% intervals"
-    bars = [bar for each in drawn.axes[0].collections for bar in each.get_segments()]
-    assert len(bars) == 2
-    assert all(np.ptp(bar, axis=0).max() > 0.5 for bar in bars)
+    drawn = sweeps.Sweep(plan, points).plot(tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text()
+    assert f"ge on chain-4: {said} tuning seeds, 95% intervals" in text
+    assert ("rho=-3, sigma" in text) == (len(fields) == 3)
+    shapes = drawn.axes[0].collections
+    if len(fields) == 1 and counts[0] > 1:
+        assert [isinstance(shape, PolyCollection) for shape in shapes] == [True]
+    else:
+        bars = [bar for each in shapes for bar in each.get_segments()]
+        assert len(bars) == sum(n > 1 for n in counts)
+        assert all(np.ptp(bar, axis=0).max() > 0.5 for bar in bars)
 
 
 def sweep_in_short_chunks(out: Path) -> None:
