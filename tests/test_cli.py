@@ -53,9 +53,11 @@ def test_help_of_an_agent_shows_its_fields(capsys):
     for field in fields.split():
         assert f"--agent.{field}" in shown
     assert "--env.permuted" in shown
+    assert "Defaults are the settings tuned for this environment" in shown
     with pytest.raises(SystemExit):
-        cli.main(["train", "ge", "sparse-acrobot", "--help"])
+        cli.main(["train", "c51", "sparse-acrobot", "--help"])
     shown = capsys.readouterr().out
+    assert "Plain defaults: nothing was tuned for this agent here." in shown
     for field in ("--env.reward", "--env.environment.horizon"):
         assert field in shown
 

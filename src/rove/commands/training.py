@@ -13,6 +13,7 @@ from rove import display, environments, live, platform, runner, spans, sweeps
 from rove.commands import console, errors, say
 from rove.errors import ConfigError, LaneError
 from rove.training import lanes
+from rove.tuned import tuned
 
 USAGE = {
     "train": "rove train AGENT ENVIRONMENT [--seeds N] [--episodes N | --steps N] [--out DIR]\n"
@@ -27,6 +28,11 @@ USAGE = {
 }
 
 
+DEFAULTS = {
+    True: "Defaults are the settings tuned for this environment, or for the nearest that was.",
+    False: "Plain defaults: nothing was tuned for this agent here.",
+}
+"""Where they are from, by whether a search has found some."""
 USUAL = {True: {"steps": 50_000}, False: {"episodes": 250}}
 """What a lane gets if nothing is said, by whether actions are continuous."""
 
@@ -85,6 +91,7 @@ def _told(command: str, kind: type, arguments: list[str]) -> tuple[Any, environm
     environment = environments.make(names[1])
     settable = environments.settings(environment)
     settings = runner.default_settings(names[0], environment)
+    about = [type(settings).__doc__, DEFAULTS[bool(tuned(names[0], environment.name))]]
     made = dataclasses.make_dataclass(
         kind.__name__,
         [
@@ -98,8 +105,7 @@ def _told(command: str, kind: type, arguments: list[str]) -> tuple[Any, environm
         made,
         args=arguments[2:],
         prog=f"rove {command} {names[0]} {names[1]}",
-        description=f"{type(settings).__doc__}\n\nDefaults are the settings tuned for this "
-        "environment, or for the nearest that was.",
+        description="\n\n".join(map(str, about)),
         config=(tyro.conf.OmitSubcommandPrefixes,),
     )
     chosen = environments.configured(environment, told.env)
