@@ -54,6 +54,7 @@ def test_help_of_an_agent_shows_its_fields(capsys):
         assert f"--agent.{field}" in shown
     assert "--env.permuted" in shown
     assert "Defaults are the settings tuned for this environment" in shown
+    assert "None" not in shown
     with pytest.raises(SystemExit):
         cli.main(["train", "c51", "sparse-acrobot", "--help"])
     shown = capsys.readouterr().out
@@ -97,7 +98,9 @@ def test_underscores_and_hyphens_are_one(tmp_path):
     ("arguments", "words"),
     [
         (["trian"], "Did you mean 'train'?"),
-        (["train"], "an agent and an environment"),
+        (["train"], "needs an agent and an environment first usage: rove train"),
+        (["sweep", "ge"], "needs an agent and an environment first, and got: ge usage: rove sweep"),
+        (["report"], "needs at least one folder"),
         (["train", "gee", "chain-10"], "agent = 'gee' Did you mean 'ge'?"),
         (["train", "ge", "chian-10"], "environment = 'chian-10' Did you mean 'chain-10'?"),
         (["train", "ge", "chain-1"], "environment = 'chain-1' at least 3"),

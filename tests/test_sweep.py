@@ -103,13 +103,20 @@ def test_the_command_takes_ranges_and_other_options():
         spans.taken_out(["ge", "chain-5", "--agent.rho=1,2", "--agent.rho=3,4"])
 
 
-@pytest.mark.parametrize("field", ["--agent.rho=-4:-4:3", "--agent.rho=-4", "--agent.roh=1,2"])
-def test_the_command_refuses_with_code_2(field, capsys, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ("--agent.rho=-4:-4:3", "is not allowed"),
+        ("--agent.rho=-4", "nothing to sweep"),
+        ("--agent.roh=1,2", "is not allowed"),
+    ],
+)
+def test_the_command_refuses_with_code_2(field, told, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(runner, "run_all", None)
     with pytest.raises(SystemExit) as stopped:
         cli.main(["sweep", "ge", "chain-5", field, "--out", str(tmp_path / "s")])
     assert stopped.value.code == 2
-    assert "is not allowed" in capsys.readouterr().err
+    assert told in capsys.readouterr().err
 
 
 def test_the_papers_grid_is_one_command():

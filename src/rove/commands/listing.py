@@ -13,8 +13,7 @@ def show(grid: bool = False) -> None:
     """Agents, environments and experiments, each with a line.
 
     Args:
-        grid: instead, every return family with every parameter family: the named agents of a
-            pair, ✓ where a pair works and has no name, – where it cannot work, and why.
+        grid: instead, return families with parameter families: which pairs work, and their names.
     """
     if grid:
         _grid()

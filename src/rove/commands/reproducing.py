@@ -7,25 +7,25 @@ from typing import Annotated
 import tyro
 
 from rove import display, platform
-from rove.commands import console, say
+from rove.commands import console, optional, say
 from rove.errors import ConfigError, did_you_mean
 from rove.experiments import EXPERIMENTS
 
 
 def reproduce(
-    experiment: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="EXPERIMENT")] = "all",
+    experiment: Annotated[tyro.conf.Positional[str], optional("EXPERIMENT", "all")] = "all",
     /,
     quick: bool = False,
-    out: Path | None = None,
-    workers: int | None = None,
+    out: Annotated[Path | None, optional("DIR", "in reproduction/")] = None,
+    workers: Annotated[int | None, optional("N", "one a core")] = None,
 ) -> None:
     """Run an experiment, draw its figure and check the claims made of it; or all, and a report.
 
     Args:
-        experiment: which one (see rove list). If not given: all of them, one after the other.
+        experiment: which one (see rove list), or all of them, one after the other.
         quick: fewer seeds and episodes: minutes, and still shows the effect.
-        out: folder for data, figure and claims. If not given: in reproduction/.
-        workers: lanes to run at once. If not given: one a core.
+        out: folder for data, figure and claims.
+        workers: lanes (a lane is the run of one seed) to run at once.
     """
     if experiment != "all" and experiment not in EXPERIMENTS:
         allowed = "one of " + ", ".join(EXPERIMENTS) + did_you_mean(experiment, EXPERIMENTS)
@@ -62,16 +62,15 @@ def _experiment(name: str, quick: bool, folder: Path, workers: int | None) -> No
 def tune(
     search: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SEARCH")],
     /,
-    out: Path | None = None,
-    workers: int | None = None,
+    out: Annotated[Path | None, optional("DIR", "in tuning/")] = None,
+    workers: Annotated[int | None, optional("N", "one a core")] = None,
 ) -> None:
     """Search the settings of agents with one budget for all, on seeds of its own.
 
     Args:
         search: which one: figure-2, figure-3, figure-4 or scoreboard.
-        out: folder for record.csv (a second call goes on from it) and tuned.json. If not given:
-            in tuning/.
-        workers: lanes to run at once. If not given: one a core.
+        out: folder for tuned.json and record.csv, which a second call goes on from.
+        workers: lanes (a lane is the run of one seed) to run at once.
     """
     from rove.experiments import tune as searching
     from rove.experiments.searches import SEARCHES

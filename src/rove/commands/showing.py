@@ -7,24 +7,24 @@ from typing import Annotated
 import tyro
 
 from rove import platform, runner
-from rove.commands import say
-from rove.errors import ConfigError
+from rove.commands import optional, say
+from rove.errors import RoveError
 
 
 def watch(
     run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")],
     /,
-    seed: int | None = None,
+    seed: Annotated[int | None, optional("SEED", "the first")] = None,
     episodes: int = 1,
-    out: Path | None = None,
+    out: Annotated[Path | None, optional("FILE", "watch.gif in the run folder")] = None,
 ) -> None:
     """Film a trained policy: greedy on the posterior mean, without noise.
 
     Args:
         run: a run folder, as rove train writes it.
-        seed: which lane. If not given: the first.
+        seed: which lane.
         episodes: how many, one after the other.
-        out: a .gif or .mp4. If not given: watch.gif in the run folder.
+        out: a .gif or .mp4.
     """
     from rove import watching
 
@@ -38,9 +38,9 @@ def watch(
 
 
 def report(
-    runs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN…")],
+    runs: Annotated[tyro.conf.Positional[tuple[Path, ...]], optional("RUN…")],
     /,
-    out: Path = Path("report.html"),
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("report.html"),
     follow: bool = False,
 ) -> None:
     """Write one HTML file that shows runs, experiments and sweeps, and needs no network.
@@ -53,7 +53,7 @@ def report(
     from rove import report as reporting
 
     if not runs:
-        raise ConfigError("RUN", "nothing", "at least one folder, such as runs/ge-chain-10")
+        raise RoveError("rove report needs at least one folder, such as runs/ge-chain-10")
     platform.prepare(lanes=1)
     if follow:
         try:

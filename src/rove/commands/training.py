@@ -5,13 +5,13 @@ import dataclasses
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from rove import display, environments, live, platform, runner, spans, sweeps
-from rove.commands import console, errors, say
-from rove.errors import ConfigError, LaneError
+from rove.commands import console, errors, optional, say
+from rove.errors import ConfigError, LaneError, RoveError
 from rove.training import lanes
 from rove.tuned import tuned
 
@@ -39,20 +39,23 @@ USUAL = {True: {"steps": 50_000}, False: {"episodes": 250}}
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
-    episodes: int | None = None
-    """Stop every lane after so many episodes. If neither this nor --steps is given: 250, or, where
-    actions are continuous and an episode may be of two steps or of a thousand, 50,000 steps."""
-    steps: int | None = None
+    episodes: Annotated[
+        int | None, optional("N", "250, or 50,000 steps where actions are continuous")
+    ] = None
+    """Stop every lane (a lane is the run of one seed) after so many episodes."""
+    steps: Annotated[int | None, optional("N")] = None
     """Stop every lane after so many steps instead."""
     until_solved: bool = False
     """Stop a lane early, at ten optimal episodes in a row."""
-    workers: int | None = None
-    """Lanes (a lane is the run of one seed) at once. If not given: one a core; with --on threads,
-    of gym/ID all."""
-    on: str = "processes"
-    """Where lanes run: each in a process (processes), in threads of this one (threads), or on a
-    Ray cluster (ray, ray://HOST:PORT). The results are the same."""
-    log: Literal["tensorboard", "trackio"] | None = None
+    workers: Annotated[int | None, optional("N", "one a core; on threads, all of gym/ID")] = None
+    """Lanes at once."""
+    on: Annotated[str, tyro.conf.arg(metavar="{processes,threads,ray,ray://HOST:PORT}")] = (
+        "processes"
+    )
+    """Where lanes run: processes, threads of this one, or a Ray cluster. Results are the same."""
+    log: Annotated[Literal["tensorboard", "trackio"] | None, optional("{tensorboard,trackio}")] = (
+        None
+    )
     """Follow it in one of these; what they show is kept in the folder."""
 
 
@@ -60,38 +63,41 @@ class Budget:
 class Train(Budget):
     seeds: int = 1
     """How many seeds (0, 1, …); each is a lane."""
-    out: Path | None = None
-    """Run folder, which the same command goes on from. If not given: runs/AGENT-ENVIRONMENT."""
+    out: Annotated[Path | None, optional("DIR", "runs/AGENT-ENVIRONMENT")] = None
+    """Run folder, which the same command goes on from."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Sweep(Budget):
     seeds: int = 3
     """How many tuning seeds (1000, 1001, …)."""
-    confirm_seeds: int | None = None
-    """On how many other seeds (0, 1, …) the best is run again. If not given: as many."""
+    confirm_seeds: Annotated[int | None, optional("N", "as many as tuning seeds")] = None
+    """On how many other seeds (0, 1, …) the best is run again."""
     method: Literal["grid", "random", "halving"] = "grid"
     """All points; --points of them; or all on one seed, the better half on two, and so on."""
-    points: int | None = None
+    points: Annotated[int | None, optional("N")] = None
     """How many points to draw from the grid, for random and halving."""
-    out: Path | None = None
-    """Folder, which the same command goes on from. If not given: sweeps/AGENT-ENVIRONMENT."""
+    out: Annotated[Path | None, optional("DIR", "sweeps/AGENT-ENVIRONMENT")] = None
+    """Folder, which the same command goes on from."""
 
 
-def _told(command: str, kind: type, arguments: list[str]) -> tuple[Any, environments.Task]:
+def _told(
+    command: str, kind: type, arguments: list[str], about: str = ""
+) -> tuple[Any, environments.Task]:
     """What a person asks of an agent on an environment: the fields of --agent and --env depend on
-    the two names."""
+    the two names. `about` ends the help's first lines."""
     names = arguments[: next((i for i, a in enumerate(arguments) if a.startswith("-")), 2)][:2]
     if len(names) < 2:
+        usage = f"usage: {USAGE[command]}\n\nrove list shows the names."
         if "-h" in arguments or "--help" in arguments:
-            say(f"usage: {USAGE[command]}\n\nrove list shows the names.")
+            say(usage)
             sys.exit(0)
-        got = " ".join(arguments) or "nothing"
-        raise ConfigError(command, got, f"an agent and an environment first\n{USAGE[command]}")
+        got = f", and got: {' '.join(arguments)}" if arguments else ""
+        raise RoveError(f"rove {command} needs an agent and an environment first{got}\n{usage}")
     environment = environments.make(names[1])
     settable = environments.settings(environment)
     settings = runner.default_settings(names[0], environment)
-    about = [type(settings).__doc__, DEFAULTS[bool(tuned(names[0], environment.name))]]
+    defaults = DEFAULTS[bool(tuned(names[0], environment.name))]
     made = dataclasses.make_dataclass(
         kind.__name__,
         [
@@ -105,7 +111,7 @@ def _told(command: str, kind: type, arguments: list[str]) -> tuple[Any, environm
         made,
         args=arguments[2:],
         prog=f"rove {command} {names[0]} {names[1]}",
-        description="\n\n".join(map(str, about)),
+        description=f"{type(settings).__doc__}\n\n{defaults}{about}",
         config=(tyro.conf.OmitSubcommandPrefixes,),
     )
     chosen = environments.configured(environment, told.env)
@@ -160,7 +166,10 @@ def _followed(log: str | None, out: Path) -> Iterator[live.Tracker | None]:
 def sweep(arguments: list[str]) -> None:
     """`rove sweep`: fields of --agent that are told several values are swept."""
     fields, others = spans.taken_out(arguments)
-    told, chosen = _told("sweep", Sweep, others)
+    about = f"\n\nA field of --agent is swept if it has several values: {spans.SPELLING}."
+    told, chosen = _told("sweep", Sweep, others, about)
+    if not fields:
+        raise RoveError(f"nothing to sweep: no --agent.FIELD has several values ({spans.SPELLING})")
     plan = sweeps.plan(
         told.agent,
         chosen,
