@@ -49,6 +49,7 @@ types: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/throughput.py
 	$(BIN)/python benchmarks/control.py
+	$(BIN)/python benchmarks/sweep.py
 
 tune: $(INSTALLED)
 	for search in figure-2 figure-3 figure-4 scoreboard; do \
