@@ -1,9 +1,13 @@
 """Shared by all tests: programs compiled once and kept on disk between tests and runs."""
 
+import os
+
 import pytest
 
 from rove import platform
 
+# Tests compile more than they run: with fewer passes of the compiler they take less time.
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=1"
 platform.prepare()
 
 

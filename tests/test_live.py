@@ -185,6 +185,7 @@ def test_a_tracker_that_fails_costs_a_warning_and_nothing_else(tmp_path, capsys,
             assert steps == [step for step, _ in points]
 
 
+@pytest.mark.slow
 def test_a_lane_on_the_host_is_tracked(tmp_path):
     memory, it = Memory(), runner.configure(SMALL, "gym/CartPole-v1", episodes=8)
     runner.run_all([(it, tmp_path)], tracker=memory)
@@ -487,6 +488,7 @@ def test_what_cannot_be_logged_is_refused():
         rove.train("ge", "chain-6", episodes=5, out="a", log="tensorbored")
 
 
+@pytest.mark.slow
 def test_the_command_says_how_to_follow_it(tmp_path, capsys):
     pytest.importorskip("tensorboard")
     out, small = str(tmp_path / "a"), ["--agent.hidden", "16", "16", "--episodes", "5"]

@@ -13,9 +13,12 @@ from rove import runner
 from rove.training import checkpoint, lanes
 
 KILLS, EPISODES = 20, 400
+SMALL = {"hidden": (32, 32), "buffer_size": 700, "learning_starts": 100}
+AGENTS = {"dqn": rove.DQN(**SMALL), "ge": rove.GE(**SMALL, resample="episode")}
+"""One that draws as it acts, and one that holds its θ."""
 
 
-def train(out: Path, resample: str) -> None:
+def train(out: Path, agent: str) -> None:
     """A run with many short chunks, and a file after each."""
     lanes.SECONDS_A_CHUNK = 0.05
     original = lanes.execute
@@ -24,8 +27,7 @@ def train(out: Path, resample: str) -> None:
         return original(*arguments, checkpoint_seconds=0.0, **options)
 
     runner.lanes.execute = often
-    settings = rove.GE(hidden=(32, 32), buffer_size=700, learning_starts=100, resample=resample)
-    rove.train(settings, "chain-8", seeds=2, episodes=EPISODES, out=out)
+    rove.train(AGENTS[agent], "chain-8", seeds=2, episodes=EPISODES, out=out)
 
 
 def content(out: Path) -> tuple[bytes, list[dict[str, np.ndarray]]]:
@@ -33,20 +35,20 @@ def content(out: Path) -> tuple[bytes, list[dict[str, np.ndarray]]]:
     return (out / "episodes.csv").read_bytes(), [checkpoint.load_arrays(f)[0] for f in files]
 
 
-@pytest.mark.parametrize("resample", ["step", "episode"])
-def test_killed_runs_end_bit_identical(tmp_path, resample):
-    """Half of the kills for each kind of control. The moments are random, from before the
+@pytest.mark.parametrize("agent", AGENTS)
+def test_killed_runs_end_bit_identical(tmp_path, agent):
+    """Half of the kills for each agent. The moments are random, from before the
     first file to the last; a run that got to its end counts as not killed and starts anew."""
-    killing.finish(train, tmp_path / "whole", resample)
+    killing.finish(train, tmp_path / "whole", agent)
     began = time.monotonic()
-    killing.finish(train, tmp_path / "warm", resample)
+    killing.finish(train, tmp_path / "warm", agent)
     takes = time.monotonic() - began
-    rng, kills, runs, inside = random.Random(resample), 0, 0, 0
+    rng, kills, runs, inside = random.Random(agent), 0, 0, 0
     while kills < KILLS // 2 or (inside < 3 and runs < KILLS):
         out = tmp_path / f"killed-{runs}"
         runs += 1
         for _ in range(5):
-            began, process = time.monotonic(), killing.start(train, out, resample)
+            began, process = time.monotonic(), killing.start(train, out, agent)
             process.join(rng.uniform(0.0, takes))
             alive = process.is_alive()
             process.kill()
@@ -56,7 +58,7 @@ def test_killed_runs_end_bit_identical(tmp_path, resample):
             if not alive:
                 takes = time.monotonic() - began  # the machine has less to do than it had
                 break
-        killing.finish(train, out, resample)
+        killing.finish(train, out, agent)
         (csv, arrays), (csv_whole, arrays_whole) = content(out), content(tmp_path / "whole")
         assert csv == csv_whole
         for mine, theirs in zip(arrays, arrays_whole, strict=True):

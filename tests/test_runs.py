@@ -94,6 +94,7 @@ def test_a_composed_agent_trains_and_loads(tmp_path):
     np.testing.assert_array_equal(back.returns, run.returns)
 
 
+@pytest.mark.slow
 def test_every_choice_of_control_is_written_and_read_back(tmp_path):
     """A prior, pairing, double targets and a θ held for so many steps, by name or composed."""
     posterior = rove.MeanField(-3.0, 0.5, paired=True)

@@ -96,6 +96,7 @@ def line(means, cells=(1.0, 1.0, 1.0, 1.0), noise=1.0):
         [
             types.SimpleNamespace(
                 scores=np.full(20, mean + e),
+                diverged="",
                 job=types.SimpleNamespace(environment=environment, episodes=20),
                 episodes=types.SimpleNamespace(
                     step=np.arange(10, 210, 10), coverage=(rate + 0.01 * e) * np.arange(10, 210, 10)

@@ -164,6 +164,7 @@ def test_resets_have_seeds_of_their_own():
     assert all(0 <= seed < 2**31 for seed in seeds)
 
 
+@pytest.mark.slow
 def test_the_columns_and_pictures_are_those_of_the_compiled_loop(tmp_path):
     environment = rove.environments.make("gym/CartPole-v1", axes=(0, 2))
     run = rove.train(rove.GE(**FAST), environment, seeds=2, episodes=9, out=tmp_path)
