@@ -131,6 +131,17 @@ SCOREBOARD = Search(
     keeps={"rlsvi": ("hidden",)},
 )
 
+DEEP_SEA = Search(
+    environments={"deep-sea-20": 600},
+    grids={
+        "bootstrapped_dqn": {"prior": (3.0, 10.0, 30.0), "mask": (0.5, 1.0)},
+        "ige": {"prior": (3.0, 10.0, 30.0), "rank": (4, 8)},
+    },
+    first_seeds=(1000, 1001, 1002, 1003),
+    bases={"deep-sea": SCOREBOARD.bases["deep-sea"]},
+    until_solved=True,
+)
+
 _SMALL_GAUSS: Grid = {"rho": (-7.0, -6.0, -5.0, -4.0, -3.0, -2.0), "sigma": (1e-4, 1e-3)}
 _CONTROL = {"hidden": (64, 64), "target_period": 200, "learning_starts": 500}
 FIGURE_3 = Search(
@@ -164,4 +175,5 @@ FIGURE_4 = Search(
 
 SEARCHES = {
     "figure-2": FIGURE_2, "figure-3": FIGURE_3, "figure-4": FIGURE_4, "scoreboard": SCOREBOARD,
+    "deep-sea": DEEP_SEA,
 }  # fmt: skip
