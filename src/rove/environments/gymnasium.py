@@ -86,8 +86,9 @@ class CompiledEnv(gymnasium.Env):
         if self.environment.coordinates:  # from below
             board = board[::-1]
         edge = max(2, min(48, 960 // board.shape[1]))
-        picture = np.kron(board, np.ones((edge, edge), np.uint8))
-        picture[::edge], picture[:, ::edge] = 250, 250
+        tall = edge if rows else 48
+        picture = np.kron(board, np.ones((tall, edge), np.uint8))
+        picture[::tall], picture[:, ::edge] = 250, 250
         return np.repeat(picture[:, :, None], 3, axis=2)
 
 

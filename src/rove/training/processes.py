@@ -89,8 +89,6 @@ def main(answers: TextIO) -> None:
             if "stop" in order:
                 stop.set()
             orders.put(order)
-            if stop.is_set():
-                return
         os._exit(1)
 
     def answer(**message: Any) -> None:
@@ -101,3 +99,4 @@ def main(answers: TextIO) -> None:
     answer(ready=True)
     while "stop" not in (order := orders.get()):
         crew.work(order, answer, stop)
+    os._exit(0)  # the thread that listens cannot be ended otherwise
