@@ -15,7 +15,7 @@ from made import sweep_of
 
 import rove
 from rove import cli, report, sweeps
-from rove.errors import RoveError
+from rove.errors import RoveError, RunFolderError
 from rove.report import commands, folders, groups
 from rove.statistics import area_under_curve, bootstrap_interval, moving_average
 
@@ -56,6 +56,16 @@ def test_names_cannot_leave_the_data(hostile, tmp_path):
     assert "<" not in inside
     assert "hacked" in inside
     assert "hacked" not in text.replace(inside, "")
+
+
+def test_a_name_that_is_no_unicode_is_written(tmp_path):
+    """And a folder by a picture's name is none."""
+    swept = sweep_of({"rho": [-2.0, -1.0]}) | {"environment": "bad\ud800"}
+    (tmp_path / "sweep.json").write_text(json.dumps(swept))
+    (tmp_path / "aaa.png").mkdir()
+    source = told(report.write([tmp_path], tmp_path / "r.html"))["sources"][0]
+    assert source["sweep"]["environment"] == "bad\ud800"
+    assert source["picture"] is None
 
 
 def test_a_budget_of_steps_is_told_over_steps(tmp_path):
@@ -301,6 +311,32 @@ def test_folders_of_folders(experiment, runs, sweeps, tmp_path):
 
 def told_command(experiment):
     return commands.of_source(folders.read([experiment])[0])
+
+
+def nested(levels):
+    return {"a": nested(levels - 1)} if levels else {}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("episodes", "3", "episodes = '3' is not allowed"),
+        ("episodes", [3], "episodes = [3] is not allowed"),
+        ("episodes", None, "steps = None is not allowed"),
+        ("seeds", [10**400], "seeds = 1000"),
+        ("seeds", {"a": 1}, "a list"),
+        ("agent", {"composition": "x"}, "composition = 'x' is not allowed"),
+        ("agent", {"name": "ge", "settings": [1]}, "settings = [1] is not allowed"),
+        ("environment", {"name": "chain-5", "options": [1]}, "options = [1] is not allowed"),
+        ("environment", {"name": "chain-5", "options": nested(900)}, "more than 50 levels"),
+    ],
+)
+def test_a_configuration_of_other_kinds_is_refused(field, value, words, tmp_path):
+    config = sweeps.plan("ge", "chain-5", {"rho": [-6.0]}, episodes=5).base.identity()
+    (tmp_path / "config.json").write_text(json.dumps(config | {"schema": 1, field: value}))
+    with pytest.raises(RunFolderError) as refused:
+        folders.read([tmp_path])
+    assert words in str(refused.value)
 
 
 def bad_folders(root, runs):

@@ -54,5 +54,6 @@ def _write(paths: Sequence[Path | str], out: Path, every: float | None = None) -
     sources = read(paths)
     title = ", ".join(Path(path).resolve().name for path in paths)
     told = whole(sources, title) | {"follow": every}
-    publish(out, page(told).encode())
+    # A name that is no Unicode, as a folder's may be, is a legal escape in JSON.
+    publish(out, page(told).encode(errors="backslashreplace"))
     return all(source.finished for source in sources)

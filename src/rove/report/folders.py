@@ -15,12 +15,14 @@ import numpy as np
 from rove.environments import ALIASES, HostEnvironment
 from rove.environments.host import OWN, PREFIX
 from rove.environments.host import Source as Origin
-from rove.errors import RoveError, RunFolderError
+from rove.errors import ConfigError, RoveError, RunFolderError, check_integer
 from rove.runs import Config, RunFolder
 from rove.training.checkpoint import load_arrays
 
 LOOSE = "Runs"
 """How to call run folders that were given one by one."""
+LEVELS = 50
+"""The most that a JSON file may have."""
 _COLUMNS = ("step", "length", "score", "spread", "return_spread", "coverage")
 
 
@@ -185,8 +187,8 @@ def _is_sweep(path: Path) -> bool:
     if (path / "sweep.json").exists():
         return True
     try:
-        return "sweep" in json.loads((path / "config.json").read_text("utf-8"))
-    except (OSError, ValueError, TypeError):
+        return "sweep" in _json(path / "config.json")
+    except (RunFolderError, TypeError):
         return False
 
 
@@ -219,9 +221,9 @@ def _source(path: Path) -> Source:
 def _config(path: Path) -> dict[str, Any] | None:
     """Of a sweep, if it is there and is one."""
     try:
-        told = json.loads(path.read_text("utf-8"))
+        told = _json(path)
         return told if isinstance(told["sweep"]["agent"]["settings"], dict) else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (RunFolderError, KeyError, TypeError):
         return None
 
 
@@ -233,16 +235,32 @@ def _runs(paths: Sequence[Path]) -> tuple[list[RunData], int]:
 
 
 def _run(path: Path) -> RunData:
+    _json(path / "config.json")  # is not too deep
     told = RunFolder(path).read()
     try:
-        agent, place, seeds = told["agent"], told["environment"], told["seeds"]
-        sound = isinstance(agent, dict) and isinstance(place, dict) and "name" in place
-        sound = sound and all(isinstance(seed, int) for seed in seeds)
-    except (KeyError, TypeError):
-        sound = False
-    if not sound:
-        raise RunFolderError(f"{path / 'config.json'} is not a run of rove")
+        _check(told)
+    except (ConfigError, KeyError) as error:
+        raise RunFolderError(f"{path / 'config.json'} is not a run of rove: {error}") from None
     return RunData(path, told, _episodes(path / "episodes.csv"))
+
+
+def _check(told: dict[str, Any]) -> None:
+    """Refuse what is no run's configuration, in a field that the report uses."""
+    agent, place = (_checked(key, told[key], dict) for key in ("agent", "environment"))
+    for key in ("settings", "composition"):
+        _checked(key, agent.get(key, {}), dict)
+    _checked("name", place["name"], str)
+    _checked("options", place["options"], dict)
+    for seed in _checked("seeds", told["seeds"], list):
+        check_integer("seeds", seed, at_least=0)
+    unit = "steps" if told["episodes"] is None else "episodes"
+    check_integer(unit, told[unit], at_least=1)
+
+
+def _checked(field: str, value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise ConfigError(field, value, f"a {kind.__name__}")
+    return value
 
 
 def _episodes(path: Path) -> dict[int, dict[str, np.ndarray]]:
@@ -267,11 +285,20 @@ def _episodes(path: Path) -> dict[int, dict[str, np.ndarray]]:
 def _json(path: Path) -> Any:
     """A JSON file; None, if there is none."""
     try:
-        return json.loads(path.read_text("utf-8"))
+        told = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RunFolderError(f"{path} cannot be read: {error}") from None
+    if not _shallow(told):
+        raise RunFolderError(f"{path} cannot be read: it has more than {LEVELS} levels")
+    return told
+
+
+def _shallow(told: Any, levels: int = LEVELS) -> bool:
+    """Whether JSON has few levels, so that whoever goes down them comes back."""
+    inner = told.values() if isinstance(told, dict) else told if isinstance(told, list) else ()
+    return levels > 0 and all(_shallow(each, levels - 1) for each in inner)
 
 
 def _claims(path: Path) -> list[dict[str, str]]:
@@ -308,5 +335,5 @@ def _scores(told: list[Any] | None) -> list[float]:
 
 def _picture(path: Path) -> bytes | None:
     """The figure that an experiment has drawn."""
-    drawn = sorted(path.glob("*.png"))
+    drawn = sorted(file for file in path.glob("*.png") if file.is_file())
     return drawn[0].read_bytes() if drawn else None
