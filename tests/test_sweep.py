@@ -254,6 +254,12 @@ def test_a_point_that_diverges_is_last_and_has_no_score(tmp_path):
     loaded = rove.load(ill)
     assert loaded.seeds == ()
     assert len(loaded.errors) == 2
+    for show in (loaded.plot, loaded.plot_diagnostics, loaded.policy):
+        with pytest.raises(LaneError, match="ge on chain-5: every lane diverged"):
+            show()
+    with pytest.raises(LaneError, match="every lane diverged"):
+        loaded.save(tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
 
 
 def test_a_lane_without_a_score_that_did_not_diverge_is_an_error(monkeypatch):

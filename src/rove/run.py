@@ -88,10 +88,17 @@ class Run:
         return act
 
     def _outcome(self, seed: int | None) -> Outcome:
+        self._check_any()
         for outcome in self.outcomes:
             if seed is None or outcome.job.seed == seed:
                 return outcome
         raise ConfigError("seed", seed, f"one of {list(self.seeds)}")
+
+    def _check_any(self) -> None:
+        """Refuse a run that has no lane to show."""
+        if not self.outcomes:
+            what = "every lane diverged" if self.errors else "no lane has been saved yet"
+            raise LaneError(f"{self.config.label}: {what}")
 
     def evaluate(self) -> np.ndarray:
         """[seeds]: the score of one episode of each lane's greedy policy."""
@@ -107,6 +114,7 @@ class Run:
         """The learning curve; written to `path` if one is given."""
         from rove import plots  # here, because Matplotlib takes long to import
 
+        self._check_any()
         made, environment = plots.figure(), self.config.environment
         steps = self.config.steps
         every = max(steps // plots.POINTS, 1) if steps else 1
@@ -186,7 +194,7 @@ class Run:
         believed of each probed state; written to `path` if one is given."""
         from rove import plots  # here, because Matplotlib takes long to import
 
-        agent, outcome = self.config.compose(), self.outcomes[0]
+        agent, outcome = self.config.compose(), self._outcome(None)
         environment, ended = self.config.environment, self.returns.size > 0
         values, outputs = map(np.asarray, outcome.lane.snapshots)
         taken = min(len(outcome.episodes.returns).bit_length(), SNAPSHOTS)
@@ -254,6 +262,7 @@ class Run:
         folder = RunFolder(out)
         if self.path is not None and self.path.resolve() == folder.path.resolve():
             return folder.path
+        self._check_any()
         jobs = {job.seed: job for job in self.config.jobs(folder.path)}
         with folder.open(self.config):
             for outcome in self.outcomes:
