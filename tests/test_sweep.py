@@ -31,11 +31,14 @@ FIELDS = {"rho": (-6.0, -3.0), "sigma": (1e-3, 1e-2)}
         ("sigma", "1e-8:1e-1:log8", tuple(float(f"1e-{k}") for k in range(8, 0, -1))),
         ("lr", "1e-5,1e-4,1e-3", (1e-5, 1e-4, 1e-3)),
         ("rho", "1:0:3", (1.0, 0.5, 0.0)),
-        ("rho", "-4,", (-4,)),
+        ("rho", "-4,", (-4.0,)),
         ("target_period", "10:1000:log3", (10, 100, 1000)),
         ("target_period", "1:4:3", (1, 2, 4)),
         ("resample", "step,episode,5", ("step", "episode", 5)),
-        ("rho", [-3, -4.0], (-3, -4.0)),
+        ("rho", [-3, -4.0], (-3.0, -4.0)),
+        ("rho", np.array([-3.0, -4.0], np.float32), (-3.0, -4.0)),
+        ("target_period", np.array([8, 16]), (8, 16)),
+        ("hidden", [[4], [3]], ((4,), (3,))),
     ],
 )
 def test_values(field, told, values):
@@ -58,10 +61,15 @@ def test_values(field, told, values):
         ({"rho": "-4:inf:2"}, {}, "a:b:n for n values"),
         ({"rho": "-4,nan"}, {}, "finite numbers"),
         ({"rho": "-4,,-3"}, {}, "a value after every comma"),
+        ({"lr": "1e308:-1e308:3"}, {}, "a:b:n for n values"),
+        ({"batch_size": "-1.7e308:1.7e308:3"}, {}, "a:b:n for n values"),
+        ({"lr": "1,1" + "0" * 400}, {}, "finite numbers"),
         ({"rho": "-4,-3,-4"}, {}, "each value once"),
+        ({"rho": [-4, -4.0]}, {}, "each value once"),
         ({"target_period": "1:2:5"}, {}, "each value once"),
         ({"rho": []}, {}, "at least one value"),
         ({"rho": 3}, {}, "a list of values"),
+        ({"rho": np.array(3)}, {}, "a list of values"),
         ({"roh": "-4:-1:2"}, {}, "Did you mean 'rho'"),
         ({"hidden": "8,8"}, {}, "not swept by the command"),
         ({"sigma": "-1,1"}, {}, "sigma = -1.0 is not allowed: a finite number above 0"),
@@ -286,6 +294,15 @@ def test_halving_end_to_end(tmp_path):
     assert {id(p) for p in first[:2]} == {id(p) for p in found.points if len(p.scores) > 1}
     assert found.best.seeds == [1000, 1001, 1002]
     assert found.best.confirmed is None
+
+
+def test_the_map_of_two_fields_takes_values_of_any_kind(tmp_path):
+    plan = sweeps.plan(
+        SMALL, "chain-4", {"hidden": [[4], [3]], "lr": [1e-3, 1e-2]}, seeds=1, episodes=3
+    )
+    points = [sweeps.Point(at, [float(i)], [1000]) for i, at in enumerate(plan.points)]
+    drawn = sweeps.Sweep(plan, points).plot()
+    assert {text.get_text() for text in drawn.axes[0].texts} == {"0", "1", "2", "3"}
 
 
 @pytest.mark.parametrize("fields", [["rho"], ["rho", "sigma", "lr"]], ids=len)

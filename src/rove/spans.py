@@ -9,7 +9,7 @@ from typing import Any, get_origin
 import numpy as np
 
 from rove.errors import ConfigError, did_you_mean
-from rove.settings import Settings
+from rove.settings import Settings, with_settings
 
 MOST = 10_000
 """Points, or values of a field."""
@@ -25,7 +25,8 @@ def is_span(text: str) -> bool:
 
 
 def values(settings: Settings, field: str, told: str | Iterable[Any]) -> tuple[Any, ...]:
-    """The values of an agent's field, from how a person tells them; each is different."""
+    """The values of an agent's field, from how a person tells them, as its settings have them;
+    each is different."""
     kinds = {f.name: f.type for f in dataclasses.fields(settings)}
     if field not in kinds:
         hint = f"{settings.name} has " + ", ".join(kinds) + did_you_mean(field, kinds)
@@ -34,12 +35,13 @@ def values(settings: Settings, field: str, told: str | Iterable[Any]) -> tuple[A
         if get_origin(kinds[field]) is tuple:
             raise ConfigError(field, told, "not swept by the command; give one value, without ,")
         found = _read(field, told, whole=kinds[field] is int)
-    elif isinstance(told, Iterable):
+    elif isinstance(told, Iterable) and getattr(told, "ndim", 1):
         found = tuple(told)
     else:
         raise ConfigError(field, told, "a list of values, or " + SPELLING)
     if not found or len(found) > MOST:
         raise ConfigError(field, told, f"at least one value and at most {MOST:,}")
+    found = tuple(getattr(with_settings(settings, {field: value}), field) for value in found)
     if len(set(map(repr, found))) < len(found):
         raise ConfigError(field, told, f"each value once, and these are {_shown(found)}")
     return found
@@ -55,7 +57,7 @@ def _read(field: str, told: str, whole: bool) -> tuple[Any, ...]:
         low, high, count = float(parts[0]), float(parts[1]), int(parts[2].removeprefix("log"))
     except (ValueError, IndexError):
         raise ConfigError(field, told, SPELLING) from None
-    if len(parts) != 3 or not (math.isfinite(low) and math.isfinite(high)):
+    if len(parts) != 3 or not math.isfinite(high - low):
         raise ConfigError(field, told, SPELLING)
     if not 2 <= count <= MOST or low == high:
         allowed = f"two different ends and at least 2 values, at most {MOST:,}"
@@ -75,7 +77,7 @@ def _value(field: str, told: str, word: str) -> Any:
             number = kind(word)
         except ValueError:
             continue
-        if math.isfinite(number):
+        if math.isfinite(float(word)):
             return number
         raise ConfigError(field, told, "finite numbers")
     if not word:
