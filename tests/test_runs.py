@@ -302,10 +302,14 @@ def test_an_entropy_without_weight_is_refused(kind):
 def test_values_of_a_wrong_type_are_refused_by_name():
     """In a process without the tests' own type checks, as a person would meet them."""
     program = """
+from decimal import Decimal
+from fractions import Fraction
+import rove
 from rove import runner
 from rove.errors import ConfigError
 wrong = {"lr": "fast", "batch_size": 2.5, "hidden": "100", "resample": "sometimes",
-         "gamma": None, "epsilon": "0.1", "rho": True}
+         "gamma": None, "epsilon": "0.1", "rho": True, "sigma": Decimal("0.001"),
+         "epsilon_start": Fraction(1, 2)}
 for field, value in wrong.items():
     try:
         runner.configure("ge", "chain-5", episodes=1, **{field: value})
@@ -313,6 +317,20 @@ for field, value in wrong.items():
         assert error.field == field and repr(value) in str(error), error
     else:
         raise SystemExit(f"{field} = {value!r} was taken")
+chain = {"agent": "ge", "environment": "chain-5", "episodes": 1}
+for field, call in (
+    ("on", lambda: rove.train(**chain, on=None)),
+    ("out", lambda: rove.train(**chain, out=5)),
+    ("path", lambda: rove.load(None)),
+    ("fields", lambda: rove.sweep(**chain, fields=None)),
+    ("fields", lambda: rove.sweep(**chain, fields=[("lr", [1])])),
+):
+    try:
+        call()
+    except ConfigError as error:
+        assert error.field == field, error
+    else:
+        raise SystemExit(f"{field} was taken")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -326,6 +344,7 @@ for field, value in wrong.items():
         ({"episodes": 1, "seeds": 0}, "seeds"),
         ({"episodes": 1, "seeds": 2**31 - 1}, "seeds"), ({"episodes": 1, "seeds": [1, 1]}, "seeds"),
         ({"episodes": 1, "seeds": [-1]}, "seeds"), ({"episodes": 1, "seeds": []}, "seeds"),
+        ({"episodes": 1, "seeds": np.array(2.5)}, "seeds"),
     ],
 )  # fmt: skip
 def test_bad_budgets_are_refused_by_name(changes, field):

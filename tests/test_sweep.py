@@ -76,6 +76,8 @@ def test_values(field, told, values):
         ({"lr": "-1:1:3"}, {}, "lr = -1.0 is not allowed"),
         ({"rho": "-4,-1"}, {"rho": -3.0}, "either swept or set"),
         ({}, {}, "fields = {} is not allowed: at least one"),
+        ({"rho": "-4,-1"}, {"workers": 0}, "workers = 0 is not allowed"),
+        ({"rho": "-4,-1"}, {"on": "threds"}, "on = 'threds' is not allowed"),
         ({"rho": "-9:0:1000", "sigma": "1e-9:1:log1000"}, {}, "points = 1000000 is not allowed"),
         ({"rho": "-4,-1"}, {"method": "random"}, "points = None is not allowed: how many to draw"),
         ({"rho": "-4,-1"}, {"method": "random", "points": 0}, "points = 0 is not allowed"),

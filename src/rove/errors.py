@@ -2,7 +2,9 @@
 
 import difflib
 import math
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,8 +51,9 @@ def check_number(
         f"below {below:g}" if below is not None else "",
     ]
     allowed = " ".join(["a finite number", " and ".join(b for b in bounds if b)]).strip()
+    known = isinstance(value, int | float) or hasattr(value, "tolist")  # NumPy's and JAX's
     try:
-        number = math.nan if isinstance(value, str | bytes | bool) else float(value)
+        number = float(value) if known and not isinstance(value, str | bytes | bool) else math.nan
     except (TypeError, ValueError, OverflowError):
         raise ConfigError(field, value, allowed) from None
     wrong = (
@@ -78,6 +81,13 @@ def check_choice(field: str, value: Any, choices: Iterable[str]) -> None:
     names = tuple(choices)
     if value not in names:
         raise ConfigError(field, value, "one of " + ", ".join(names) + did_you_mean(value, names))
+
+
+def as_path(field: str, value: Any) -> Path:
+    """Refuse anything but a path."""
+    if not isinstance(value, str | os.PathLike):
+        raise ConfigError(field, value, "the path of a folder")
+    return Path(value)
 
 
 def check_flag(field: str, value: Any) -> None:

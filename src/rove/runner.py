@@ -16,7 +16,15 @@ import numpy as np
 from rove import environments, live, noise
 from rove.agents import fitting, settings_of
 from rove.environments import Environment, HostEnvironment, Task, adopt
-from rove.errors import ConfigError, Diverged, LaneError, RoveError, check_flag, check_integer
+from rove.errors import (
+    ConfigError,
+    Diverged,
+    LaneError,
+    RoveError,
+    as_path,
+    check_flag,
+    check_integer,
+)
 from rove.learner import Learner
 from rove.run import Run
 from rove.runs import Config, RunFolder
@@ -71,7 +79,7 @@ def train(
         until_solved=until_solved,
         **settings,
     )
-    path = Path(out) if out is not None else None
+    path = None if out is None else as_path("out", out)
     with live.opened(log, path) as tracker:
         run = run_all([(config, path)], report, workers, on, tracker)[0]
     if run.errors:
@@ -111,6 +119,8 @@ def configure(
     for field, value in (("episodes", episodes), ("steps", steps)):
         if value is not None:
             check_integer(field, value, at_least=1, at_most=UNLIMITED - 1)
+    if hasattr(seeds, "tolist"):  # NumPy's and JAX's
+        seeds = seeds.tolist()
     if not isinstance(seeds, Iterable):
         check_integer("seeds", seeds, at_least=1, at_most=100_000)
         seeds = range(seeds)
@@ -188,11 +198,9 @@ def run_all(
     """Train several configurations at once: all their lanes share the cores. A lane that fails
     is in its run's `errors`, with what it had saved. A tracker is given the curves of those that
     have a folder."""
-    place = _place(on)
     jobs_of = [config.jobs(path) for config, path in plan]
     all_jobs = [job for jobs in jobs_of for job in jobs]
-    for loop, mine in _loops(all_jobs, place, on != "threads"):
-        loop.checked_workers(mine, workers)
+    place = checked_place(all_jobs, workers, on)
     with contextlib.ExitStack() as stack:
         writers: dict[Path, _EpisodesWriter] = {}
         loggers: dict[Path, live.Logger] = {}
@@ -241,14 +249,23 @@ def _run(config: Config, results: Sequence[Outcome | LaneError], path: Path | No
     return Run(config, done, path, [r for r in told if isinstance(r, LaneError)])
 
 
+def checked_place(jobs: Sequence[Job], workers: int | None, on: str) -> Any:
+    """Where compiled lanes run. What cannot be is refused before a folder is claimed."""
+    place = _place(on)
+    for loop, mine in _loops(jobs, place, on != "threads"):
+        loop.checked_workers(mine, workers)
+    return place
+
+
 def _place(on: str) -> Any:
     """Where compiled lanes run, by its name."""
-    if on == "ray" or on.startswith("ray://"):
-        return cluster.Ray(on)
     places = {"threads": lanes, "processes": processes}
-    if on not in places:
-        raise ConfigError("on", on, "threads or processes, or ray or ray://HOST:PORT")
-    return places[on]
+    if isinstance(on, str):
+        if on in places:
+            return places[on]
+        if on == "ray" or on.startswith("ray://"):
+            return cluster.Ray(on)
+    raise ConfigError("on", on, "threads or processes, or ray or ray://HOST:PORT")
 
 
 def _apart(
@@ -300,7 +317,7 @@ class _EpisodesWriter:
 def load(path: str | Path, agent: Learner | None = None, environment: Any = None) -> Run:
     """A run from its folder: finished, or as far as its checkpoints go; lanes that diverged are in
     its `errors`. An agent or environment that is not rove's own has to be given."""
-    folder = RunFolder(path)
+    folder = RunFolder(as_path("path", path))
     given = None if environment is None else as_environment(environment)
     config = folder.config(agent, given)
     found = [job for job in config.jobs(folder.path) if outcomes.exists(job)]

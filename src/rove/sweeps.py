@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rove import live, runner, spans, trials
-from rove.errors import ConfigError, LaneError, check_choice, check_integer
+from rove.errors import ConfigError, LaneError, as_path, check_choice, check_integer
 from rove.runs import Config, RunFolder
 from rove.settings import Settings, with_settings
 from rove.tables import as_csv
@@ -108,8 +108,8 @@ def plan(
     base = runner.configure(agent, environment, seeds=range(TUNING, TUNING + seeds), **options)
     if not isinstance(base.agent, Settings):
         raise ConfigError("agent", base.agent_name, "a name, or settings such as rove.GE()")
-    if not fields:
-        raise ConfigError("fields", dict(fields), "at least one: " + spans.SPELLING)
+    if not isinstance(fields, Mapping) or not fields:
+        raise ConfigError("fields", fields, "at least one, by name: " + spans.SPELLING)
     chosen = {name: spans.values(base.agent, name, told) for name, told in fields.items()}
     if twice := [name for name in chosen if name in options]:
         raise ConfigError(twice[0], options[twice[0]], "either swept or set")
@@ -285,7 +285,7 @@ def sweep(
         points=points,
         **options,
     )
-    path = Path(out) if out is not None else None
+    path = None if out is None else as_path("out", out)
     with live.opened(log, path) as tracker:
         if path is not None:
             return run(made, path, report, workers, on, tracker)
@@ -310,6 +310,7 @@ def run(
         plan = list(zip(configs, places, strict=True))
         return trials.train(plan, tally.hear, workers, on, tracker)
 
+    runner.checked_place(made.config(0, made.base.seeds).jobs(folder), workers, on)
     with RunFolder(folder).open(made):
         scores = trials.race(
             len(made.points), made.rungs, lambda chosen, seeds: attempt("tuning", chosen, seeds)
