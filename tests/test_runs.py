@@ -123,10 +123,23 @@ def test_a_different_run_is_refused_not_overwritten(made):
     assert (folder / "episodes.csv").read_bytes() == before
 
 
-def test_a_folder_with_something_else_is_refused(tmp_path):
+def test_a_folder_with_something_else_is_refused_and_left_as_it_was(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(RunFolderError, match=r"not empty.*thesis"):
-        train(tmp_path)
+    for files in ({"thesis.tex"}, {"thesis.tex", ".lock"}):
+        with pytest.raises(RunFolderError, match=r"not empty.*thesis"):
+            train(tmp_path)
+        assert {path.name for path in tmp_path.iterdir()} == files
+        (tmp_path / ".lock").write_text("theirs")
+    assert (tmp_path / ".lock").read_text() == "theirs"
+
+
+def test_a_lock_that_leads_elsewhere_is_refused(tmp_path):
+    (tmp_path / "theirs").write_text("years of work")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".lock").symlink_to(tmp_path / "theirs")
+    with pytest.raises(RunFolderError, match="cannot write to"):
+        train(tmp_path / "run")
+    assert (tmp_path / "theirs").read_text() == "years of work"
 
 
 def test_a_run_killed_before_its_first_file_starts_anew(tmp_path):
@@ -262,12 +275,17 @@ def test_two_processes_cannot_share_a_folder(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "word"),
-    [("{", "cannot be read"), ("[]", "not a run"), ('{"schema": 99}', "not a run")],
-)
+    [
+        ("{", "cannot be read"), ("[]", "not a run"), ('{"schema": 99}', "not a run"),
+        pytest.param("[" * 200_000, "cannot be read", id="deep"),
+    ],
+)  # fmt: skip
 def test_a_broken_config_is_refused(tmp_path, content, word):
     (tmp_path / "config.json").write_text(content)
     with pytest.raises(RunFolderError, match=word):
         rove.load(tmp_path)
+    with pytest.raises(RunFolderError, match=word):
+        train(tmp_path)
 
 
 def test_no_run_here(tmp_path):

@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import io
 import json
+import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -192,24 +193,31 @@ class RunFolder:
 
     @contextmanager
     def open(self, config: Identified) -> Iterator[None]:
-        """Claim the folder for a run: new, or the same one to go on with."""
+        """Claim the folder for a run: new, or the same one to go on with. One that is refused is
+        left as it was."""
+        told = config.identity()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = open(self.path / ".lock", "w")  # noqa: SIM115
+            self._holds(told)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            lock = os.open(self.path / ".lock", flags, 0o666)
         except OSError as error:
             raise RunFolderError(f"cannot write to {self.path}: {error.strerror}") from None
-        with lock:
+        try:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise RunFolderError(f"{self.path} is in use by another process") from None
             except OSError as error:
                 raise RunFolderError(f"cannot lock {self.path}: {error.strerror}") from None
-            self._claim(config)
+            if not self._holds(told):  # which may have changed before the lock was held
+                self._claim(told)
             yield
+        finally:
+            os.close(lock)
 
-    def _claim(self, config: Identified) -> None:
-        told = config.identity()
+    def _holds(self, told: dict[str, Any]) -> bool:
+        """Whether the run is there already; an error, if anything else is."""
         if (self.path / "config.json").exists():
             held = self.read()
             differing = [key for key in told if held.get(key) != told[key]]
@@ -218,7 +226,7 @@ class RunFolder:
                     f"{self.path} holds a different run ({_differences(held, told)}). "
                     "Choose another folder, or remove this one"
                 )
-            return
+            return True
         # A run killed before its first file was published has left at most these.
         mine = {".lock", "config.json.partial"}
         others = [p.name for p in self.path.iterdir() if p.name not in mine]
@@ -227,6 +235,9 @@ class RunFolder:
                 f"{self.path} is not empty and holds no run of rove (it has {others[0]}). "
                 "Choose another folder"
             )
+        return False
+
+    def _claim(self, told: dict[str, Any]) -> None:
         about = {
             "schema": SCHEMA,
             **told,
@@ -242,7 +253,7 @@ class RunFolder:
             told = json.loads(path.read_text("utf-8"))
         except FileNotFoundError:
             raise RunFolderError(f"{self.path} holds no run: it has no config.json") from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise RunFolderError(f"{path} cannot be read: {error}") from None
         if not isinstance(told, dict) or told.get("schema") != SCHEMA:
             raise RunFolderError(f"{path} is not a run of this version of rove")

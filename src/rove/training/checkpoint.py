@@ -47,7 +47,7 @@ def load_arrays(path: Path, start: str = "") -> tuple[dict[str, np.ndarray], dic
             about = dict(json.loads((file.metadata() or {})["rove"]))
             names = [name for name in file.keys() if name.startswith(start)]  # noqa: SIM118
             return {name: file.get_tensor(name) for name in names}, about
-    except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError, OSError) as error:
         raise RunFolderError(
             f"{path} is not a checkpoint of rove: {error}; remove it to train its lane again"
         ) from None
