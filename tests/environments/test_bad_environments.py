@@ -3,6 +3,7 @@ field, and takes nothing else with it."""
 
 import re
 import sys
+import types
 
 import gymnasium
 import numpy as np
@@ -11,7 +12,9 @@ from gymnasium import spaces
 
 import rove
 from rove import cli
+from rove.environments.guard import BadEnvironment, Guard
 from rove.errors import ConfigError, LaneError
+from rove.training.host import _guarded
 
 SMALL = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
 BAD_STEP = 13  # the third of the second episode
@@ -152,6 +155,76 @@ def test_a_bad_environment_ends_its_lane_and_no_other(case, tmp_path):
         np.testing.assert_array_equal(kept.episodes.returns, outcome.episodes.returns)
 
 
+class Panic(BaseException):
+    """As an extension module may raise it."""
+
+
+class Unspeakable(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (having(1, 10**400), "reward is too large a number"),
+        (having(1, [[1.0], [1.0, 2.0]]), r"reward is \[\[1.0\], .*, not a number"),
+        (raising(Unspeakable()), "step raised Unspeakable"),
+        (raising(Panic("rust")), "step raised Panic: rust"),
+        (raising(GeneratorExit()), "step raised GeneratorExit"),
+    ],
+)
+def test_a_guard_names_the_field(kind, words):
+    guard = Guard(kind(), 50)
+    guard.reset(0)
+    for _ in range(BAD_STEP - 1):
+        guard.step(0)
+    with pytest.raises(BadEnvironment, match=f"^{words}$"):
+        guard.step(0)
+
+
+def later(change):
+    """What makes environments that are changed so from the second on."""
+    numbers = iter(range(1000))
+
+    def make():
+        env = Plain()
+        if next(numbers):
+            change(env)
+        return env
+
+    return make
+
+
+def other_observations(env):
+    env.observation_space = spaces.Box(-1.0, 1.0, (3,))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda env: other_actions(env, ()), r"action_space is Discrete\(5\), where .*\(2\)"),
+        (other_observations, r"observation_space is Box.*\(3,\).*, where .*\(2,\)"),
+        (lambda env: 1 / 0, "environment raised ZeroDivisionError: division by zero"),
+        (lambda env: sys.exit(3), "environment raised SystemExit: 3"),
+    ],
+)
+def test_an_environment_that_is_not_made_like_the_first_ends_its_lane(change, words):
+    environment = rove.adopt(later(change))
+    job, results = types.SimpleNamespace(name="dqn on Plain, seed 1"), {}
+    _guarded(types.SimpleNamespace(job=job, _guard=None), environment.make, results)
+    assert re.search(f"^{job.name}, while it was made: {words}", str(results[id(job)]))
+
+
+def test_whatever_is_raised_costs_one_lane():
+    def move():
+        raise Panic("rust")
+
+    job, results = types.SimpleNamespace(name="dqn on Plain, seed 1"), {}
+    _guarded(types.SimpleNamespace(job=job), move, results)
+    assert "Panic('rust')" in str(results[id(job)])
+
+
 def test_ctrl_c_in_an_environment_stops_everything():
     with pytest.raises(KeyboardInterrupt):
         rove.train(rove.DQN(**SMALL), raising(KeyboardInterrupt()), seeds=2, episodes=6)
@@ -201,6 +274,12 @@ class NoSpaces(gymnasium.Env):
     pass
 
 
+class NotLoaded(Plain):
+    @property
+    def observation_space(self):
+        raise RuntimeError("not loaded")
+
+
 def breaking():
     raise ImportError("no module named simulator")
 
@@ -220,10 +299,12 @@ REFUSED = {
     ),
     "not in its discrete space": (with_spaces(spaces.Discrete(4), TWO), "not in its space"),
     "no spaces": (NoSpaces, "action_space is missing"),
+    "a space that raises": (NotLoaded, "observation_space raised RuntimeError: not loaded"),
     "a reset without seed": (NoSeed, "reset has to take a seed"),
     "a reset without info": (NoInfo, "reset returned array"),
     "a NaN to start with": (StartsAtNaN, "observation was not a finite"),
     "a function that raises": (breaking, "ImportError: no module named simulator"),
+    "a function that exits": (lambda: sys.exit(0), "environment raised SystemExit: 0"),
     "a function that makes something else": (lambda: 3, "is 3, not a gymnasium.Env"),
     "a number": (3, "a function that makes one"),
     "nothing": (None, "a function that makes one"),
@@ -275,6 +356,36 @@ def test_names_that_lead_nowhere(name, words):
         rove.train("dqn", name, episodes=1)
 
 
+@pytest.mark.parametrize(
+    ("name", "entry", "words"),
+    [
+        ("broken_package:It-v0", "math:pi", "import broken_package raised ZeroDivisionError"),
+        ("exiting_package:It-v0", "math:pi", "import exiting_package raised SystemExit: 0"),
+        ("It-v0", "broken_package:It", "its entry point raised ZeroDivisionError"),
+        ("It-v0", "exiting_package:It", "its entry point raised SystemExit: 0"),
+        ("It-v0", "math:It", "its entry point raised AttributeError: .* no attribute 'It'"),
+        ("It-v0", int, "its entry point raised ValueError: no signature"),
+    ],
+)
+def test_a_package_that_breaks_is_named(name, entry, words, tmp_path, monkeypatch):
+    (tmp_path / "broken_package.py").write_text("1 / 0")
+    (tmp_path / "exiting_package.py").write_text("import sys; sys.exit(0)")
+    monkeypatch.syspath_prepend(tmp_path)
+    gymnasium.register("It-v0", entry_point=entry)
+    try:
+        with pytest.raises(ConfigError, match=words) as caught:
+            rove.environments.make(f"gym/{name}")
+    finally:
+        del gymnasium.registry["It-v0"]
+    assert caught.value.field == "environment"
+
+
+@pytest.mark.parametrize("axes", [(0, 1.0), (0, True)])
+def test_axes_are_whole_numbers(axes):
+    with pytest.raises(ConfigError, match="two of the 4 entries"):
+        rove.environments.make("gym/CartPole-v1", axes=axes)
+
+
 def test_a_package_that_is_missing_is_named():
     def needs(error):
         def entry():
@@ -296,10 +407,12 @@ def test_a_package_that_is_missing_is_named():
 
 def test_the_command_ends_with_1_for_a_lane_and_2_for_a_mistake(tmp_path, capsys):
     gymnasium.register("Raises-v0", entry_point=lambda: CASES["an exception"][0]())
+    gymnasium.register("Exits-v0", entry_point=lambda: sys.exit(0))
     words = ["--agent.hidden", "8", "--agent.learning-starts", "8", "--episodes", "3"]
     try:
         for name, code, said in [
             ("gym/Raises-v0", 1, "dqn on gym/Raises-v0, seed 0, step 13 (episode 2): step raised"),
+            ("gym/Exits-v0", 2, "gymnasium.make raised SystemExit: 0"),
             ("gym/Raise-v0", 2, "Did you mean 'gym/Raises-v0'?"),
         ]:
             with pytest.raises(SystemExit) as stopped:
@@ -309,4 +422,4 @@ def test_the_command_ends_with_1_for_a_lane_and_2_for_a_mistake(tmp_path, capsys
             assert said in told
             assert "Traceback" not in told
     finally:
-        del gymnasium.registry["Raises-v0"]
+        del gymnasium.registry["Raises-v0"], gymnasium.registry["Exits-v0"]

@@ -15,8 +15,6 @@ Decode = Callable[[Any], Any]
 """From a learner's action, a number or a vector in [−1, 1]^k, to the environment's."""
 
 
-_WRONG = (Exception, SystemExit)
-"""What an environment may raise and cost its own lane alone; Ctrl-C stops everything."""
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -26,6 +24,14 @@ class BadEnvironment(RoveError):
     def __init__(self, field: str, what: str):
         self.field, self.what = field, what
         super().__init__(f"{field} {what}")
+
+
+def raised(field: str, error: BaseException) -> BadEnvironment:
+    """What an environment raises costs its own lane alone, whatever it is; Ctrl-C stops
+    everything."""
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+    return BadEnvironment(field, f"raised {_shown(error)}")
 
 
 class Guard:
@@ -46,9 +52,10 @@ class Guard:
         """The first observation of an episode, which the seed decides."""
         try:
             told = self.env.reset(seed=seed)
-        except _WRONG as error:
-            hint = " (reset has to take a seed)" if "argument 'seed'" in str(error) else ""
-            raise BadEnvironment("reset", f"raised {_shown(error)}{hint}") from error
+        except BaseException as error:
+            wrong = raised("reset", error)
+            hint = " (reset has to take a seed)" if "argument 'seed'" in wrong.what else ""
+            raise BadEnvironment("reset", f"{wrong.what}{hint}") from error
         if not isinstance(told, tuple) or len(told) != 2 or not isinstance(told[1], dict):
             what = f"returned {_brief(told)}, where (observation, info) is needed"
             raise BadEnvironment("reset", what)
@@ -62,8 +69,8 @@ class Guard:
             self._same_actions()
         try:
             told = self.env.step(self.decode(action))
-        except _WRONG as error:
-            raise BadEnvironment("step", f"raised {_shown(error)}") from error
+        except BaseException as error:
+            raise raised("step", error) from error
         if not isinstance(told, tuple) or len(told) != 5:
             needed = "(observation, reward, terminated, truncated, info)"
             raise BadEnvironment("step", f"returned {_brief(told)}, where {needed} is needed")
@@ -83,7 +90,9 @@ class Guard:
         try:
             if self._ours:
                 self.env.close()
-        except _WRONG:
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
             return
 
     def _same_actions(self) -> None:
@@ -116,17 +125,16 @@ def encoder(space: Any) -> Encode:
                 return _finite(x.astype(np.float32).ravel())
 
         return of_box
-    if isinstance(space, spaces.Dict):
-        sized = {key: part for key, part in space.items() if _fixed(part)}
-        if sized and len(sized) < len(space.spaces):
-            within = encoder(spaces.Dict(sized))
+    kept = sized(space)
+    if kept is not space:
+        within = encoder(kept)
 
-            def of_sized(observation: Any) -> np.ndarray:
-                if not isinstance(observation, Mapping):
-                    raise BadEnvironment("observation", f"is {_brief(observation)}, no dictionary")
-                return within({key: x for key, x in observation.items() if key in sized})
+        def of_sized(observation: Any) -> np.ndarray:
+            if not isinstance(observation, Mapping):
+                raise BadEnvironment("observation", f"is {_brief(observation)}, no dictionary")
+            return within({key: x for key, x in observation.items() if key in kept.spaces})
 
-            return of_sized
+        return of_sized
     if not _fixed(space):
         what = f"is {_brief(space)}: needed are observations of a fixed size; wrap the environment"
         raise BadEnvironment("observation_space", what)
@@ -138,6 +146,14 @@ def encoder(space: Any) -> Encode:
         return _finite(np.asarray(spaces.flatten(space, observation), np.float32))
 
     return of_parts
+
+
+def sized(space: Any) -> Any:
+    """What is used of a space: not the parts of a dictionary that have no fixed size."""
+    if not isinstance(space, spaces.Dict):
+        return space
+    parts = {key: part for key, part in space.items() if _fixed(part)}
+    return spaces.Dict(parts) if 0 < len(parts) < len(space.spaces) else space
 
 
 def _fixed(space: Any) -> bool:
@@ -157,12 +173,18 @@ def _finite(x: np.ndarray) -> np.ndarray:
 
 def _reward(reward: Any) -> float:
     if not isinstance(reward, float | int | np.floating | np.integer | np.bool_):
-        if np.shape(reward) != ():
-            what = f"has shape {np.shape(reward)}, where a number is needed"
-            raise BadEnvironment("reward", what)
-        if np.asarray(reward).dtype.kind not in "fiub":
+        try:
+            x = np.asarray(reward)
+        except ValueError:  # a ragged list
+            raise BadEnvironment("reward", f"is {_brief(reward)}, not a number") from None
+        if x.shape != ():
+            raise BadEnvironment("reward", f"has shape {x.shape}, where a number is needed")
+        if x.dtype.kind not in "fiub":
             raise BadEnvironment("reward", f"is {_brief(reward)}, not a number")
-    number = float(reward)
+    try:
+        number = float(reward)
+    except OverflowError:
+        raise BadEnvironment("reward", "is too large a number") from None
     if not abs(number) <= _LARGEST:
         raise BadEnvironment("reward", f"was not a finite number: {number}")
     return number
@@ -199,7 +221,11 @@ def _actions(env: Any) -> spaces.Discrete | spaces.Box:
     if not isinstance(env, gymnasium.Env):
         raise BadEnvironment("environment", f"is {_brief(env)}, not a gymnasium.Env")
     for field in ("action_space", "observation_space"):
-        if not isinstance(getattr(env, field, None), spaces.Space):
+        try:
+            found = getattr(env, field, None)
+        except BaseException as error:
+            raise raised(field, error) from error
+        if not isinstance(found, spaces.Space):
             raise BadEnvironment(field, "is missing, or not a gymnasium space")
     space = env.action_space
     if isinstance(space, spaces.Box) and space.dtype is not None and space.dtype.kind == "f":
@@ -214,7 +240,11 @@ def _actions(env: Any) -> spaces.Discrete | spaces.Box:
 
 
 def _shown(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0][:300].rstrip(": ")
+    try:
+        said = str(error)
+    except Exception:
+        said = ""
+    return f"{type(error).__name__}: {said}".splitlines()[0][:300].rstrip(": ")
 
 
 def _brief(value: Any) -> str:

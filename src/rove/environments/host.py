@@ -17,8 +17,15 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from rove.environments.base import GRID, Coordinate, State, Task, cell
-from rove.environments.guard import BadEnvironment, Decode, Encode, Guard, encoder
-from rove.errors import ConfigError, check_flag, check_integer, check_number, did_you_mean
+from rove.environments.guard import BadEnvironment, Decode, Encode, Guard, encoder, raised, sized
+from rove.errors import (
+    ConfigError,
+    RoveError,
+    check_flag,
+    check_integer,
+    check_number,
+    did_you_mean,
+)
 from rove.noise import Key
 
 PREFIX = "gym/"
@@ -31,6 +38,7 @@ CLIP = 10.0
 EDGE, HUGE = 3.0, 1e6
 """Cells of an entry that has no bounds, or any beyond ±HUGE, are from −EDGE to EDGE."""
 
+_SPACES = ("observation_space", "action_space")
 _INSTALL = {
     "box2d": 'pip install swig "gymnasium[box2d]"',
     "mujoco": 'pip install "gymnasium[mujoco]"',
@@ -77,9 +85,19 @@ class Source:
     given: int = 0
     """What tells one given object from another; 0 for a registered id."""
     build: Callable[[], Any] = dataclasses.field(default=lambda: None, compare=False)
-    spaces: tuple[str, str] = dataclasses.field(default=("", ""), compare=False)
+    spaces: tuple[Any, Any] = dataclasses.field(default=(None, None), compare=False)
+    """Of observations and of actions."""
     encode: Encode = dataclasses.field(default=np.asarray, compare=False)
     decode: Decode = dataclasses.field(default=int, compare=False)
+
+    def new(self) -> Any:
+        """One more; or an error that says what it raised."""
+        try:
+            return self.build()
+        except RoveError:
+            raise
+        except BaseException as error:
+            raise raised("environment", error) from error
 
 
 class HostEnvironment(Task):
@@ -197,17 +215,23 @@ class HostEnvironment(Task):
         return action if self.continuous else int(action)
 
     def make(self) -> Guard:
-        """A new one, checked at every step."""
-        env = self.source.build()
+        """A new one, with the spaces of the first, checked at every step."""
+        env = self.source.new()
         ours = id(env) != self.source.given
-        return Guard(env, self.longest_episode, ours, self.sparse)
+        guard = Guard(env, self.longest_episode, ours, self.sparse)
+        for field, first in zip(_SPACES, self.source.spaces, strict=True):
+            found = getattr(env, field)
+            if sized(found) != sized(first):
+                guard.close()
+                raise BadEnvironment(field, f"is {found}, where it was {first} before")
+        return guard
 
     def viewable(self) -> gymnasium.Env:
         """A new one that can be drawn."""
         if not self.source.given:
             made = json.loads(self.source.options) | {"render_mode": "rgb_array"}
             return _made(self.source.name, made)
-        env = self.source.build()
+        env = self.source.new()
         if getattr(env, "render_mode", None) != "rgb_array":
             raise ConfigError("render_mode", getattr(env, "render_mode", None), "rgb_array")
         return env
@@ -216,9 +240,7 @@ class HostEnvironment(Task):
         """What the name leaves open, as JSON has it."""
         shared = {name: getattr(self, name) for name in OWN}
         shared["axes"] = self.axes and list(self.axes)
-        described = dict(
-            zip(("observation_space", "action_space"), self.source.spaces, strict=True)
-        )
+        described = dict(zip(_SPACES, map(str, self.source.spaces), strict=True))
         return shared | (described if self.source.given else json.loads(self.source.options))
 
 
@@ -298,6 +320,8 @@ def settable(name: str) -> tuple[dict[str, Any], bool]:
         parameters = inspect.signature(entry).parameters.values() if entry is not None else ()
     except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
         raise _missing(name, error) from None
+    except BaseException as error:
+        raise ConfigError("environment", name, str(raised("its entry point", error))) from error
     for parameter in parameters:
         others |= parameter.kind is inspect.Parameter.VAR_KEYWORD
         known.setdefault(parameter.name, parameter.default)
@@ -345,6 +369,9 @@ def _imported(registered: str) -> str:
             raise ConfigError(
                 "environment", registered, f"{error}: pip install {package}"
             ) from None
+        except BaseException as error:
+            what = str(raised(f"import {package}", error))
+            raise ConfigError("environment", registered, what) from error
     return rest
 
 
@@ -354,9 +381,8 @@ def _made(name: str, options: dict[str, Any]) -> Any:
         return gymnasium.make(registered, disable_env_checker=True, **options)
     except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
         raise _missing(name, error) from None
-    except Exception as error:
-        what = f"gymnasium.make raised {type(error).__name__}: {error}"
-        raise ConfigError("environment", name, what) from error
+    except BaseException as error:
+        raise ConfigError("environment", name, str(raised("gymnasium.make", error))) from error
 
 
 def _missing(name: str, error: Exception) -> ConfigError:
@@ -376,22 +402,17 @@ def _copied(environment: Any) -> Any:
 
 def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
     """Look at an environment before anything compiles: its spaces and some first observations."""
+    name = source.name or "given"
     try:
-        env = source.build()
-    except ConfigError:
-        raise
-    except Exception as error:
-        what = f"a function that makes a gymnasium.Env; it raised {type(error).__name__}: {error}"
-        raise ConfigError("environment", source.name or "given", what) from error
-    name = source.name or _description(env)
-    try:
+        env = source.new()
+        name = source.name or _description(env)
         ours = id(env) != source.given  # what a person gave is theirs to close
         guard = Guard(env, own.get("longest_episode", LONGEST_EPISODE), ours)
         first = np.unique([guard.reset(seed) for seed in range(PROBES)], axis=0)
         encode = encoder(env.observation_space)
     except BadEnvironment as error:
-        raise ConfigError("environment", name, str(error)) from None
-    spaces = (str(env.observation_space), str(env.action_space))
+        raise ConfigError("environment", name, str(error)) from error
+    spaces = (env.observation_space, env.action_space)
     source = dataclasses.replace(
         source, name=name, spaces=spaces, encode=encode, decode=guard.decode
     )
@@ -415,12 +436,15 @@ def _board(space: Any, axes: Any) -> tuple[tuple[int, int] | None, tuple[Coordin
         axes = (0, 1)
     if axes is None:
         return None, ()
-    known = isinstance(axes, list | tuple) and all(i in range(len(low)) for i in axes)
+    known = isinstance(axes, list | tuple) and all(
+        isinstance(i, int | np.integer) and not isinstance(i, bool) and i in range(len(low))
+        for i in axes
+    )
     if not known or not len(axes) == len(set(axes)) == 2:
         raise ConfigError("axes", axes, f"two of the {len(low)} entries of a box, for example 0 1")
     ends = np.where(bounded, (low, high), [[-EDGE], [EDGE]])
     across, up = (Coordinate(f"observation {i}", *ends[:, i].tolist()) for i in axes)
-    return tuple(axes), (up, across)
+    return (int(axes[0]), int(axes[1])), (up, across)
 
 
 def _description(env: Any) -> str:

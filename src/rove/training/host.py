@@ -181,12 +181,16 @@ def _guarded(
         move()
         if flight.outcome.finished:
             results[id(job)] = flight.outcome
-    except BadEnvironment as error:
-        place = f"step {flight.steps + 1:,} (episode {flight.episodes + 1:,})"
+    except (BadEnvironment, ConfigError) as error:
+        place = "while it was made"
+        if flight._guard is not None:
+            place = f"step {flight.steps + 1:,} (episode {flight.episodes + 1:,})"
         results[id(job)] = LaneError(f"{job.name}, {place}: {error}")
     except LaneError as error:
         results[id(job)] = error
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         told = str(error) if isinstance(error, RoveError) else repr(error)
         results[id(job)] = LaneError(f"{job.name}: {told}")
 
