@@ -18,7 +18,7 @@ help:
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("rove needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,mujoco]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[dev,mujoco]'
 	@touch $@
 
 reproduce: $(INSTALLED)
@@ -26,14 +26,14 @@ reproduce: $(INSTALLED)
 
 # Libraries that tests compare with, or write for. Without them those tests are skipped.
 $(ORACLES): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check \
 		--editable '.[oracles,tensorboard,trackio]' && touch $@ || echo "their tests are skipped"
 
 test: lint types $(ORACLES)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow' -rs
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m 'not slow' -rs
 
 $(EXTRAS): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[ray,watch]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[ray,watch]'
 	@touch $@
 
 test-slow: $(EXTRAS)

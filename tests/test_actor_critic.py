@@ -380,6 +380,7 @@ def test_every_family_makes_a_critic(returns, posterior, critics):
     assert len(learner.pictures(beliefs.outputs[0])) == 1
 
 
+@pytest.mark.slow
 def test_an_update_of_a_critic_lowers_its_objective():
     """Many updates on one buffer: every return family fits the targets of a policy that stays."""
     for returns in (Gaussian(0.01), Categorical(low=-8.0, high=8.0), Quantile(8)):

@@ -323,6 +323,7 @@ def test_a_run_folder_gives_back_returns_and_policies(name, tmp_path):
     assert bare.config.agent_name == name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_together_agrees_with_apart(name):
     told = [

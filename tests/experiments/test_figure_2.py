@@ -27,6 +27,7 @@ def test_the_plan_is_the_papers():
         assert config.environment.name == environment
 
 
+@pytest.mark.slow
 def test_a_tiny_one_end_to_end(tmp_path, monkeypatch):
     for episodes in ("QUICK_EPISODES", "EPISODES"):
         monkeypatch.setattr(figure_2, episodes, {"chain-10": 4, "chain-50": 2, "chain-100": 2})

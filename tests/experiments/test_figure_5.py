@@ -41,7 +41,7 @@ def test_the_plan_covers_the_papers_ranges():
     assert (config.agent.resample, config.agent.rho, config.agent.sigma) == ("episode", -4.0, 1e-3)
     assert config.seeds == (0, 1, 2, 3, 4)
     for point in (key("step", -10.0, SIGMA), key("episode", RHO, 1e-1)):
-        assert plan[point].seeds + plan[more(point)].seeds == tuple(range(20))
+        assert plan[point].seeds + plan[more(point)].seeds == tuple(range(10))
         assert plan[point].agent == plan[more(point)].agent
     assert more(key("step", -10.0, 1e-1)) not in plan
     others = {k: v for k, v in vars(config.agent).items() if k not in ("rho", "sigma")}

@@ -464,6 +464,7 @@ def test_a_run_of_500_episodes_takes_little(runs, tmp_path):
     assert len(json.dumps(told(path), separators=(",", ":"))) / 2 < 36_000
 
 
+@pytest.mark.slow
 def test_a_real_sweep_beside_a_run(tmp_path):
     """What `rove sweep` writes, before its first result and after; a run beside it is shown too."""
     small = {"hidden": (4,), "batch_size": 4, "learning_starts": 5}

@@ -171,13 +171,8 @@ def test_bad_values_are_refused_by_name(kind, field, settings, monkeypatch):
     assert caught.value.field == field
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        LearnedGaussian,
-        *(pytest.param(k, marks=pytest.mark.slow) for k in (Categorical, Quantile, Mixture)),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [LearnedGaussian, Categorical, Quantile, Mixture])
 def test_learns_a_short_chain(kind, tmp_path):
     """From random actions alone, which reach the far end in one episode of four, so that only
     learning is at stake; actions are swapped by state, so that fewer untrained networks are right

@@ -63,9 +63,10 @@ def test_beliefs_are_the_posteriors():
     "name",
     [
         "dqn",
-        "bootstrapped_dqn",
-        "bayesian_q_learning",
-        pytest.param("psrl", marks=pytest.mark.slow),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("bootstrapped_dqn", "bayesian_q_learning", "psrl")
+        ),
     ],
 )
 def test_any_agent_draws_its_diagnostics(name, tmp_path):

@@ -131,6 +131,7 @@ def test_a_budget_of_steps_ends_within_an_episode():
     assert run.returns.tolist() == [[6.0] * 33]
 
 
+@pytest.mark.slow
 def test_a_lane_does_not_depend_on_its_neighbours():
     settings = rove.GE(**FAST, resample="episode")
     alone = rove.train(settings, "gym/CartPole-v1", seeds=[1], episodes=15).outcomes[0]
@@ -192,8 +193,8 @@ def test_a_run_is_loaded_by_name(tmp_path):
     assert back.config.environment.observation_size == 6
     np.testing.assert_array_equal(back.returns, run.returns)
     np.testing.assert_array_equal(back.evaluate(), run.evaluate())
-    with pytest.raises(ConfigError, match="features"):
-        rove.environments.make("gym/rove/Chain-v0", features=3)
+    with pytest.raises(ConfigError, match="n = 0"):
+        rove.environments.make("gym/rove/Chain-v0", n=0)
 
 
 def test_an_environment_of_ones_own_has_to_be_given_again(tmp_path):
