@@ -30,7 +30,7 @@ $(ORACLES): $(INSTALLED)
 		--editable '.[oracles,tensorboard,trackio]' && touch $@ || echo "their tests are skipped"
 
 test: lint types $(ORACLES)
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m 'not slow' -rs
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow' -rs
 
 $(EXTRAS): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[ray,watch]'
