@@ -22,11 +22,9 @@ def prepare(lanes: int | None = None) -> None:
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
         os.environ.setdefault(name, "1")
     if lanes == 1:
-        # XLA's pool must have a thread a lane; with one lane, others only get in its way, and to
-        # hand a program to a thread and wait for it costs more than to run it. The bits are the
-        # same.
+        # XLA's pool must have a thread a lane; with one lane, others only get in its way. The
+        # bits are the same.
         os.environ.setdefault("NPROC", "1")
-        jax.config.update("jax_cpu_enable_async_dispatch", False)
     if jax.config.values["jax_compilation_cache_dir"] is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
