@@ -162,7 +162,7 @@ def test_the_curves_are_those_of_the_episodes_and_change_nothing(tmp_path, on):
     [
         ("threads", "begin", OSError("no\nspace")),
         ("threads", "write", RunFolderError("no space")),
-        ("processes", "write", RunFolderError("no space")),
+        pytest.param("processes", "write", RunFolderError("no space"), marks=pytest.mark.slow),
     ],
 )
 def test_a_tracker_that_fails_costs_a_warning_and_nothing_else(tmp_path, capsys, on, at, error):
@@ -387,7 +387,8 @@ def train_with_words(out: Path, log: str, words: Connection | None = None) -> No
     rove.train(SMALL, "chain-6", seeds=2, episodes=500, out=out, log=log, report=report)
 
 
-@pytest.mark.parametrize("log", ["tensorboard", pytest.param("trackio", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@both
 def test_no_step_is_there_twice_after_kill_9(tmp_path, log):
     pytest.importorskip(log)
     rng = random.Random(log)

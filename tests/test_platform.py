@@ -16,6 +16,7 @@ def mapped() -> int:
     return len(Path("/proc/self/maps").read_text().splitlines())
 
 
+@pytest.mark.slow
 def test_programs_are_let_go_of_before_the_mappings_run_out(monkeypatch):
     """Many small programs, and a limit just above what they take: half of it is too many."""
     programs = [jax.jit(lambda x, i=i: x * i + jax.numpy.sin(x)) for i in range(30)]
@@ -78,3 +79,10 @@ def test_libraries_beside_xla_get_one_thread_unless_a_person_says_else(monkeypat
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
     platform.prepare()
     assert os.environ["OPENBLAS_NUM_THREADS"] == "2"
+
+
+def test_xlas_flags_are_added_unless_a_person_has_set_them(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_prefer_vector_width=256")
+    platform.prepare()
+    told = os.environ["XLA_FLAGS"].split()
+    assert told == ["--xla_cpu_prefer_vector_width=256", "--xla_cpu_multi_thread_eigen=false"]

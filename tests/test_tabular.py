@@ -398,6 +398,7 @@ def test_psrl_solves_deep_sea():
     assert None not in solved(rove.PSRL(), "deep-sea-10", 150)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", [WithoutResampling(), WithoutSampling()])
 def test_psrl_needs_its_draws(broken):
     assert solved(broken, "deep-sea-10", 150) == [None] * 3

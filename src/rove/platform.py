@@ -7,15 +7,17 @@ from pathlib import Path
 
 import jax
 
-_ONE_THREAD_A_LANE = "--xla_cpu_multi_thread_eigen=false"
+# One thread a lane; and vectors as wide as the processor has, which XLA does not use by itself (an
+# update of GE takes 8% less with AVX-512).
+_FLAGS = {"xla_cpu_multi_thread_eigen": "false", "xla_cpu_prefer_vector_width": "512"}
 
 
 def prepare(lanes: int | None = None) -> None:
     """Set up JAX before its first use. What a person has set themselves stays. `lanes` is how
     many this process will ever run at once, if that is known."""
-    flags = os.environ.get("XLA_FLAGS", "")
-    if "xla_cpu_multi_thread_eigen" not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} {_ONE_THREAD_A_LANE}".strip()
+    for flag, value in _FLAGS.items():
+        if flag not in (flags := os.environ.get("XLA_FLAGS", "")):
+            os.environ["XLA_FLAGS"] = f"{flags} --{flag}={value}".strip()
     # LAPACK's threads too: they wait for each other by spinning, and a decomposition took 200
     # times as long where another lane had the core of one of them. A library reads this when it
     # is loaded: it is of no use where a person has imported scipy.linalg before.

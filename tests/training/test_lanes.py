@@ -32,7 +32,9 @@ def same(a, b):
     )
 
 
-@pytest.mark.parametrize("resample", ["step", "episode", 5])
+@pytest.mark.parametrize(
+    "resample", ["episode", *(pytest.param(x, marks=pytest.mark.slow) for x in ("step", 5))]
+)
 def test_a_lane_does_not_depend_on_its_neighbours(resample):
     alone = lanes.execute(ge(seeds=[1], resample=resample).jobs(None))[0]
     among = lanes.execute(ge(seeds=[0, 1, 2], resample=resample).jobs(None), workers=2)[1]

@@ -120,7 +120,13 @@ main()
 """
 
 
-@pytest.mark.parametrize("ignored", [False, True], ids=["ctrl-c", "sigterm, in the background"])
+@pytest.mark.parametrize(
+    "ignored",
+    [
+        pytest.param(False, id="ctrl-c"),
+        pytest.param(True, id="sigterm, in the background", marks=pytest.mark.slow),
+    ],
+)
 def test_stopped_by_hand_every_lane_is_saved(tmp_path, ignored):
     """Long before the first checkpoint is due, and though Ctrl-C reaches the workers too. A shell
     starts what is in the background with SIGINT ignored; SIGTERM stops it all the same."""

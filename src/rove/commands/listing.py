@@ -6,6 +6,7 @@ from rove import environments
 from rove.agents import AGENTS
 from rove.algorithm import Agent
 from rove.commands import console, say
+from rove.errors import ConfigError
 from rove.experiments import EXPERIMENTS
 
 
@@ -13,7 +14,7 @@ def show(grid: bool = False) -> None:
     """Agents, environments and experiments, each with a line.
 
     Args:
-        grid: instead, return families with parameter families: which pairs work, and their names.
+        grid: instead, return families with parameter families: which pairs work, and the agents of each.
     """
     if grid:
         _grid()
@@ -48,16 +49,17 @@ def _grid() -> None:
         if isinstance(agent := settings().compose(), Agent):  # the tabular ones have no place
             named.setdefault(grid.place(agent), []).append(name)
     pairs = grid.working()
-    table = Table("q_φ(θ) \\ Z_θ")
-    for column in grid.RETURNS:
-        table.add_column(column, overflow="fold")
+    table = Table("q_φ(θ) \\ Z_θ", *grid.RETURNS, box=None, padding=(0, 1, 0, 0))
     for row in grid.POSTERIORS:
-        cells = []
-        for column in grid.RETURNS:
-            works = isinstance(pairs[column, row], Agent)
-            cells.append(", ".join(named.get((column, row), ["✓" if works else "–"])))
-        table.add_row(row, *cells)
+        found = (isinstance(pairs[column, row], Agent) for column in grid.RETURNS)
+        table.add_row(row, *("✓" if works else "–" for works in found))
     console.print(table)
-    say(f"{sum(isinstance(x, Agent) for x in pairs.values())} pairs work.")
-    for reason in dict.fromkeys(str(x) for x in pairs.values() if not isinstance(x, Agent)):
-        say(f"– {reason}")
+    say(f"\n{sum(isinstance(x, Agent) for x in pairs.values())} pairs work (✓).")
+    refused = {e.value: e.allowed for e in pairs.values() if isinstance(e, ConfigError)}
+    for family, allowed in refused.items():
+        say(f"{family} goes {allowed.partition(':')[0]}.")
+    console.print("\n[underline]agents of a pair[/]")
+    table = Table(box=None, show_header=False, padding=(0, 2))
+    for (column, row), names in named.items():
+        table.add_row(f"{column} × {row}", ", ".join(names))
+    console.print(table)

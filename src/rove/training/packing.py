@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-LARGE = 2**14
-"""Numbers from which on an array (a replay) is left as it is, rather than copied at every call."""
+LARGE = 2**12
+"""Numbers from which on an array (a replay, a matrix of weights) is left as it is, rather than
+copied at every call."""
 
 
 class Packed(NamedTuple):
