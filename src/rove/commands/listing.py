@@ -14,7 +14,7 @@ def show(grid: bool = False) -> None:
     """Agents, environments and experiments, each with a line.
 
     Args:
-        grid: instead, return families with parameter families: which pairs work, and the agents of each.
+        grid: instead, return families with parameter families: which pairs work, whose agents.
     """
     if grid:
         _grid()
