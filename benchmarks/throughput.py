@@ -24,14 +24,15 @@ PEER_PACKAGES = ("torch==2.13.0", "stable-baselines3==2.9.2", "gymnasium[mujoco]
 
 AGENTS = (
     "dqn", "noisynet", "ge", "ge-episode", "c51", "qr_dqn", "vdqn", "bbq", "bayesian_dqn",
-    "bootstrapped_dqn", "parameter_noise", "double_uncertain", "ige", "rlsvi", "thompson", "psrl",
-    "bayesian_q_learning",
+    "bootstrapped_dqn", "bootstrapped_dqn-plain", "parameter_noise", "double_uncertain", "ige",
+    "rlsvi", "thompson", "psrl", "bayesian_q_learning",
 )  # fmt: skip
+VARIANTS = {"ge-episode": {"resample": "episode"}, "bootstrapped_dqn-plain": {"prior": None}}
 SIDE_BY_SIDE = ("dqn", "noisynet", "ge", "ge-episode")  # measured with several lanes too
 AT_MOST = {  # times the time of a dqn step
     2.5: ("ge",),
     3.0: ("noisynet", "vdqn", "bbq", "bayesian_dqn", "double_uncertain", "parameter_noise"),
-    6.0: ("bootstrapped_dqn",),
+    6.0: ("bootstrapped_dqn", "bootstrapped_dqn-plain"),  # with prior functions, and without
 }
 LINEAR = ("rlsvi", "thompson")  # by definition; with their own batch and buffer
 LANES = 2
@@ -49,14 +50,11 @@ def make_agent(name: str) -> Any:
     from rove.agents import settings_of
     from rove.settings import with_settings
 
-    name, _, resample = name.partition("-")
+    chosen, name = VARIANTS.get(name, {}), name.partition("-")[0]
     settings = settings_of(name)()
-    shared = SETTINGS | ({"resample": resample} if resample else {})
-    if name in LINEAR:
-        shared = {"target_period": 100}
-    return with_settings(
-        settings, {k: v for k, v in shared.items() if hasattr(settings, k)}
-    ).compose()
+    shared = {"target_period": 100} if name in LINEAR else SETTINGS
+    shared = {k: v for k, v in shared.items() if hasattr(settings, k)}
+    return with_settings(settings, shared | chosen).compose()
 
 
 def worker(name: str, seed: int) -> None:

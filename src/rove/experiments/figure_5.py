@@ -11,7 +11,6 @@ from rove.agents import GE
 from rove.environments import make
 from rove.experiments.base import Experiment, Key, Runs
 from rove.experiments.claims import Claim
-from rove.experiments.searches import FIGURE_3
 from rove.runs import Config
 from rove.statistics import mean_interval
 from rove.tables import as_csv, publish_text
@@ -81,8 +80,7 @@ class Figure5(Experiment):
         return plan
 
     def _config(self, resample: str, rho: float, sigma: float) -> Config:
-        variant = f"ge-{resample}"
-        settings = tuned(variant, CARTPOLE, ["figure-3"]) or FIGURE_3.base(CARTPOLE, variant)
+        settings = tuned(f"ge-{resample}", CARTPOLE, ["figure-3"])
         return runner.configure(
             replace(GE(**settings), rho=rho, sigma=sigma),
             make(CARTPOLE),

@@ -145,7 +145,7 @@ DEEP_SEA = Search(
 _SMALL_GAUSS: Grid = {"rho": (-7.0, -6.0, -5.0, -4.0, -3.0, -2.0), "sigma": (1e-4, 1e-3)}
 _CONTROL = {"hidden": (64, 64), "target_period": 200, "learning_starts": 500}
 FIGURE_3 = Search(
-    environments={"sparse-cartpole": 200, "sparse-mountain-car": 250, "sparse-acrobot": 100},
+    environments={"sparse-cartpole": 200, "sparse-acrobot": 100},
     grids={
         "dqn": {"epsilon": (0.005, 0.01, 0.02, 0.05, 0.1, 0.2), "epsilon_steps": (0, 10_000)},
         "noisynet": {
@@ -155,7 +155,21 @@ FIGURE_3 = Search(
         "ge-episode": _SMALL_GAUSS,
     },
     first_seeds=(1000, 1001),
-    bases={f"sparse-{name}": _CONTROL for name in ("cartpole", "mountain-car", "acrobot")},
+    bases={f"sparse-{name}": _CONTROL for name in ("cartpole", "acrobot")},
+)
+
+_COPIES = (25, 50, 100, 200)
+_COPIED_GAUSS: Grid = {"target_period": _COPIES, "rho": (-6.0, -5.0, -4.0), "sigma": (1e-4,)}
+MOUNTAIN_CAR = Search(
+    environments={"sparse-mountain-car": 400},
+    grids={
+        "dqn": {"target_period": _COPIES, "epsilon": (0.005, 0.02, 0.1)},
+        "noisynet": {"target_period": _COPIES, "rho": (-7.0, -6.0, -5.0)},
+        "ge-step": _COPIED_GAUSS,
+        "ge-episode": _COPIED_GAUSS,
+    },
+    first_seeds=(1000, 1001, 1002, 1003),
+    bases={"sparse-mountain-car": {"hidden": (64, 64), "learning_starts": 500}},
 )
 
 _PENDULUM = {"actor_lr": 1e-3, "critic_lr": 1e-3, "tau": 0.02}
@@ -174,6 +188,6 @@ FIGURE_4 = Search(
 )
 
 SEARCHES = {
-    "figure-2": FIGURE_2, "figure-3": FIGURE_3, "figure-4": FIGURE_4, "scoreboard": SCOREBOARD,
-    "deep-sea": DEEP_SEA,
+    "figure-2": FIGURE_2, "figure-3": FIGURE_3, "mountain-car": MOUNTAIN_CAR, "figure-4": FIGURE_4,
+    "scoreboard": SCOREBOARD, "deep-sea": DEEP_SEA,
 }  # fmt: skip

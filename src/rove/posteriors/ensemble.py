@@ -97,15 +97,15 @@ class Ensemble(Posterior):
         weights: Float[Array, "size n"],
         key: Key,
     ) -> Float[Array, "size n outputs"]:
-        """Each member at its own rows alone, which come first among all when sorted by weight."""
+        """Each member at its own rows alone: its j-th is the first with j + 1 held up to it."""
         share, first = self._share(xs.shape[0]), self._first(key)
         if share == xs.shape[0]:
             return self.forward_all(law, xs, key)
-        order = jnp.argsort(-weights, axis=1, stable=True)
-        rows = jnp.roll(order[:, :share], -first, axis=0)
+        held = jnp.cumsum(weights, axis=1).astype(jnp.int32)
+        rows = jnp.sum(held[:, None] <= jnp.arange(share)[:, None], axis=2)  # n where it has fewer
+        rows = jnp.roll(jnp.minimum(rows, xs.shape[0] - 1), -first, axis=0)
         ys = jnp.roll(self._members(law, xs[rows], 0), first, axis=0)
-        places = jnp.cumsum(weights, axis=1).astype(jnp.int32) - 1
-        return jnp.take_along_axis(ys, jnp.maximum(places, 0)[..., None], axis=1)
+        return jnp.take_along_axis(ys, jnp.maximum(held - 1, 0)[..., None], axis=1)
 
     def _share(self, n: int) -> int:
         """The most rows of a minibatch of n that a member learns from."""
