@@ -104,8 +104,13 @@ def check_hidden(field: str, value: Any) -> None:
         check_integer(field, width, at_least=1, at_most=2**16)
 
 
+def nearest(name: Any, names: Iterable[str]) -> str | None:
+    """Of some names, the one spelt most like this, if any is."""
+    others = [known for known in names if known != name]
+    return next(iter(difflib.get_close_matches(str(name), others, n=1, cutoff=0.5)), None)
+
+
 def did_you_mean(name: Any, names: Iterable[str]) -> str:
     """A hint that names the nearest right spelling, or nothing."""
-    others = [known for known in names if known != name]
-    near = difflib.get_close_matches(str(name), others, n=1, cutoff=0.5)
-    return f". Did you mean {near[0]!r}?" if near else ""
+    near = nearest(name, names)
+    return f". Did you mean {near!r}?" if near else ""

@@ -4,15 +4,17 @@ import dataclasses
 from typing import Any, NamedTuple
 
 from rove.environments.acrobot import Acrobot
+from rove.environments.adopting import ALIASES, adopt, from_name
+from rove.environments.adopting import settings as host_settings
 from rove.environments.bandit import Bandit
 from rove.environments.base import Coordinate, Environment, Step, Task
 from rove.environments.cartpole import CartPole
 from rove.environments.chain import Chain
 from rove.environments.deep_sea import DeepSea
-from rove.environments.host import ALIASES, PREFIX, HostEnvironment, adopt, from_name
-from rove.environments.host import settings as host_settings
+from rove.environments.host import HostEnvironment
 from rove.environments.linear_quadratic import LinearQuadratic
 from rove.environments.mountain_car import MountainCar
+from rove.environments.registered import PREFIX
 from rove.environments.sparse import Sparse
 from rove.errors import ConfigError, did_you_mean
 

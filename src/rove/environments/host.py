@@ -1,9 +1,6 @@
 """Any Gymnasium environment, as training sees it: `make("gym/CartPole-v1")`, or one's own."""
 
-import copy
 import dataclasses
-import functools
-import inspect
 import json
 import math
 from collections.abc import Callable
@@ -16,35 +13,26 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
+from rove.environments import registered
 from rove.environments.base import GRID, Coordinate, State, Task, cell
-from rove.environments.guard import BadEnvironment, Decode, Encode, Guard, encoder, raised, sized
+from rove.environments.guard import BadEnvironment, Decode, Encode, Guard, raised, sized
 from rove.errors import (
     ConfigError,
     RoveError,
     check_flag,
     check_integer,
     check_number,
-    did_you_mean,
 )
 from rove.noise import Key
 
-PREFIX = "gym/"
 LONGEST_EPISODE = 100_000
+PROBES = 3
 OWN = ("normalise", "longest_episode", "sparse", "axes")
 """Options that are rove's."""
-PROBES = 3
 CLIP = 10.0
 """How far from its mean a normalised number may be, in standard deviations."""
-EDGE, HUGE = 3.0, 1e6
-"""Cells of an entry that has no bounds, or any beyond ±HUGE, are from −EDGE to EDGE."""
 
 _SPACES = ("observation_space", "action_space")
-_INSTALL = {
-    "box2d": 'pip install swig "gymnasium[box2d]"',
-    "mujoco": 'pip install "gymnasium[mujoco]"',
-    "ale_py": "pip install ale-py",
-    "pygame": "pip install pygame",
-}
 
 
 class Statistics(NamedTuple):
@@ -230,7 +218,7 @@ class HostEnvironment(Task):
         """A new one that can be drawn."""
         if not self.source.given:
             made = json.loads(self.source.options) | {"render_mode": "rgb_array"}
-            return _made(self.source.name, made)
+            return registered.made(self.source.name, made)
         env = self.source.new()
         if getattr(env, "render_mode", None) != "rgb_array":
             raise ConfigError("render_mode", getattr(env, "render_mode", None), "rgb_array")
@@ -242,211 +230,3 @@ class HostEnvironment(Task):
         shared["axes"] = self.axes and list(self.axes)
         described = dict(zip(_SPACES, map(str, self.source.spaces), strict=True))
         return shared | (described if self.source.given else json.loads(self.source.options))
-
-
-ALIASES: dict[str, tuple[str, dict[str, Any], str]] = {
-    "sparse-inverted-pendulum": (
-        "gym/InvertedPendulum-v5",
-        {"sparse": -1.0},
-        "MuJoCo's inverted pendulum with a single reward: −1 for the fall.",
-    ),
-    "sparse-inverted-double-pendulum": (
-        "gym/InvertedDoublePendulum-v5",
-        {"sparse": -1.0},
-        "MuJoCo's inverted double pendulum with a single reward: −1 for the fall.",
-    ),
-}
-"""Names for a Gymnasium environment and options; and a line on it."""
-
-
-def from_name(name: str, **options: Any) -> HostEnvironment:
-    """The environment of a name such as gym/CartPole-v1. Options other than rove's own go to
-    `gymnasium.make`."""
-    own: dict[str, Any] = {}
-    if name in ALIASES:
-        own["alias"] = name
-        name, shared, _ = ALIASES[name]
-        options = shared | options
-    own |= {key: options.pop(key) for key in OWN if key in options}
-    known, others = settable(name)
-    for key, value in options.items():
-        if key not in known and not others:
-            hint = ", ".join(known) + did_you_mean(key, known)
-            raise ConfigError(key, value, f"an unknown option; {name} has {hint}")
-    options = {k: v for k, v in options.items() if k not in known or v != known[k]}
-    build = functools.partial(_made, name, options)
-    return _checked(Source(name, json.dumps(options, sort_keys=True), build=build), own)
-
-
-def adopt(
-    environment: Any,
-    *,
-    normalise: bool = False,
-    longest_episode: int = LONGEST_EPISODE,
-    sparse: float | None = None,
-    axes: tuple[int, int] | None = None,
-) -> HostEnvironment:
-    """One's own Gymnasium environment: an instance, of which every seed gets a copy, or a function
-    that makes one.
-
-    **Arguments**
-    - `normalise`: show the agent observations less their running mean, by their standard
-      deviation.
-    - `longest_episode`: steps after which an episode that has not ended is an error.
-    - `sparse`: one reward, where the task ends, in place of its own: 1 for a goal, −1 for a fall.
-    - `axes`: the two entries of an observation, across and up, in whose cells visits are counted;
-      of a box of two entries that are bounded, these.
-    """
-    own: dict[str, Any] = {"normalise": normalise, "longest_episode": longest_episode}
-    own |= {"sparse": sparse, "axes": axes}
-    if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
-        build = functools.partial(_copied, environment)
-    elif callable(environment):
-        build = environment
-    else:
-        allowed = "a name, a rove.Environment, a gymnasium.Env, or a function that makes one"
-        raise ConfigError("environment", environment, allowed)
-    return _checked(Source("", given=id(environment), build=build), own)
-
-
-def settable(name: str) -> tuple[dict[str, Any], bool]:
-    """The options of a registered environment that a person can set, and their defaults; and
-    whether it may take others."""
-    spec = _spec(name)
-    entry, known, others = spec.entry_point, dict(spec.kwargs), False
-    try:
-        if isinstance(entry, str):
-            entry = gymnasium.envs.registration.load_env_creator(entry)
-        parameters = inspect.signature(entry).parameters.values() if entry is not None else ()
-    except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
-        raise _missing(name, error) from None
-    except BaseException as error:
-        raise ConfigError("environment", name, str(raised("its entry point", error))) from error
-    for parameter in parameters:
-        others |= parameter.kind is inspect.Parameter.VAR_KEYWORD
-        known.setdefault(parameter.name, parameter.default)
-    plain = {k: v for k, v in known.items() if isinstance(v, bool | int | float | str)}
-    return {k: v for k, v in plain.items() if k not in ("render_mode", "family")}, others
-
-
-def settings(environment: HostEnvironment) -> Any:
-    """The options of a registered environment as a dataclass, for the command."""
-    kinds = {"normalise": bool, "longest_episode": int, "sparse": float | None}
-    kinds["axes"] = tuple[int, int] | None
-    own: dict[str, tuple[Any, Any]] = {key: (kinds[key], getattr(environment, key)) for key in OWN}
-    known = settable(environment.source.name)[0]
-    others = {key: (type(default), default) for key, default in known.items()}
-    fields = [(k, kind, dataclasses.field(default=x)) for k, (kind, x) in (own | others).items()]
-    kind = dataclasses.make_dataclass("Options", fields, frozen=True)
-    kind.__doc__ = (
-        "Show observations normalised (normalise); steps after which an episode that has not "
-        "ended is an error (longest-episode); one reward, where the task ends, in place of its "
-        "own: 1 for a goal, -1 for a fall (sparse); the two entries of an observation in whose "
-        "cells visits are counted (axes); the others go to gymnasium.make."
-    )
-    return kind()
-
-
-def _spec(name: str) -> Any:
-    """What is registered under a name."""
-    try:
-        return gymnasium.spec(_imported(name.removeprefix(PREFIX)))
-    except gymnasium.error.Error:
-        known = [f"{PREFIX}{known}" for known in gymnasium.registry]
-        allowed = "gym/ID of an environment that is registered with Gymnasium (package:ID imports "
-        raise ConfigError(
-            "environment", name, f"{allowed}the package first){did_you_mean(name, known)}"
-        ) from None
-
-
-def _imported(registered: str) -> str:
-    """The part of an id after its package, which is imported."""
-    package, _, rest = registered.rpartition(":")
-    if package:
-        try:
-            __import__(package)
-        except ImportError as error:
-            raise ConfigError(
-                "environment", registered, f"{error}: pip install {package}"
-            ) from None
-        except BaseException as error:
-            what = str(raised(f"import {package}", error))
-            raise ConfigError("environment", registered, what) from error
-    return rest
-
-
-def _made(name: str, options: dict[str, Any]) -> Any:
-    registered = _imported(name.removeprefix(PREFIX))
-    try:
-        return gymnasium.make(registered, disable_env_checker=True, **options)
-    except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
-        raise _missing(name, error) from None
-    except BaseException as error:
-        raise ConfigError("environment", name, str(raised("gymnasium.make", error))) from error
-
-
-def _missing(name: str, error: Exception) -> ConfigError:
-    """A package that an environment needs is not installed."""
-    where = f"{_spec(name).entry_point} {error}".lower()
-    install = next((line for key, line in _INSTALL.items() if key in where), str(error))
-    return ConfigError("environment", name, f"it needs a package that is not installed: {install}")
-
-
-def _copied(environment: Any) -> Any:
-    """A copy; or the thing itself, where it cannot be copied, for the one lane it can serve."""
-    try:
-        return copy.deepcopy(environment)
-    except Exception:
-        return environment
-
-
-def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
-    """Look at an environment before anything compiles: its spaces and some first observations."""
-    name = source.name or "given"
-    try:
-        env = source.new()
-        name = source.name or _description(env)
-        ours = id(env) != source.given  # what a person gave is theirs to close
-        guard = Guard(env, own.get("longest_episode", LONGEST_EPISODE), ours)
-        first = np.unique([guard.reset(seed) for seed in range(PROBES)], axis=0)
-        encode = encoder(env.observation_space)
-    except BadEnvironment as error:
-        raise ConfigError("environment", name, str(error)) from error
-    spaces = (env.observation_space, env.action_space)
-    source = dataclasses.replace(
-        source, name=name, spaces=spaces, encode=encode, decode=guard.decode
-    )
-    guard.close()
-    own["axes"], sides = _board(env.observation_space, own.get("axes"))
-    space = guard.action_space
-    vectors = isinstance(space, gymnasium.spaces.Box)
-    actions = math.prod(space.shape) if vectors else int(space.n)
-    return HostEnvironment(
-        source, first.shape[1], actions, first, vectors=vectors, sides=sides, **own
-    )
-
-
-def _board(space: Any, axes: Any) -> tuple[tuple[int, int] | None, tuple[Coordinate, ...]]:
-    """The entries of an observation in whose cells visits are counted, and the board's sides. If
-    nobody has said which: both entries of a box of two that are bounded."""
-    box = isinstance(space, gymnasium.spaces.Box)
-    low, high = (space.low.ravel(), space.high.ravel()) if box else (np.zeros(0), np.zeros(0))
-    bounded = (low >= -HUGE) & (high <= HUGE) & (low < high)
-    if axes is None and len(low) == 2 and bounded.all():
-        axes = (0, 1)
-    if axes is None:
-        return None, ()
-    known = isinstance(axes, list | tuple) and all(
-        isinstance(i, int | np.integer) and not isinstance(i, bool) and i in range(len(low))
-        for i in axes
-    )
-    if not known or not len(axes) == len(set(axes)) == 2:
-        raise ConfigError("axes", axes, f"two of the {len(low)} entries of a box, for example 0 1")
-    ends = np.where(bounded, (low, high), [[-EDGE], [EDGE]])
-    across, up = (Coordinate(f"observation {i}", *ends[:, i].tolist()) for i in axes)
-    return (int(axes[0]), int(axes[1])), (up, across)
-
-
-def _description(env: Any) -> str:
-    spec = getattr(env, "spec", None) if isinstance(env, gymnasium.Env) else None
-    return spec.id if spec is not None else type(getattr(env, "unwrapped", env)).__name__

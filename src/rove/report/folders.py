@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from rove.environments import ALIASES, HostEnvironment
-from rove.environments.host import OWN, PREFIX
+from rove.environments.host import OWN
 from rove.environments.host import Source as Origin
+from rove.environments.registered import PREFIX
 from rove.errors import ConfigError, RoveError, RunFolderError, check_integer
 from rove.runs import Config, RunFolder
 from rove.training.checkpoint import load_arrays
