@@ -1,14 +1,9 @@
 """Shared by all tests: programs compiled once and kept on disk between tests and runs."""
 
-import os
-
 import pytest
 
 from rove import platform
 
-# Tests compile more than they run: with fewer passes of the compiler they take less time.
-QUICK = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICK}"
 platform.prepare()
 
 

@@ -29,7 +29,7 @@ def test_an_agents_page_has_its_expression(name):
 
 
 def test_the_page_of_the_grid_is_what_the_command_prints(capsys, monkeypatch):
-    monkeypatch.setattr(cli.console, "_width", 140)
+    monkeypatch.setattr(cli.console, "_width", 80)
     cli.main(["list", "--grid"])
     for line in capsys.readouterr().out.splitlines():
         assert line.rstrip() in (PAGES / "README.md").read_text("utf-8")

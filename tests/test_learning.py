@@ -183,7 +183,6 @@ def test_dqn_balances_the_pole():
 
 @pytest.mark.slow
 def test_ge_gets_up_the_hill_with_a_sparse_reward():
-    """An agent that does not learn does in 1 episode of 100, or none."""
-    settings = rove.GE(hidden=(64, 64), target_period=200, rho=-5.0, sigma=1e-4, resample="episode")
-    run = rove.train(settings, "sparse-mountain-car", seeds=2, episodes=400)
-    assert np.all(run.scores[:, -20:].mean(axis=1) >= 0.5)
+    """With its defaults. An agent that does not learn does in 1 episode of 100, or none."""
+    run = rove.train("ge", "sparse-mountain-car", seeds=5, episodes=400)
+    assert np.median(run.scores[:, -20:].mean(axis=1)) >= 0.8

@@ -81,8 +81,19 @@ def test_libraries_beside_xla_get_one_thread_unless_a_person_says_else(monkeypat
     assert os.environ["OPENBLAS_NUM_THREADS"] == "2"
 
 
-def test_xlas_flags_are_added_unless_a_person_has_set_them(monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_prefer_vector_width=256")
+EIGEN, WIDTH = "--xla_cpu_multi_thread_eigen=false", "--xla_cpu_prefer_vector_width=512"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", f"{EIGEN} {WIDTH}"),
+        (f"{EIGEN} {WIDTH}", f"{EIGEN} {WIDTH}"),
+        ("--xla_cpu_prefer_vector_width=256", f"--xla_cpu_prefer_vector_width=256 {EIGEN}"),
+        ("flags.txt", "flags.txt"),
+    ],
+)
+def test_xlas_flags_are_added_unless_a_person_has_set_them(monkeypatch, before, after):
+    monkeypatch.setenv("XLA_FLAGS", before)
     platform.prepare()
-    told = os.environ["XLA_FLAGS"].split()
-    assert told == ["--xla_cpu_prefer_vector_width=256", "--xla_cpu_multi_thread_eigen=false"]
+    assert os.environ["XLA_FLAGS"] == after

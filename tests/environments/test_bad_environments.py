@@ -345,6 +345,7 @@ def test_one_environment_cannot_serve_two_seeds():
     [
         ("gym/CartPoel-v1", "Did you mean 'gym/CartPole-v1'"),
         ("gym/NoSuch-v0", r"the package first\)$"),
+        ("gym/gymnasium:CartPoel-v1", "Did you mean 'gym/gymnasium:CartPole-v1'"),
         ("gym/CartPole-v7", "Did you mean 'gym/CartPole-v1'"),
         ("gym/rove/Chian-v0", "Did you mean 'gym/rove/Chain-v0'"),
         ("gym/", "registered with Gymnasium"),

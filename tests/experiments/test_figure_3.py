@@ -19,7 +19,8 @@ def test_the_plan_is_the_papers():
     assert plan["visits-10", "dqn"].episodes == 200
     assert EPISODES[CAR] == 600  # so that the panel of 30 iterations is the run itself
     for agent, resample in (("ge-step", "step"), ("ge-episode", "episode")):
-        assert plan[CAR, agent].compose().resample == resample
+        found = {plan[environment, agent].compose().resample for environment in EPISODES}
+        assert found == {resample}
     for environment in EPISODES:  # all have the network of the search
         assert len({plan[environment, agent].compose().hidden for agent in AGENTS}) == 1
 

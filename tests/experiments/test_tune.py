@@ -11,6 +11,7 @@ from rove.agents import fitting, settings_of
 from rove.environments import make
 from rove.experiments import figure_2, scoreboard, tune
 from rove.experiments.searches import FIGURE_2, SCOREBOARD, SEARCHES, Search, variant
+from rove.tuned import SEARCHES as TUNED
 from rove.tuned import tuned
 
 TINY = Search(
@@ -26,6 +27,15 @@ def test_one_budget_for_every_agent_on_seeds_that_are_not_reported(search):
     assert len({len(search.points(agent)) for agent in search.grids}) == 1
     reported = range(max(figure_2.SEEDS, scoreboard.SEEDS))
     assert not set(search.first_seeds + search.further_seeds) & set(reported)
+
+
+def test_every_search_has_its_defaults():
+    """What `rove tune` finds is where `rove train` looks for it."""
+    assert set(TUNED) == set(SEARCHES)
+    for name, search in SEARCHES.items():
+        for environment in search.environments:
+            for agent in search.grids:
+                assert tuned(agent, environment, [name])
 
 
 def test_the_scoreboard_search_has_every_agent_and_every_kind_of_task():

@@ -175,6 +175,18 @@ def test_what_is_learned_from_is_computed_as_if_all_were():
             np.testing.assert_allclose(found[learned], every[learned], rtol=1e-5, atol=1e-6)
 
 
+def test_a_member_without_a_row_costs_the_others_nothing():
+    """Weights by hand: none, one, and a whole share that ends with the last row."""
+    xs, key = batch(7).observation, KEYS[0]
+    w = np.zeros((K, N), np.float32)
+    w[1, 3] = 1.0
+    w[2, -(N // 2) :] = 1.0
+    found = np.asarray(forward_learned(POSTERIOR, LAW, xs, jnp.asarray(w), key))
+    assert np.isfinite(found).all()
+    every = np.asarray(forward_all(LAW, xs, key))
+    np.testing.assert_allclose(found[w > 0], every[w > 0], rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.8])
 def test_masks_have_their_rate_and_are_independent(rate):
     """Between members, and between a transition and the next."""

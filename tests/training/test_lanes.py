@@ -33,7 +33,7 @@ def same(a, b):
 
 
 @pytest.mark.parametrize(
-    "resample", ["episode", *(pytest.param(x, marks=pytest.mark.slow) for x in ("step", 5))]
+    "resample", ["step", *(pytest.param(x, marks=pytest.mark.slow) for x in ("episode", 5))]
 )
 def test_a_lane_does_not_depend_on_its_neighbours(resample):
     alone = lanes.execute(ge(seeds=[1], resample=resample).jobs(None))[0]

@@ -14,7 +14,7 @@ def show(grid: bool = False) -> None:
     """Agents, environments and experiments, each with a line.
 
     Args:
-        grid: instead, return families with parameter families: which pairs work, whose agents.
+        grid: instead, return families with parameter families: which pairs work, their agents.
     """
     if grid:
         _grid()
@@ -55,9 +55,8 @@ def _grid() -> None:
         table.add_row(row, *("✓" if works else "–" for works in found))
     console.print(table)
     say(f"\n{sum(isinstance(x, Agent) for x in pairs.values())} pairs work (✓).")
-    refused = {e.value: e.allowed for e in pairs.values() if isinstance(e, ConfigError)}
-    for family, allowed in refused.items():
-        say(f"{family} goes {allowed.partition(':')[0]}.")
+    for reason in dict.fromkeys(e.allowed for e in pairs.values() if isinstance(e, ConfigError)):
+        say(f"– {reason}")
     console.print("\n[underline]agents of a pair[/]")
     table = Table(box=None, show_header=False, padding=(0, 2))
     for (column, row), names in named.items():

@@ -68,7 +68,7 @@ def tune(
     """Search the settings of agents with one budget for all, on seeds of its own.
 
     Args:
-        search: which one: figure-2, figure-3, figure-4 or scoreboard.
+        search: which one: figure-2, figure-3, mountain-car, figure-4, scoreboard or deep-sea.
         out: folder for tuned.json and record.csv, which a second call goes on from.
         workers: lanes (a lane is the run of one seed) to run at once.
     """

@@ -4,8 +4,7 @@ import dataclasses
 from typing import Any, NamedTuple
 
 from rove.environments.acrobot import Acrobot
-from rove.environments.adopting import ALIASES, adopt, from_name
-from rove.environments.adopting import settings as host_settings
+from rove.environments.adopting import ALIASES, adopt, from_name, host_settings
 from rove.environments.bandit import Bandit
 from rove.environments.base import Coordinate, Environment, Step, Task
 from rove.environments.cartpole import CartPole

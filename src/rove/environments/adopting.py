@@ -84,7 +84,7 @@ def adopt(
     return _checked(Source("", given=id(environment), build=build), own)
 
 
-def settings(environment: HostEnvironment) -> Any:
+def host_settings(environment: HostEnvironment) -> Any:
     """The options of a registered environment as a dataclass, for the command."""
     kinds = {"normalise": bool, "longest_episode": int, "sparse": float | None}
     kinds["axes"] = tuple[int, int] | None

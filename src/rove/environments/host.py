@@ -217,8 +217,8 @@ class HostEnvironment(Task):
     def viewable(self) -> gymnasium.Env:
         """A new one that can be drawn."""
         if not self.source.given:
-            made = json.loads(self.source.options) | {"render_mode": "rgb_array"}
-            return registered.made(self.source.name, made)
+            options = json.loads(self.source.options) | {"render_mode": "rgb_array"}
+            return registered.made(self.source.name, options)
         env = self.source.new()
         if getattr(env, "render_mode", None) != "rgb_array":
             raise ConfigError("render_mode", getattr(env, "render_mode", None), "rgb_array")

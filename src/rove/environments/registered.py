@@ -1,6 +1,7 @@
 """Environments that are registered with Gymnasium: gym/ID, or gym/package:ID."""
 
 import inspect
+import re
 from typing import Any
 
 import gymnasium
@@ -20,7 +21,7 @@ _INSTALL = {
 def settable(name: str) -> tuple[dict[str, Any], bool]:
     """The options of a registered environment that a person can set, and their defaults; and
     whether it may take others."""
-    found = spec(name)
+    found = _spec(name)
     entry, known, others = found.entry_point, dict(found.kwargs), False
     try:
         if isinstance(entry, str):
@@ -37,45 +38,44 @@ def settable(name: str) -> tuple[dict[str, Any], bool]:
     return {k: v for k, v in plain.items() if k not in ("render_mode", "family")}, others
 
 
-def spec(name: str) -> Any:
+def _spec(name: str) -> Any:
     """What is registered under a name."""
-    registered = _imported(name.removeprefix(PREFIX))
+    identifier = _imported(name.removeprefix(PREFIX))
     try:
-        return gymnasium.spec(registered)
+        return gymnasium.spec(identifier)
     except gymnasium.error.Error:
         allowed = "gym/ID of an environment that is registered with Gymnasium (package:ID imports "
-        stem, newest = _stem(registered), {_stem(known): known for known in gymnasium.registry}
-        near = stem if stem in newest else nearest(stem, newest)
-        hint = f". Did you mean {PREFIX + newest[near]!r}?" if near else ""
+        stem, latest = _stem(identifier), {_stem(known): known for known in gymnasium.registry}
+        near = stem if stem in latest else nearest(stem, latest)
+        package = name.removesuffix(identifier)
+        hint = f". Did you mean {package + latest[near]!r}?" if near else ""
         raise ConfigError("environment", name, f"{allowed}the package first){hint}") from None
 
 
-def _stem(registered: str) -> str:
+def _stem(identifier: str) -> str:
     """An id without its version."""
-    return registered.rpartition("-v")[0] or registered
+    return re.sub(r"-v\d+$", "", identifier)
 
 
-def _imported(registered: str) -> str:
+def _imported(told: str) -> str:
     """The part of an id after its package, which is imported."""
-    package, _, rest = registered.rpartition(":")
+    package, _, rest = told.rpartition(":")
     if package:
         try:
             __import__(package)
         except ImportError as error:
-            raise ConfigError(
-                "environment", registered, f"{error}: pip install {package}"
-            ) from None
+            raise ConfigError("environment", told, f"{error}: pip install {package}") from None
         except BaseException as error:
             what = str(raised(f"import {package}", error))
-            raise ConfigError("environment", registered, what) from error
+            raise ConfigError("environment", told, what) from error
     return rest
 
 
 def made(name: str, options: dict[str, Any]) -> Any:
     """A new one."""
-    registered = _imported(name.removeprefix(PREFIX))
+    identifier = _imported(name.removeprefix(PREFIX))
     try:
-        return gymnasium.make(registered, disable_env_checker=True, **options)
+        return gymnasium.make(identifier, disable_env_checker=True, **options)
     except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
         raise _missing(name, error) from None
     except BaseException as error:
@@ -84,6 +84,6 @@ def made(name: str, options: dict[str, Any]) -> Any:
 
 def _missing(name: str, error: Exception) -> ConfigError:
     """A package that an environment needs is not installed."""
-    where = f"{spec(name).entry_point} {error}".lower()
+    where = f"{_spec(name).entry_point} {error}".lower()
     install = next((line for key, line in _INSTALL.items() if key in where), str(error))
     return ConfigError("environment", name, f"it needs a package that is not installed: {install}")

@@ -21,6 +21,7 @@ from rove.tuned import tuned
 AGENTS = ("dqn", "noisynet", "ge-step", "ge-episode")
 """The paper's three, and GE that holds its θ for an episode."""
 SEARCHED = ("figure-3", "mountain-car")
+"""Whose settings the agents have."""
 LABELS = {"ge-step": "GE", "ge-episode": "GE, a θ an episode"}
 CAR = "sparse-mountain-car"
 EPISODES = {CAR: 600, "sparse-acrobot": 200, "sparse-cartpole": 400}

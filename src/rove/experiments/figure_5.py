@@ -55,7 +55,7 @@ def lanes_at(runs: Runs, point: Key) -> list[Outcome]:
 class Figure5(Experiment):
     """Figure 5: GE on sparse CartPole over ρ, over σ, and over both.
 
-    All but ρ and σ is as `rove tune figure-3` found it, or as its base has it.
+    All but ρ and σ is as `rove tune figure-3` found it.
     """
 
     @property

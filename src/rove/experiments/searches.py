@@ -159,12 +159,13 @@ FIGURE_3 = Search(
 )
 
 _COPIES = (25, 50, 100, 200)
-_COPIED_GAUSS: Grid = {"target_period": _COPIES, "rho": (-6.0, -5.0, -4.0), "sigma": (1e-4,)}
+_RHOS = (-7.0, -6.0, -5.0, -4.0)
+_COPIED_GAUSS: Grid = {"target_period": _COPIES, "rho": _RHOS, "sigma": (1e-4,)}
 MOUNTAIN_CAR = Search(
     environments={"sparse-mountain-car": 400},
     grids={
-        "dqn": {"target_period": _COPIES, "epsilon": (0.005, 0.02, 0.1)},
-        "noisynet": {"target_period": _COPIES, "rho": (-7.0, -6.0, -5.0)},
+        "dqn": {"target_period": _COPIES, "epsilon": (0.005, 0.02, 0.05, 0.1)},
+        "noisynet": {"target_period": _COPIES, "rho": _RHOS},
         "ge-step": _COPIED_GAUSS,
         "ge-episode": _COPIED_GAUSS,
     },

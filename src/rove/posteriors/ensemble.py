@@ -97,7 +97,8 @@ class Ensemble(Posterior):
         weights: Float[Array, "size n"],
         key: Key,
     ) -> Float[Array, "size n outputs"]:
-        """Each member at its own rows alone: its j-th is the first with j + 1 held up to it."""
+        """Each member at its own rows alone, at most its share: its j-th is the first with j + 1
+        held up to it."""
         share, first = self._share(xs.shape[0]), self._first(key)
         if share == xs.shape[0]:
             return self.forward_all(law, xs, key)
