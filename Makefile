@@ -11,7 +11,7 @@ EXTRAS := $(VENV)/.extras
 help:
 	@echo "make reproduce   install, and reproduce the paper in quick form (reproduction/)"
 	@echo "make test        install; lint, types, tests"
-	@echo "make test-slow   learning checks of minutes, Ray, films, more cases of other tests"
+	@echo "make test-slow   learning checks of minutes, Ray, films, trackio, more cases of other tests"
 	@echo "make bench       throughput beside stable-baselines3 (benchmarks/README.md)"
 	@echo "make tune        search the settings of every agent again (docs/tuning/)"
 
@@ -27,15 +27,15 @@ reproduce: $(INSTALLED)
 # Libraries that tests compare with, or write for. Without them those tests are skipped.
 $(ORACLES): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check \
-		--editable '.[oracles,tensorboard,trackio]' && touch $@ || echo "their tests are skipped"
+		--editable '.[oracles,tensorboard]' && touch $@ || echo "their tests are skipped"
 
 # Tests compile more than they run: with fewer passes of the compiler they take less time.
 test: lint types $(ORACLES)
 	XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=1 --xla_cpu_parallel_codegen_split_count=1" \
-		$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow' -rs
+		$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow' -rs
 
 $(EXTRAS): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[ray,watch]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[ray,watch,trackio]'
 	@touch $@
 
 test-slow: $(ORACLES) $(EXTRAS)

@@ -94,6 +94,7 @@ def test_train_on_other_environments_and_load(environment, tmp_path):
     assert load(tmp_path / "e").config.environment == make(environment)
 
 
+@pytest.mark.slow
 def test_underscores_and_hyphens_are_one(tmp_path):
     words = ["train", "dqn", "chain-5", "--steps", 60, "--out", tmp_path / "b", "--env.permuted"]
     done = rove(*words, "--agent.hidden", 16, 16, "--agent.learning_starts", 30)

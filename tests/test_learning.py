@@ -61,7 +61,10 @@ def values(run: rove.Run) -> np.ndarray:
     return np.asarray(jnp.stack(rows))
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize(
+    "name",
+    ["dqn", "ge", *(pytest.param(x, marks=pytest.mark.slow) for x in ("noisynet", "factorised"))],
+)
 def test_values_of_a_probe(name):
     """Q(0, 1) = γ·1, Q(1, ·) = 1, Q(0, 0) = 0.2: one step of bootstrapping, by hand."""
     settings = rove.settings.with_settings(AGENTS[name], {"epsilon": 0.3, "gamma": 0.9})

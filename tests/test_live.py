@@ -106,7 +106,9 @@ print(json.dumps({{run: s.{what}(project, run) for run in s.get_runs(project)}})
 
 
 READERS = {"tensorboard": in_tensorboard, "trackio": in_trackio}
-both = pytest.mark.parametrize("log", READERS)
+both = pytest.mark.parametrize(
+    "log", ["tensorboard", pytest.param("trackio", marks=pytest.mark.slow)]
+)
 
 
 def expected(out: Path, seed: int) -> Curves:
@@ -141,7 +143,7 @@ def config(seeds=2, episodes=130, **changes):
     return runner.configure(SMALL, "chain-6", seeds=seeds, episodes=episodes, **changes)
 
 
-@pytest.mark.parametrize("on", ["threads", "processes"])
+@pytest.mark.parametrize("on", ["threads", pytest.param("processes", marks=pytest.mark.slow)])
 def test_the_curves_are_those_of_the_episodes_and_change_nothing(tmp_path, on):
     memory = Memory()
     runner.run_all([(config(), tmp_path / "a")], on=on, tracker=memory)
@@ -339,6 +341,7 @@ socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refused
 """
 
 
+@pytest.mark.slow
 def test_trackio_has_the_settings_and_asks_for_no_network(tmp_path, monkeypatch):
     pytest.importorskip("trackio")
     (tmp_path / "sitecustomize.py").write_text(OFFLINE)

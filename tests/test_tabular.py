@@ -393,6 +393,7 @@ def solved(agent, environment: str, episodes: int) -> list[int | None]:
     return [episodes_to_solve(row, optimum) for row in run.returns]
 
 
+@pytest.mark.slow
 def test_psrl_solves_deep_sea():
     """Ten optimal episodes in a row: 43 to 108 episodes on 20 seeds, of which 3 are run here."""
     assert None not in solved(rove.PSRL(), "deep-sea-10", 150)

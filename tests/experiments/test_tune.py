@@ -45,6 +45,7 @@ def test_the_scoreboard_search_has_every_agent_and_every_kind_of_task():
     assert tasks == families
 
 
+@pytest.mark.slow
 def test_every_point_of_every_search_can_be_run():
     for search in SEARCHES.values():
         for environment in search.environments:

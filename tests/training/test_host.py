@@ -286,6 +286,7 @@ def train_with_files(out) -> None:
     rove.train(settings, environment, seeds=2, steps=2500, out=out)
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_bit_identical(tmp_path):
     """Kill -9 once both lanes have a file, in the middle of an episode as like as not."""
     killing.finish(train_with_files, tmp_path / "whole")

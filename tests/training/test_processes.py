@@ -66,6 +66,7 @@ def test_a_process_that_always_dies_is_told(tmp_path, monkeypatch):
     assert "ended with code 1, 3 times" in str(run.errors[0])
 
 
+@pytest.mark.slow
 def test_a_worker_with_another_rove_is_refused(tmp_path, monkeypatch):
     """Such as one whose source was changed since the command began."""
     monkeypatch.setattr(platform, "CODE", "another")
@@ -99,6 +100,7 @@ def test_unknown_places_are_refused():
         runner.train("ge", "chain-6", episodes=1, on="moon")
 
 
+@pytest.mark.slow
 def test_processes_end_with_their_parent(tmp_path):
     code = (
         "import rove, sys; rove.train('ge', 'chain-20', seeds=2, episodes=10**6, "
