@@ -451,6 +451,7 @@ def test_a_named_agent_trains_and_a_run_is_read_back(name, tmp_path):
     assert (tmp_path / "d.png").exists()
 
 
+@pytest.mark.slow
 def test_a_composed_actor_critic_is_read_back(tmp_path):
     learner = ActorCritic(Quantile(4), Ensemble(3), resample="episode", **SMALL)
     run = rove.train(learner, "linear-quadratic-1", steps=100, out=tmp_path)

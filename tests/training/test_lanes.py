@@ -41,7 +41,7 @@ def test_a_lane_does_not_depend_on_its_neighbours(resample):
     assert same(alone, among)
 
 
-@pytest.mark.parametrize("resample", ["step", "episode", 5])
+@pytest.mark.parametrize("resample", ["step", "episode", pytest.param(5, marks=pytest.mark.slow)])
 def test_a_lane_does_not_depend_on_chunks(resample):
     job = ge(resample=resample).jobs(None)[0]
     whole = lanes.execute([job])[0]
