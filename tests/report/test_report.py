@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import gymnasium
 import jax.numpy as jnp
@@ -16,7 +17,7 @@ from made import sweep_of
 import rove
 from rove import cli, report, sweeps
 from rove.errors import RoveError, RunFolderError
-from rove.report import commands, folders, groups
+from rove.report import commands, data, folders, groups
 from rove.statistics import area_under_curve, bootstrap_interval, moving_average
 
 
@@ -231,6 +232,29 @@ def test_runs_of_one_agent_are_told_apart(runs, tmp_path):
     (tmp_path / "b" / "config.json").write_text(json.dumps(config))
     labels = groups._labels([folders._run(tmp_path / name) for name in "ab"])
     assert sorted(labels.values()) == ["GE, rho -1.0", "GE, rho -3.0"]
+
+
+class OnATask:
+    """A group of lanes with given shares of an optimum of 2."""
+
+    optimum = 2.0
+
+    def __init__(self, name, **shares):
+        self.runs = [SimpleNamespace(environment=name, agent=agent) for agent in shares]
+        self.labels = {id(run): run.agent for run in self.runs}
+        self.areas = {id(run): 2.0 * np.array(shares[run.agent]) for run in self.runs}
+
+
+def test_all_tasks_together_have_the_most_agents_and_tasks():
+    """Three agents on two tasks are more than two on three; who is not on all is named."""
+    every = {"a": [0.5, 1.0], "b": [0.25, 0.75], "c": [0.0, 0.0]}
+    groups = [OnATask("x", **every), OnATask("y", **every, d=[1.0]), OnATask("z", a=[1.0], b=[1.0])]
+    found = data._overall(groups, dict.fromkeys("abcd", 0))
+    assert found["tasks"] == ["x", "y"]
+    assert [row["label"] for row in found["agents"]] == ["a", "b", "c"]
+    assert [row["estimates"]["mean"][0] for row in found["agents"]] == [0.75, 0.5, 0.0]
+    assert found["left_out"] == ["d"]
+    assert data._overall(groups[:1], dict.fromkeys("abcd", 0)) is None
 
 
 def test_the_command_is_that_run(runs, capsys):

@@ -61,19 +61,16 @@ def _base64(data: bytes) -> str:
 
 
 def _overall(groups: Sequence[Group], colours: dict[str, int]) -> dict[str, Any] | None:
-    """Agents that were on all tasks of known optimum, by their share of it. (A task for few of
-    the agents is left out.)"""
+    """Agents that were on all tasks of known optimum, by their share of it. Tasks with few agents
+    are left out where that makes for more pairs of agent and task, and agents that were not on
+    the others."""
     known = [group for group in groups if group.optimum]
-    names = {label for group in known for label in group.labels.values()}
-    tasks = [group for group in known if 2 * len(group.runs) > len(names)]
-    shares: dict[str, list[np.ndarray]] = {}
-    for group in tasks:
-        assert group.optimum is not None
-        for run in group.runs:
-            shares.setdefault(group.labels[id(run)], []).append(
-                group.areas[id(run)] / group.optimum
-            )
-    everywhere = {name: each for name, each in shares.items() if len(each) == len(tasks)}
+    choices = [
+        [group for group in known if len(group.runs) >= least]
+        for least in sorted({len(group.runs) for group in known}, reverse=True)
+    ]
+    tasks = max(choices, key=lambda tasks: len(tasks) * len(_shares(tasks)), default=[])
+    everywhere = _shares(tasks)
     if len(tasks) < 2 or len(everywhere) < 2:
         return None
     rows: list[dict[str, Any]] = []
@@ -92,9 +89,21 @@ def _overall(groups: Sequence[Group], colours: dict[str, int]) -> dict[str, Any]
     rows.sort(key=lambda row: -row["estimates"]["interquartile mean"][0])
     return {
         "tasks": [group.runs[0].environment for group in tasks],
+        "left_out": sorted({x for g in known for x in g.labels.values()} - set(everywhere)),
         "thresholds": numbers(THRESHOLDS),
         "agents": rows,
     }
+
+
+def _shares(tasks: Sequence[Group]) -> dict[str, list[np.ndarray]]:
+    """Of the agents that were on all of some tasks, what each lane had of the optimum, by task."""
+    shares: dict[str, list[np.ndarray]] = {}
+    for group in tasks:
+        assert group.optimum is not None
+        for run in group.runs:
+            area = group.areas[id(run)]
+            shares.setdefault(group.labels[id(run)], []).append(area / group.optimum)
+    return {name: each for name, each in shares.items() if len(each) == len(tasks)}
 
 
 def _sweep(told: dict[str, Any]) -> dict[str, Any]:
