@@ -197,6 +197,18 @@ def test_visits_and_beliefs_are_those_of_the_run(page, runs):
     assert board["visits"]["cells"] == [4, 4]
 
 
+def test_of_many_runs_the_best_have_pictures(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(groups, "PICTURED", 1)
+    page = report.write([runs], tmp_path / "few.html")
+    best, other = group_of(page, "chain-5")["runs"]
+    assert best["all"]["mean"][0] >= other["all"]["mean"][0]
+    assert best["visits"]
+    assert best["beliefs"]
+    assert other["visits"] is other["beliefs"] is None
+    assert group_of(page, "chain-5")["pictured"] == 1
+    assert group_of(page, "deep-sea-4")["pictured"] is None
+
+
 @pytest.mark.parametrize("episodes", [1, 7, 250, 251, 500, 1000, 1234, 5001, 100_000, 3_000_000])
 def test_thinning_keeps_moving_averages_exact(episodes):
     """A window of whole bins is the same mean as one of episodes."""

@@ -78,5 +78,5 @@ function believed(key, group) {
   };
   fill();
   return [el("h4", {}, "Beliefs over training"),
-    el("p", { class: "muted small" }, `Of a single lane (seed ${runs[0].beliefs.seed}), so without an interval. q(Q(s, a)): 16 draws of Q under q(θ), and their mean. Z(s, a): the return distribution on the mean of q(θ).`), body];
+    el("p", { class: "muted small" }, `${pictured(group)}Of a single lane (seed ${runs[0].beliefs.seed}), so without an interval. q(Q(s, a)): 16 draws of Q under q(θ), and their mean. Z(s, a): the return distribution on the mean of q(θ).`), body];
 }

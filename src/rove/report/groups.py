@@ -23,6 +23,9 @@ SIZES = (1, 2, 4, 5, 10, 20, 50, 100, 250, 500, 1250, 2500, 5000, 10_000)
 """How many episodes may make a point: windows are whole points."""
 LAST = 20
 """The episodes at the end that are shown apart."""
+PICTURED = 24
+"""Runs of a group with pictures of their visits and beliefs: the best, so that a page of a hundred
+stays small."""
 STATISTICS = {
     "interquartile mean": statistics.interquartile_mean,
     "mean": statistics.mean,
@@ -89,12 +92,22 @@ class Group:
             "bin": size * unit,
             "windows": [window * unit for window in windows],
             "window": (LAST if LAST in windows else windows[-1]) * unit,
-            "runs": [self._run(run, colours, size, windows, unit) for run in self.runs],
+            "runs": [
+                self._run(run, colours, size, windows, unit, pictured=i < PICTURED)
+                for i, run in enumerate(self.runs)
+            ],
+            "pictured": PICTURED if len(self.runs) > PICTURED else None,
             "improvement": self._improvement(),
         }
 
     def _run(
-        self, run: RunData, colours: dict[str, int], size: int, windows: Sequence[int], unit: int
+        self,
+        run: RunData,
+        colours: dict[str, int],
+        size: int,
+        windows: Sequence[int],
+        unit: int,
+        pictured: bool,
     ) -> dict[str, Any]:
         table = self.tables[id(run)]
         binned = _binned(table, size)
@@ -117,8 +130,8 @@ class Group:
             "last": estimates(last),
             "solved": self._solved(run),
             "more": _more(run),
-            "visits": beliefs.visits(run),
-            "beliefs": beliefs.beliefs(run),
+            "visits": beliefs.visits(run) if pictured else None,
+            "beliefs": beliefs.beliefs(run) if pictured else None,
             "alarms": self._alarms(run),
             "about": _about(run),
         }

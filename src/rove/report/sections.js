@@ -120,12 +120,17 @@ function comparison(key, group) {
       + (several ? ` P(better): the probability that a seed of this agent has a higher mean over all ${group.unit}s than a seed of the other.` : ""))];
 }
 
+/** Whose pictures there are, where not everyone's. */
+function pictured(group) {
+  return group.pictured ? `The ${group.pictured} runs with the highest mean score. ` : "";
+}
+
 /** Where agents went. */
 function visited(key, group) {
   const runs = group.runs.filter((run) => run.visits);
   if (!runs.length) return [];
   const title = el("h4", {}, "State visits");
-  const told = (n) => `In what fraction of its episodes a lane visited each cell, mean of n = ${n} seeds`;
+  const told = (n) => `${pictured(group)}In what fraction of its episodes a lane visited each cell, mean of n = ${n} seeds`;
   if (runs[0].visits.cells.length === 2) {
     return [title, el("p", { class: "muted small" }, `${told(runs[0].visits.n)}. A stronger colour is more often, on a scale of square roots; blank is never.`),
       el("div", { class: "boards" }, runs.map((run) => {
