@@ -16,12 +16,11 @@ from typing import Any
 from throughput import HERE, Contestant, peer_python, proc
 
 CONTESTANTS = {
-    # What it is: an agent, an environment, and the lanes that take turns in each process.
-    "rove dqn, compiled CartPole": ("dqn", "cartpole", (1,)),
-    "rove dqn, gym/CartPole-v1": ("dqn", "gym/CartPole-v1", (1,)),
-    "rove dqn, gym/CartPole-v1, 5 lanes": ("dqn", "gym/CartPole-v1", (5,)),
-    "rove dqn, gym/CartPole-v1, 5 lanes on two cores": ("dqn", "gym/CartPole-v1", (3, 2)),
-    "rove ddpg, gym/InvertedPendulum-v5": ("ddpg", "gym/InvertedPendulum-v5", (1,)),
+    # What it is: an agent, an environment, and the lanes that take turns in its process.
+    "rove dqn, compiled CartPole": ("dqn", "cartpole", 1),
+    "rove dqn, gym/CartPole-v1": ("dqn", "gym/CartPole-v1", 1),
+    "rove dqn, gym/CartPole-v1, 5 lanes": ("dqn", "gym/CartPole-v1", 5),
+    "rove ddpg, gym/InvertedPendulum-v5": ("ddpg", "gym/InvertedPendulum-v5", 1),
 }
 PEERS = {
     f"sb3 {agent}, threads: {threads}": (agent, threads)
@@ -36,17 +35,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
 AIMS = (
     ("compiled CartPole, at least 12× SB3 DQN", "rove dqn, compiled CartPole", "sb3 dqn", 12),
     ("one lane on the host, at least 4×", "rove dqn, gym/CartPole-v1", "sb3 dqn", 4),
-    (
-        "five lanes, at least 10×",
-        "rove dqn, gym/CartPole-v1, 5 lanes on two cores",
-        "sb3 dqn",
-        10,
-    ),
+    ("five lanes, at least 10×", "rove dqn, gym/CartPole-v1, 5 lanes", "sb3 dqn", 10),
     ("ddpg, at least 3× SB3 DDPG", "rove ddpg, gym/InvertedPendulum-v5", "sb3 ddpg", 3),
 )
 
 
-def worker(agent: str, environment: str, lanes: int, seed: int) -> None:
+def worker(agent: str, environment: str, lanes: int) -> None:
     """Answers "learn N" on stdin with one line of JSON: N steps of every lane."""
     from rove import platform, runner
     from rove.agents import settings_of
@@ -58,8 +52,7 @@ def worker(agent: str, environment: str, lanes: int, seed: int) -> None:
     platform.prepare(lanes=1)  # as rove's own workers
     answers, sys.stdout = sys.stdout, sys.stderr
     settings, place = with_settings(settings_of(agent)(), SETTINGS[agent]), make(environment)
-    seeds = range(seed, seed + lanes)
-    jobs = runner.configure(settings, place, seeds=seeds, steps=2**30).jobs(None)
+    jobs = runner.configure(settings, place, seeds=lanes, steps=2**30).jobs(None)
     if isinstance(place, HostEnvironment):
         nothing = lambda *told: None  # noqa: E731
         flights = [host._Flight(job, nothing, nothing, 1e9) for job in jobs]
@@ -98,20 +91,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="6 rounds in place of 30")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
-    parser.add_argument("--worker", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        agent, environment, lanes, seed = options.worker
-        return worker(agent, environment, int(lanes), int(seed))
+        agent, environment, lanes = options.worker
+        return worker(agent, environment, int(lanes))
     this = [sys.executable, str(HERE / "control.py"), "--worker"]
     commands = {
         label: [[peer_python(), str(HERE / "peer_sb3.py"), threads, agent]]
         for label, (agent, threads) in PEERS.items()
     }
-    for label, (agent, environment, shares) in CONTESTANTS.items():
-        commands[label] = [
-            [*this, agent, environment, str(n), str(10 * i)] for i, n in enumerate(shares)
-        ]
+    for label, (agent, environment, lanes) in CONTESTANTS.items():
+        commands[label] = [[*this, agent, environment, str(lanes)]]
     about = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {"cores": os.cpu_count(), "cpu": proc("cpuinfo", "model name")},
