@@ -613,6 +613,7 @@ def bonus_of(agent, n=1, draws=20_000):
     return np.asarray(one(noise.folds(noise.root(1), draws)))
 
 
+@pytest.mark.slow
 def test_the_bonus_is_the_standard_deviation_of_q():
     """With weights of standard deviation s, std Q = s·√(1² + 2² + 1) at x = (1, 2) and a bias.
     Of two members of an ensemble it is the distance, half of the time."""

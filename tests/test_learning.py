@@ -141,7 +141,7 @@ DIVERS = {
 }
 
 
-@pytest.mark.parametrize("name", DIVERS)
+@pytest.mark.parametrize("name", ["ige", pytest.param("bootstrapped_dqn", marks=pytest.mark.slow)])
 def test_prior_functions_explore_deep_sea(name):
     """Ten optimal episodes in a row: on seeds 0 to 7, of which two are run here, ige takes 82 to
     200 episodes and bootstrapped_dqn 135 to 181. Without prior functions, which is β = 0 in the

@@ -56,6 +56,7 @@ def test_every_point_of_every_search_can_be_run():
                     runner.configure(settings, make(environment), episodes=1)
 
 
+@pytest.mark.slow
 def test_a_tiny_search_picks_the_best_and_goes_on_from_its_record(tmp_path, monkeypatch):
     said = []
     tune.tune(TINY, tmp_path, said.append)

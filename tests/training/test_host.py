@@ -184,6 +184,7 @@ def test_the_columns_and_pictures_are_those_of_the_compiled_loop(tmp_path):
     assert all(x in (tmp_path / "d.svg").read_text() for x in ("s = start", "observation 2"))
 
 
+@pytest.mark.slow
 def test_a_run_is_loaded_by_name(tmp_path):
     environment = rove.environments.make("gym/rove/Chain-v0", n=6, features="one-hot")
     run = rove.train(rove.GE(**FAST), environment, seeds=2, episodes=4, out=tmp_path)

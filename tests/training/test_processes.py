@@ -28,6 +28,7 @@ def workers_of(pid: int) -> list[int]:
     return [x for x in children if b"processes" in Path(f"/proc/{x}/cmdline").read_bytes()]
 
 
+@pytest.mark.slow
 def test_the_bits_are_those_of_threads(tmp_path):
     apart, here = config(3), config(3)
     told = []
@@ -75,6 +76,7 @@ def test_a_worker_with_another_rove_is_refused(tmp_path, monkeypatch):
     assert not run.outcomes
 
 
+@pytest.mark.slow
 def test_a_lane_that_fails_costs_the_others_nothing():
     good = config(2)
     ill, well = runner.run_all([(config(2, lr=1e30), None), (good, None)], on="processes")
