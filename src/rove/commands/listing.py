@@ -14,7 +14,7 @@ def show(grid: bool = False) -> None:
     """Agents, environments and experiments, each with a line.
 
     Args:
-        grid: instead, return families with parameter families: which pairs work, their agents.
+        grid: instead, return families with parameter families: which pairs work; named agents.
     """
     if grid:
         _grid()

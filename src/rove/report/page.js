@@ -27,7 +27,7 @@ function overall(key, told) {
     told.agents.map((a) => el("tr", {}, nameCell(a), el("td", { class: "number" }, String(a.estimates.mean[3])), cell(a.estimates[statistic.value]))), "narrow"));
   fill();
   return [el("h3", { id: key }, "All tasks together"),
-    el("p", { class: "muted" }, `The mean score of all episodes by the optimum, on ${told.tasks.join(", ")}; 95% intervals by a stratified bootstrap.${told.left_out.length ? ` Not on all of these, and left out: ${told.left_out.join(", ")}.` : ""}`),
+    el("p", { class: "muted" }, `The mean score of all episodes by the optimum, on ${told.tasks.join(", ")}; 95% intervals by a stratified bootstrap.${told.left_out.length ? ` Not on all of these, and left out: ${told.left_out.join("; ")}.` : ""}`),
     keys, drawn, el("div", { class: "controls" }, statistic), box];
 }
 
