@@ -27,7 +27,14 @@ observe = jax.jit(ActorCritic.observe)
 learn = jax.jit(ActorCritic.learn)
 act = jax.jit(ActorCritic.act)
 redraw = jax.jit(ActorCritic.redraw)
-target = jax.jit(ActorCritic.target)
+
+
+@jax.jit
+def target(learner, laws, *rest):
+    """Of critics without prior functions."""
+    return learner.target(laws, ((),) * len(laws), *rest)
+
+
 cost = jax.jit(ActorCritic.cost)
 cost_gradient = jax.jit(jax.grad(ActorCritic.cost, argnums=1))
 
@@ -73,23 +80,21 @@ def test_the_policys_gradient_is_that_of_finite_differences_through_the_draw(pos
     """Along random directions of ψ, in float64, which steps past few kinks of the ReLUs."""
     learner, rng = agent(posterior, 0.1), np.random.default_rng(1)
     state = filled(learner)
-    law = learner.laws(state.phi)[0]
+    law, held = learner.laws(state.phi)[0], state.phi.held[0]
     theta = posterior.sample(law, noise.root(3))
     with jax.enable_x64(True):
 
         def wide(x):
             return jnp.asarray(x, jnp.float64) if jnp.issubdtype(x.dtype, jnp.inexact) else x
 
-        psi, law, theta = jax.tree.map(wide, (state.actor.psi, law, theta))
+        psi, *critic = jax.tree.map(wide, (state.actor.psi, law, held, theta))
         states, h = jnp.asarray(rng.normal(size=(N, FEATURES))), 1e-6
-        gradient = cost_gradient(learner, psi, law, theta, states)
+        gradient = cost_gradient(learner, psi, *critic, states)
         assert any(np.abs(leaf).max() > 1e-3 for leaf in jax.tree.leaves(gradient))
         for _ in range(5):
             way = jax.tree.map(lambda x: jnp.asarray(rng.normal(size=x.shape)), psi)
             there, back = (jax.tree.map(lambda p, w, h=h: p + h * w, psi, way) for h in (h, -h))
-            rise = cost(learner, there, law, theta, states) - cost(
-                learner, back, law, theta, states
-            )
+            rise = cost(learner, there, *critic, states) - cost(learner, back, *critic, states)
             pairs = zip(jax.tree.leaves(gradient), jax.tree.leaves(way), strict=True)
             slope = sum(jnp.vdot(g, w) for g, w in pairs)
             np.testing.assert_allclose(rise / (2 * h), slope, rtol=1e-5, atol=1e-7)

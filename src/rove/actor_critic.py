@@ -183,12 +183,14 @@ class ActorCritic(Learner):
 
     def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
         """For diagnostics: what the first critic says of some states and the policy's actions."""
-        law, pairs = self.laws(state.phi)[0], joined(xs, policy(state.actor.psi, xs))
+        law, held = self.laws(state.phi)[0], state.phi.held[0]
+        pairs = joined(xs, policy(state.actor.psi, xs))
 
         def values(key: Key) -> Array:
-            return self.values(law, self.posterior.sample(law, key), pairs)[:, None]
+            return self.values(law, held, self.posterior.sample(law, key), pairs)[:, None]
 
-        outputs = jax.vmap(self.posterior.mean, (None, 0))(law, pairs)
+        inputs = self.posterior.inputs(held, pairs)
+        outputs = jax.vmap(self.posterior.mean, (None, 0))(law, inputs)
         spread = stds(self.returns, outputs)[:, None]
         return Beliefs(jax.vmap(values)(noise.folds(key, DRAWS)), outputs, spread)
 
@@ -225,7 +227,7 @@ class ActorCritic(Learner):
             if self.resample == "step":
                 theta = self.posterior.sample(laws[0], noise.fold(key, _THETA_HAT))
             states = batch.observation[:, : -actor.noise.shape[0]]
-            gradient = jax.grad(self.cost)(actor.psi, laws[0], theta, states)
+            gradient = jax.grad(self.cost)(actor.psi, laws[0], phi.held[0], theta, states)
             return descended(actor.psi, gradient, state.optimiser[1], self.actor_lr)
 
         psi, psi_moments = lax.cond(
@@ -246,14 +248,15 @@ class ActorCritic(Learner):
         return state, loss
 
     def cost(
-        self, psi: Theta, law: Law, theta: Draw, states: Float[Array, "n features"]
+        self, psi: Theta, law: Law, held: Any, theta: Draw, states: Float[Array, "n features"]
     ) -> Float[Array, ""]:
         """−E[Z_θ̂(s, π_ψ(s))], mean over states. Its gradient is that of (8)."""
-        return -jnp.mean(self.values(law, theta, joined(states, policy(psi, states))))
+        return -jnp.mean(self.values(law, held, theta, joined(states, policy(psi, states))))
 
     def target(
         self,
         phi_target: tuple[Law, ...],
+        held: tuple[Any, ...],
         psi_target: Theta,
         batch: Transition,
         k_theta: Key,
@@ -270,7 +273,8 @@ class ActorCritic(Learner):
         blur = jnp.clip(blur, -self.smoothing_clip, self.smoothing_clip)
         pairs = joined(states, jnp.clip(actions + blur, -1.0, 1.0))
         forward = self._of_one if one_theta else self.posterior.forward_all
-        z = jnp.stack([forward(law, pairs, k_theta) for law in phi_target])
+        each = zip(phi_target, held, strict=True)
+        z = jnp.stack([forward(law, self.posterior.inputs(h, pairs), k_theta) for law, h in each])
         least = jnp.argmin(means(self.returns, z), axis=0)
         z = jnp.take_along_axis(z, least[None, :, :, None], axis=0)[0]
         return targets(self.returns, z, batch.reward, batch.terminated, self.gamma, k_draw)
@@ -278,24 +282,29 @@ class ActorCritic(Learner):
     def _target_of_one(
         self,
         phi_target: tuple[Law, ...],
+        held: tuple[Any, ...],
         psi_target: Theta,
         batch: Transition,
         key: Key,
         part: int | Array,
     ) -> Float[Array, " n"]:
         k_theta, *others = noise.fold(key, 0), noise.fold(key, 1, part), noise.fold(key, 2, part)
-        return self.target(phi_target, psi_target, batch, k_theta, *others, one_theta=True)[0]
+        fixed = phi_target, held, psi_target
+        return self.target(*fixed, batch, k_theta, *others, one_theta=True)[0]
 
     def _of_one(
-        self, law: Law, pairs: Float[Array, "n inputs"], key: Key
+        self, law: Law, inputs: Float[Array, "n inputs"], key: Key
     ) -> Float[Array, "1 n outputs"]:
         """As the posterior's `forward_all`, with one θ for all rows."""
         theta = self.posterior.sample(law, key)
-        return jax.vmap(self.posterior.apply, (None, None, 0))(law, theta, pairs)[None]
+        return jax.vmap(self.posterior.apply, (None, None, 0))(law, theta, inputs)[None]
 
-    def values(self, law: Law, theta: Draw, pairs: Float[Array, "n inputs"]) -> Float[Array, " n"]:
+    def values(
+        self, law: Law, held: Any, theta: Draw, pairs: Float[Array, "n features"]
+    ) -> Float[Array, " n"]:
         """E[Z_θ(s, a)] of some pairs, for one θ."""
-        z = jax.vmap(self.posterior.apply, (None, None, 0))(law, theta, pairs)
+        inputs = self.posterior.inputs(held, pairs)
+        z = jax.vmap(self.posterior.apply, (None, None, 0))(law, theta, inputs)
         return means(self.returns, z)
 
     def laws(self, phi: Phi) -> tuple[Law, ...]:
@@ -309,14 +318,16 @@ class ActorCritic(Learner):
         """2.9–2.12 for every critic: φ and Adam's moments after an update, and the mean loss."""
         k_theta, k_target = noise.fold(key, _THETA), noise.fold(key, _TARGET)
         k_target_theta = k_theta if self.posterior.paired else noise.fold(key, _TARGET_THETA)
-        fixed = state.phi_target, state.actor.psi_target
+        fixed = state.phi_target, state.phi.held, state.actor.psi_target
         x = self.target(*fixed, batch, k_target_theta, k_target, noise.fold(key, _SMOOTHING))
 
         def of_learned(learned: Any) -> tuple[Array, Array]:
             both = []
-            for law in self.laws(state.phi._replace(learned=learned)):
+            laws = self.laws(state.phi._replace(learned=learned))
+            for law, held in zip(laws, state.phi.held, strict=True):
                 weights = self.posterior.weights(law, ids, k_theta)
-                z = self.posterior.forward_all(law, batch.observation, k_theta)
+                inputs = self.posterior.inputs(held, batch.observation)
+                z = self.posterior.forward_all(law, inputs, k_theta)
                 both.append(objective(self.returns, self.posterior, law, z, weights, x))
             total, losses = zip(*both, strict=True)
             return sum(total, jnp.zeros(())), sum(losses, jnp.zeros(())) / self.critics

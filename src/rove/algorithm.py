@@ -104,9 +104,14 @@ class Agent(Learner):
             phi_target=law,
             theta=() if self.resample == "step" else self.posterior.sample(law, k_theta),
             optimiser=init_optimiser(phi.learned),
-            replay=replay.init(self.buffer_size, features),
+            replay=replay.init(self.buffer_size, self._width(phi, features)),
             counter=jnp.zeros((), jnp.int32),
         )
+
+    def _width(self, phi: Phi, features: int) -> int:
+        """How many numbers the network takes for an observation."""
+        shape = jax.ShapeDtypeStruct((features,), jnp.float32)
+        return jax.eval_shape(self.posterior.inputs, phi.held, shape).shape[0]
 
     # Control
 
@@ -129,10 +134,11 @@ class Agent(Learner):
     ) -> Int[Array, ""]:
         """1.4–1.5: a = argmax_a E[Z_θ(s, a)] with θ ~ q_φ(θ), or, rarely, any action."""
         law = self.posterior.law(state.phi)
+        x = self.posterior.inputs(state.phi.held, observation)
         if self.resample == "step":
-            z = self.posterior.forward(law, observation, noise.fold(key, _RESAMPLE))
+            z = self.posterior.forward(law, x, noise.fold(key, _RESAMPLE))
         else:
-            z = self.posterior.apply(law, state.theta, observation)
+            z = self.posterior.apply(law, state.theta, x)
         q = self.means(z)
         k_random, k_action = (noise.fold(key, _EXPLORE, i) for i in range(2))
         anything = noise.integers(k_action, (), q.shape[0])
@@ -147,7 +153,8 @@ class Agent(Learner):
 
     def greedy(self, state: AgentState, observation: Float[Array, " features"]) -> Int[Array, ""]:
         """For evaluation: greedy on the posterior mean, without noise."""
-        z = self.posterior.mean(self.posterior.law(state.phi), observation)
+        x = self.posterior.inputs(state.phi.held, observation)
+        z = self.posterior.mean(self.posterior.law(state.phi), x)
         return jnp.argmax(self.means(z))
 
     def by_action(self, z: Float[Array, "*n outputs"]) -> Float[Array, "*n actions each"]:
@@ -160,7 +167,7 @@ class Agent(Learner):
 
     def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
         """For diagnostics: what q_φ and Z say of some states."""
-        law = self.posterior.law(state.phi)
+        law, xs = self.posterior.law(state.phi), self.posterior.inputs(state.phi.held, xs)
 
         def values(key: Key) -> Array:
             theta = self.posterior.sample(law, key)
@@ -185,9 +192,13 @@ class Agent(Learner):
     def observe(
         self, state: AgentState, transition: Transition, where: bool | Array = True
     ) -> AgentState:
-        """2.5, 2.8: count the step and save {s, a, r, s′} to B (`where` as in `replay.add`)."""
+        """2.5, 2.8: count the step and save {s, a, r, s′} to B (`where` as in `replay.add`), s and
+        s′ as the network takes them."""
+        both = jnp.stack([transition.observation, transition.next_observation])
+        s, s_next = self.posterior.inputs(state.phi.held, both)
+        row = transition._replace(observation=s, next_observation=s_next)
         return state._replace(
-            replay=replay.add(state.replay, transition, where), counter=state.counter + 1
+            replay=replay.add(state.replay, row, where), counter=state.counter + 1
         )
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:

@@ -52,6 +52,6 @@ def forward(
     return linear(layers[-1], x)
 
 
-def forward_many(stack: Theta, xs: Float[Array, "n inputs"]) -> Float[Array, "count n outputs"]:
+def forward_many(stack: Theta, xs: Float[Array, "*n inputs"]) -> Float[Array, "count *n outputs"]:
     """Every network of a stack at every row."""
     return jax.vmap(forward, (0, None))(stack, xs)

@@ -34,9 +34,15 @@ weights = jax.jit(POSTERIOR.weights)
 gradient = jax.jit(jax.grad(lambda *args: AGENT.objective(*args)[0], allow_int=True))
 learn, observe = jax.jit(AGENT.learn), jax.jit(AGENT.observe)
 target = jax.jit(Agent.target)
-at_rows = jax.jit(
-    lambda posterior, law, k, xs: jax.vmap(posterior.apply, (None, None, 0))(law, k, xs)
-)
+inputs = jax.jit(POSTERIOR.inputs)
+
+
+@jax.jit
+def at_rows(posterior, phi, k, xs):
+    law, xs = posterior.law(phi), posterior.inputs(phi.held, xs)
+    return jax.vmap(posterior.apply, (None, None, 0))(law, k, xs)
+
+
 any_weights, any_masks = jax.jit(Ensemble.weights), jax.jit(Ensemble.masks)
 forward_learned = jax.jit(Ensemble.forward_learned)
 
@@ -66,11 +72,17 @@ def batch(seed: int, n: int = N) -> Transition:
     return Transition(s, action, reward, s_next, jnp.arange(n) % 3 == 0)
 
 
+def taken(of: Transition) -> Transition:
+    """Transitions as the buffer keeps them."""
+    s, s_next = (inputs(PHI.held, x) for x in (of.observation, of.next_observation))
+    return of._replace(observation=s, next_observation=s_next)
+
+
 def members_of(key) -> list[int]:
     """The member behind each row of `forward_all`."""
     xs = batch(0).observation
     values = np.array([np_member(PHI, k, xs) for k in range(K)])
-    rows = np.asarray(forward_all(LAW, xs, key), np.float64)
+    rows = np.asarray(forward_all(LAW, inputs(PHI.held, xs), key), np.float64)
     distance = np.abs(rows[:, None] - values[None]).max(axis=(2, 3))
     assert np.all(distance.min(1) < 1e-5)
     return distance.argmin(1).tolist()
@@ -97,13 +109,13 @@ def test_a_member_is_its_network_and_beta_times_its_prior():
     xs = batch(1).observation
     for k in range(K):
         exact = np_member(PHI, k, xs)
-        got = at_rows(POSTERIOR, LAW, k, xs)
+        got = at_rows(POSTERIOR, PHI, k, xs)
         np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-5)
     plain = Ensemble(K)
     phi = init(plain, SIZES, noise.root(0))
     assert phi.held.priors == ()
     exact = [np_network(phi.learned, k, xs[0]) for k in range(K)]
-    got = [at_rows(plain, plain.law(phi), k, xs[:1])[0] for k in range(K)]
+    got = [at_rows(plain, phi, k, xs[:1])[0] for k in range(K)]
     np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-5)
 
 
@@ -117,7 +129,8 @@ def test_members_and_priors_all_differ_at_the_start():
 def test_mean_is_the_mean_of_all_members():
     x = batch(2).observation[0]
     exact = np.mean([np_member(PHI, k, x) for k in range(K)], axis=0)
-    np.testing.assert_allclose(POSTERIOR.mean(LAW, x), exact, rtol=1e-4, atol=1e-5)
+    got = POSTERIOR.mean(LAW, inputs(PHI.held, x))
+    np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-5)
 
 
 def test_forward_all_is_every_member_once_in_an_order_the_key_draws():
@@ -163,7 +176,7 @@ def test_a_draw_learns_from_its_members_share_of_the_rows():
 
 def test_what_is_learned_from_is_computed_as_if_all_were():
     """With the weights of another key too, as for a target of any member's."""
-    xs = batch(7).observation
+    xs = taken(batch(7)).observation
     for start, key in enumerate(KEYS[:6]):
         every = np.asarray(forward_all(LAW, xs, key))
         ids = jnp.arange(N * start, N * (start + 1))
@@ -177,7 +190,7 @@ def test_what_is_learned_from_is_computed_as_if_all_were():
 
 def test_a_member_without_a_row_costs_the_others_nothing():
     """Weights by hand: none, one, and a whole share that ends with the last row."""
-    xs, key = batch(7).observation, KEYS[0]
+    xs, key = taken(batch(7)).observation, KEYS[0]
     w = np.zeros((K, N), np.float32)
     w[1, 3] = 1.0
     w[2, -(N // 2) :] = 1.0
@@ -224,7 +237,7 @@ def test_a_member_learns_nothing_from_a_transition_its_sample_does_not_hold():
             order = members_of(key)
             x = jnp.arange(K, dtype=jnp.float32)[:, None]  # a target of its own for each row
             w = weights(LAW, jnp.array([i], jnp.int32), key)
-            grad = gradient(PHI, one, w, x, key).learned
+            grad = gradient(PHI, taken(one), w, x, key).learned
             for row, k in enumerate(order):
                 own = [np.asarray(leaf[k]) for leaf in jax.tree.leaves(grad)]
                 assert any(np.any(leaf != 0.0) for leaf in own) == bool(masks[k, i])
@@ -245,7 +258,7 @@ def test_a_members_target_is_its_own():
     of = batch(4)
     for key in KEYS[:6]:
         w = weights(LAW, jnp.arange(N), key)
-        x = np.asarray(target(AGENT, LAW, LAW, of, w, key, KEYS[0]))
+        x = np.asarray(target(AGENT, LAW, LAW, taken(of), w, key, KEYS[0]))
         assert x.shape == (K, N)
         exact, learned = np.array([np_targets(k, of) for k in members_of(key)]), np.asarray(w) > 0
         np.testing.assert_allclose(x[learned], exact[learned], rtol=1e-4, atol=1e-4)

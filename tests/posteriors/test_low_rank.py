@@ -3,6 +3,8 @@
 Statistical limits: a chance of 1e-4 for all values of a test together; seeds are fixed.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import jaxtyping
@@ -28,6 +30,7 @@ FULL, PLAIN = LowRank(M, prior=BETA, rho=-1.0), LowRank(M)
 init = jax.jit(LowRank.init, static_argnums=1)
 law_of = jax.jit(LowRank.law)
 apply = jax.jit(LowRank.apply)
+inputs = jax.jit(LowRank.inputs)
 entropy = jax.jit(LowRank.entropy)
 
 
@@ -35,13 +38,13 @@ def limit(several: int) -> float:
     return stats.norm.isf(0.5e-4 / several)
 
 
-def some_law(posterior: LowRank, seed: int, sizes=SIZES) -> Law:
-    """Biases too, and variances that differ from weight to weight."""
+def some_law(posterior: LowRank, seed: int, sizes=SIZES) -> tuple[Law, Any]:
+    """Biases too, and variances that differ from weight to weight; and its prior functions."""
     rng = np.random.default_rng(seed)
     phi = init(posterior, sizes, noise.root(seed))
     move = lambda x: jnp.asarray(x + 0.4 * rng.normal(size=x.shape), jnp.float32)  # noqa: E731
     moved = jax.tree.map(move, jax.tree.map(np.asarray, phi.learned))
-    return law_of(posterior, phi._replace(learned=moved))
+    return law_of(posterior, phi._replace(learned=moved)), phi.held
 
 
 def f64(tree):
@@ -54,24 +57,26 @@ def np_relu_layers(layers, x) -> np.ndarray:
     return x
 
 
-def np_directions(law: Law, x, beta: float | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def np_directions(
+    law: Law, priors: Any, x, beta: float | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """h(x), W₀ᵀh(x), and the M rows W_mᵀh(x) + β·g_m(x) that the index multiplies."""
-    law, x = f64(law), np.asarray(x, np.float64)
+    (law, priors), x = f64((law, priors)), np.asarray(x, np.float64)
     h = np_relu_layers(law.body, x)
     rows = []
     for m in range(len(law.factors.bias)):
         row = h @ law.factors.weight[m] + law.factors.bias[m]
         if beta is not None:
-            *body, last = [Linear(layer.weight[m], layer.bias[m]) for layer in law.priors]
+            *body, last = [Linear(layer.weight[m], layer.bias[m]) for layer in priors]
             row = row + beta * (np_relu_layers(body, x) @ last.weight + last.bias)
         rows.append(row)
     return h, h @ law.head.weight + law.head.bias, np.array(rows)
 
 
-def np_law(posterior: LowRank, law: Law) -> tuple[np.ndarray, np.ndarray]:
+def np_law(posterior: LowRank, law: Law, priors: Any) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance of the outputs at X: of a row c_m for each direction, Σ_m c_m·c_mᵀ/M,
     and diag(h²·v_W + v_b)."""
-    h, centre, rows = np_directions(law, X, posterior.prior)
+    h, centre, rows = np_directions(law, priors, X, posterior.prior)
     covariance = rows.T @ rows / M
     if posterior.rho is not None:
         v = f64(law.variance)
@@ -94,7 +99,7 @@ rows_of = jax.jit(lambda posterior, law, xs, key: posterior.forward_all(law, xs,
 @pytest.mark.parametrize("rank", [1, 3, 8])
 def test_the_index_has_covariance_identity_over_m(rank):
     posterior = LowRank(rank)
-    z = np.asarray(draws(posterior, some_law(posterior, 0), 1).index, np.float64)
+    z = np.asarray(draws(posterior, some_law(posterior, 0)[0], 1).index, np.float64)
     assert z.shape == (DRAWS, rank)
     z *= np.sqrt(rank)
     assert np.max(np.abs(z.mean(0))) * np.sqrt(DRAWS) < limit(rank)
@@ -105,7 +110,7 @@ def test_the_index_has_covariance_identity_over_m(rank):
 
 
 def test_the_diagonal_part_has_its_variance_and_is_independent_of_the_index():
-    law = some_law(FULL, 2)
+    law, _ = some_law(FULL, 2)
     index, diagonal = f64(draws(FULL, law, 2))
     parts = [d / np.sqrt(v) for d, v in zip(diagonal, f64(law.variance), strict=True)]
     z = np.concatenate([x.reshape(DRAWS, -1) for x in (index * np.sqrt(M), *parts)], axis=1)
@@ -125,28 +130,31 @@ def test_the_diagonal_part_has_its_variance_and_is_independent_of_the_index():
 def test_the_output_at_an_index_is_the_formula(beta):
     """W₀ᵀh + Σ_m z_m·(W_mᵀh + β·g_m), written out."""
     posterior = LowRank(M, prior=beta)
-    law = some_law(posterior, 3)
+    law, priors = some_law(posterior, 3)
     z = np.random.default_rng(3).normal(size=M)
-    _, centre, rows = np_directions(law, X, beta)
-    got = apply(posterior, law, Draw(jnp.asarray(z, jnp.float32), ()), X)
+    _, centre, rows = np_directions(law, priors, X, beta)
+    x = inputs(posterior, priors, X)
+    got = apply(posterior, law, Draw(jnp.asarray(z, jnp.float32), ()), x)
     np.testing.assert_allclose(got, centre + z @ rows, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(posterior.mean(law, X), centre, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(posterior.mean(law, x), centre, rtol=1e-4, atol=1e-5)
 
 
 def test_the_diagonal_part_adds_to_the_last_layer():
-    law, rng = some_law(FULL, 4), np.random.default_rng(4)
+    (law, priors), rng = some_law(FULL, 4), np.random.default_rng(4)
     z, dw, db = (rng.normal(size=shape) for shape in (M, (6, 2), 2))
-    h, centre, rows = np_directions(law, X, BETA)
+    h, centre, rows = np_directions(law, priors, X, BETA)
     draw = Draw(*jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), (z, Linear(dw, db))))
     exact = centre + z @ rows + h @ dw + db
-    np.testing.assert_allclose(apply(FULL, law, draw, X), exact, rtol=1e-4, atol=1e-5)
+    got = apply(FULL, law, draw, inputs(FULL, priors, X))
+    np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("posterior", [PLAIN, FULL, LowRank(M, rho=-1.0)])
 def test_forward_all_has_the_closed_form_covariance(posterior):
-    law = some_law(posterior, 5)
-    centre, covariance = np_law(posterior, law)
-    ys = np.asarray(rows_of(posterior, law, jnp.tile(X, (DRAWS, 1)), noise.root(6)), np.float64)
+    law, priors = some_law(posterior, 5)
+    centre, covariance = np_law(posterior, law, priors)
+    xs = jnp.tile(inputs(posterior, priors, X), (DRAWS, 1))
+    ys = np.asarray(rows_of(posterior, law, xs, noise.root(6)), np.float64)
     whitened = (ys - centre) @ np.linalg.inv(np.linalg.cholesky(covariance)).T
     product = whitened.T @ whitened / DRAWS
     assert np.max(np.abs(whitened.mean(0))) * np.sqrt(DRAWS) < limit(2)
@@ -157,10 +165,11 @@ def test_forward_all_has_the_closed_form_covariance(posterior):
 @pytest.mark.parametrize("posterior", [LowRank(M, draws=2), LowRank(M, BETA, -1.0, draws=2)])
 def test_several_draws_for_a_row_are_independent_and_of_one_law(posterior):
     """Of four values, two outputs of each draw: the closed form in each block, nothing between."""
-    law = some_law(posterior, 7)
-    centre, covariance = np_law(posterior, law)
+    law, priors = some_law(posterior, 7)
+    centre, covariance = np_law(posterior, law, priors)
     forward_all = jax.jit(LowRank.forward_all)
-    ys = np.asarray(forward_all(posterior, law, jnp.tile(X, (DRAWS, 1)), noise.root(8)), np.float64)
+    xs = jnp.tile(inputs(posterior, priors, X), (DRAWS, 1))
+    ys = np.asarray(forward_all(posterior, law, xs, noise.root(8)), np.float64)
     assert ys.shape == (2, DRAWS, 2)
     whitened = (ys - centre) @ np.linalg.inv(np.linalg.cholesky(covariance)).T
     whitened = np.concatenate(list(whitened), axis=1)
@@ -185,12 +194,17 @@ def test_more_draws_are_the_same_objective_with_less_noise():
     def gradients(count: int) -> np.ndarray:
         agent = Agent(Gaussian(0.0), LowRank(M, BETA, draws=count), hidden=(6,))
         phi = init(agent.posterior, SIZES, noise.root(9))
+        s, s_next = (
+            inputs(agent.posterior, phi.held, x)
+            for x in (batch.observation, batch.next_observation)
+        )
+        taken = batch._replace(observation=s, next_observation=s_next)
 
         def of(learned, key):
             law = agent.posterior.law(phi)
-            x = agent.target(law, law, batch, ones, key, key)
+            x = agent.target(law, law, taken, ones, key, key)
             moved = phi._replace(learned=learned)
-            return agent.objective(moved, batch, ones, x, key)[0]
+            return agent.objective(moved, taken, ones, x, key)[0]
 
         keys = noise.folds(noise.root(10), 4000)
         each = jax.jit(jax.vmap(jax.grad(of), (None, 0)))(phi.learned, keys)
@@ -204,11 +218,12 @@ def test_more_draws_are_the_same_objective_with_less_noise():
     np.testing.assert_allclose(one.var(0)[moves] / many.var(0)[moves], 16.0, rtol=0.25)
 
 
-def index_behind(law, xs, ys) -> np.ndarray:
+def index_behind(posterior, law, priors, xs, key) -> np.ndarray:
     """z of every row, solved for from its outputs: three outputs, an index of 2."""
     found = []
+    ys = rows_of(posterior, law, inputs(posterior, priors, xs), key)
     for x, y in zip(np.asarray(xs), np.asarray(ys, np.float64), strict=True):
-        _, centre, rows = np_directions(law, x, BETA)
+        _, centre, rows = np_directions(law, priors, x, BETA)
         z, residual, *_ = np.linalg.lstsq(rows.T, y - centre, rcond=None)
         assert residual < 1e-8
         found.append(z)
@@ -220,15 +235,14 @@ def test_the_same_key_shares_the_index_between_values_and_targets():
     posterior = LowRank(2, prior=BETA)
     assert posterior.paired
     sizes, rng = (3, 6, 3), np.random.default_rng(7)
-    laws = [some_law(posterior, seed, sizes) for seed in (7, 8)]
+    one, other = (some_law(posterior, seed, sizes) for seed in (7, 8))
     xs, xs_next = jnp.asarray(rng.normal(size=(2, 10, 3)), jnp.float32)
     key = noise.root(9)
-    z = index_behind(laws[0], xs, rows_of(posterior, laws[0], xs, key))
-    z_next = index_behind(laws[1], xs_next, rows_of(posterior, laws[1], xs_next, key))
+    z = index_behind(posterior, *one, xs, key)
+    z_next = index_behind(posterior, *other, xs_next, key)
     np.testing.assert_allclose(z, z_next, atol=1e-4)
     assert len(np.unique(z.round(4))) == 20
-    other = rows_of(posterior, laws[1], xs_next, noise.root(10))
-    assert np.min(np.abs(z - index_behind(laws[1], xs_next, other))) > 1e-4
+    assert np.min(np.abs(z - index_behind(posterior, *other, xs_next, noise.root(10)))) > 1e-4
 
 
 # The entropy
@@ -239,7 +253,7 @@ def test_entropy_is_scipys_up_to_the_known_constant(rank, rho):
     """The last layer's 14 weights ~ N(W₀, D + F·Fᵀ/M), written out; ½·log 2πe for each apart.
     The order of the weights does not matter, as long as D and F have the same."""
     posterior = LowRank(rank, rho=rho)
-    law = some_law(posterior, 11)
+    law, _ = some_law(posterior, 11)
     v, factors = f64(law.variance), f64(law.factors)
     diagonal = np.concatenate([v.weight.ravel(), v.bias])
     f = np.array(
@@ -253,7 +267,7 @@ def test_entropy_is_scipys_up_to_the_known_constant(rank, rho):
 
 def test_without_a_diagonal_the_entropy_is_on_the_plane_of_the_factors():
     """Against SciPy, of the coordinates along an orthonormal basis of that plane."""
-    law = some_law(PLAIN, 12)
+    law, _ = some_law(PLAIN, 12)
     f = np.concatenate([np.asarray(w, np.float64).reshape(PLAIN.rank, -1) for w in law.factors], 1)
     basis = np.linalg.qr(f.T)[0]
     along = f @ basis / np.sqrt(PLAIN.rank)

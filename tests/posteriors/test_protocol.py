@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rove import networks, noise
+from rove import networks, noise, replay
 from rove.algorithm import Agent
 from rove.errors import ConfigError
 from rove.posteriors import (
@@ -32,7 +32,7 @@ from rove.posteriors import (
 )
 from rove.posteriors.conjugate import Table
 from rove.posteriors.last_layer import Head
-from rove.replay import Replay
+from rove.replay import Replay, Transition
 from rove.returns import Gaussian
 
 DRAWS, FEATURES, OUTPUTS, K = 50_000, 3, 2, 4
@@ -68,20 +68,28 @@ all_families = pytest.mark.parametrize("name", FAMILIES)
 
 init = jax.jit(lambda posterior, sizes, key: posterior.init(sizes, key), static_argnums=1)
 law_of = jax.jit(lambda posterior, phi: posterior.law(phi))
-forward_all = jax.jit(lambda posterior, law, xs, key: posterior.forward_all(law, xs, key))
+inputs = jax.jit(lambda posterior, phi, xs: posterior.inputs(phi.held, xs))
+forward_all = jax.jit(
+    lambda posterior, phi, xs, key: posterior.forward_all(
+        posterior.law(phi), posterior.inputs(phi.held, xs), key
+    )
+)
 entropy = jax.jit(
     jax.value_and_grad(
         lambda learned, posterior, held: posterior.entropy(posterior.law(Phi(learned, held)))
     )
 )
-mean_of = jax.jit(lambda posterior, law, x: posterior.mean(law, x))
+mean_of = jax.jit(
+    lambda posterior, phi, x: posterior.mean(posterior.law(phi), posterior.inputs(phi.held, x))
+)
 init_agent = jax.jit(Agent.init, static_argnums=(1, 2))
-learn = jax.jit(Agent.learn)
+learn, observe = jax.jit(Agent.learn), jax.jit(Agent.observe)
 
 
 @jax.jit
-def explicit(posterior, law, xs, keys):
+def explicit(posterior, phi, xs, keys):
     """One θ a key, used on every row."""
+    law, xs = posterior.law(phi), posterior.inputs(phi.held, xs)
 
     def at(key):
         draw = posterior.sample(law, key)
@@ -91,8 +99,9 @@ def explicit(posterior, law, xs, keys):
 
 
 @jax.jit
-def singles(posterior, law, xs, key):
+def singles(posterior, phi, xs, key):
     """What one state, or a minibatch's numbers, give."""
+    law, xs = posterior.law(phi), posterior.inputs(phi.held, xs)
     weights = posterior.weights(law, jnp.arange(xs.shape[0]), key)
     return posterior.forward(law, xs[0], key), posterior.mean(law, xs[0]), weights
 
@@ -133,7 +142,7 @@ def drawn(name: str) -> np.ndarray:
     """[DRAWS, 2, outputs]: one call of `forward_all`, two states in turn."""
     posterior, phi = setting(name)
     xs = jnp.tile(X, (DRAWS, 1))
-    rows = forward_all(posterior, law_of(posterior, phi), xs, noise.root(1))
+    rows = forward_all(posterior, phi, xs, noise.root(1))
     return np.asarray(rows, np.float64).reshape(DRAWS, 2, OUTPUTS)
 
 
@@ -145,7 +154,7 @@ def test_rows_of_forward_all_have_the_law_of_draws_applied(name):
     """Means and covariances of the outputs, at two states; standard errors from the samples."""
     posterior, phi = setting(name)
     a = drawn(name)
-    b = explicit(posterior, law_of(posterior, phi), jnp.asarray(X), keys(0, DRAWS))
+    b = explicit(posterior, phi, jnp.asarray(X), keys(0, DRAWS))
     b = np.asarray(b, np.float64)
     i, j = np.triu_indices(OUTPUTS)
     for state in range(2):
@@ -163,13 +172,12 @@ def test_rows_of_forward_all_have_the_law_of_draws_applied(name):
 def test_an_ensemble_is_enumerated(name):
     """Every member once; control draws members, and no other function."""
     posterior, phi = setting(name)
-    law = law_of(posterior, phi)
-    rows = np.asarray(forward_all(posterior, law, jnp.tile(X, (2, 1)), noise.root(1)))[:, :2]
-    draws = np.asarray(explicit(posterior, law, jnp.asarray(X), keys(0, DRAWS)))[:400]
+    rows = np.asarray(forward_all(posterior, phi, jnp.tile(X, (2, 1)), noise.root(1)))[:, :2]
+    draws = np.asarray(explicit(posterior, phi, jnp.asarray(X), keys(0, DRAWS)))[:400]
     members = np.unique(draws.round(4), axis=0)
     assert len(members) == K
     np.testing.assert_allclose(np.unique(rows.round(4), axis=0), members, atol=2e-4)
-    means = [mean_of(posterior, law, x) for x in X]
+    means = [mean_of(posterior, phi, x) for x in X]
     np.testing.assert_allclose(rows.mean(0), means, rtol=1e-4, atol=1e-5)
 
 
@@ -179,7 +187,7 @@ def test_the_exceptions_learn_without_noise(name):
     xs = jnp.tile(X, (2, 1))
     network = networks.forward(phi.learned, xs)
     for seed in range(3):
-        rows = forward_all(posterior, law_of(posterior, phi), xs, noise.root(seed))
+        rows = forward_all(posterior, phi, xs, noise.root(seed))
         np.testing.assert_allclose(rows[0], network, rtol=1e-5, atol=1e-6)
 
 
@@ -188,7 +196,7 @@ def test_mean_is_the_mean_where_values_are_linear_in_what_is_drawn(name):
     posterior, phi = setting(name)
     rows = drawn(name)
     error = rows.std(0) / np.sqrt(DRAWS)
-    exact = np.array([mean_of(posterior, law_of(posterior, phi), x) for x in X])
+    exact = np.array([mean_of(posterior, phi, x) for x in X])
     assert np.max(np.abs(rows.mean(0) - exact) / error) < limit(4)
 
 
@@ -200,10 +208,10 @@ def test_a_key_decides_all_that_is_drawn(name):
     """So that `paired` works: the same law, states and key give the same values; another key
     gives others, in `forward_all` and in control, if the family draws anything there."""
     posterior, phi = setting(name)
-    law, xs = law_of(posterior, phi), jnp.tile(X, (2, 1))
-    rows = [np.asarray(forward_all(posterior, law, xs, noise.root(s))) for s in (0, 0, 1, 2, 3, 4)]
+    xs = jnp.tile(X, (2, 1))
+    rows = [np.asarray(forward_all(posterior, phi, xs, noise.root(s))) for s in (0, 0, 1, 2, 3, 4)]
     control = [
-        np.asarray(explicit(posterior, law, jnp.asarray(X), keys(0, DRAWS))) for _ in range(2)
+        np.asarray(explicit(posterior, phi, jnp.asarray(X), keys(0, DRAWS))) for _ in range(2)
     ]
     assert np.array_equal(rows[0], rows[1])
     assert np.array_equal(control[0], control[1])
@@ -234,11 +242,11 @@ def test_rows_have_draws_of_their_own(name):
 @all_families
 def test_shapes(name):
     posterior, phi = setting(name)
-    law, xs = law_of(posterior, phi), jnp.asarray(X[[0, 1, 0, 1]])
-    rows = forward_all(posterior, law, xs, noise.root(3))
+    xs = jnp.asarray(X[[0, 1, 0, 1]])
+    rows = forward_all(posterior, phi, xs, noise.root(3))
     assert rows.shape == (K if name.startswith("ensemble") else 1, 4, OUTPUTS)
     assert np.all(np.isfinite(rows))
-    one, mean, weights = singles(posterior, law, xs, noise.root(4))
+    one, mean, weights = singles(posterior, phi, xs, noise.root(4))
     assert one.shape == mean.shape == (OUTPUTS,)
     assert jnp.broadcast_shapes(weights.shape, rows.shape[:2]) == rows.shape[:2]
 
@@ -250,13 +258,13 @@ def test_shapes(name):
 def test_no_hidden_layer_is_a_linear_value(name):
     """f_θ(x) is affine in x for every θ: f(x + y) + f(0) = f(x) + f(y)."""
     posterior = FAMILIES[name].make()
-    law = law_of(posterior, some_phi(posterior, ()))
+    phi = some_phi(posterior, ())
     xs = jnp.asarray(np.stack([X[0] + X[1], np.zeros(FEATURES, np.float32), *X]))
-    both, none, x, y = np.asarray(explicit(posterior, law, xs, keys(5, 6))).swapaxes(0, 1)
+    both, none, x, y = np.asarray(explicit(posterior, phi, xs, keys(5, 6))).swapaxes(0, 1)
     if name == "low rank":  # its prior functions have no hidden layer either
-        assert len(law.priors) == 1
+        assert len(phi.held) == 1
     np.testing.assert_allclose(both + none, x + y, rtol=1e-4, atol=1e-5)
-    rows = forward_all(posterior, law, xs, noise.root(6))
+    rows = forward_all(posterior, phi, xs, noise.root(6))
     assert rows.shape[1:] == (4, OUTPUTS)
     assert np.all(np.isfinite(rows))
 
@@ -301,11 +309,38 @@ def test_the_entropy_is_finite_at_the_ends_of_rho(make, rho):
 # (8) In an agent
 
 
-def walk(n: int = 12) -> Replay:
+def walk(posterior: Posterior, phi: Phi, n: int = 12) -> Replay:
     """Transitions to where they started, without reward: Q(s) = Q(s) is all there is to learn."""
     states = np.random.default_rng(7).normal(size=(n, FEATURES)).astype(np.float32)
+    states = inputs(posterior, phi, states)
     rows = np.concatenate([states, states, np.zeros((n, 3), np.float32)], axis=1)
     return Replay(jnp.asarray(rows), jnp.int32(n))
+
+
+@all_families
+def test_the_buffer_keeps_what_the_network_takes(name):
+    """s and s′ as they are; and after each, where there are prior functions, their values, worked
+    out by NumPy, network by network."""
+    posterior, hidden = FAMILIES[name].make(), FAMILIES[name].hidden
+    agent = Agent(Gaussian(0.5), posterior, hidden=hidden, batch_size=2, buffer_size=4)
+    state = init_agent(agent, FEATURES, OUTPUTS, noise.root(0))
+    seen = Transition(X[0], jnp.int32(1), jnp.float32(0.5), X[1], jnp.asarray(False))
+    kept = replay.last(observe(agent, state, jax.tree.map(jnp.asarray, seen)).replay)
+    assert (int(kept.action), float(kept.reward), bool(kept.terminated)) == (1, 0.5, False)
+    priors = {"ensemble": lambda: state.phi.held.priors, "low rank": lambda: state.phi.held}
+    stack = priors.get(name, tuple)()
+    for x, row in zip(X, (kept.observation, kept.next_observation), strict=True):
+        after = []
+        for k in range(len(stack[0].bias) if stack else 0):
+            *body, last = [[np.asarray(w[k], np.float64) for w in layer] for layer in stack]
+            h = x
+            for weight, bias in body:
+                h = np.maximum(h @ weight + bias, 0.0)
+            after.append(h @ last[0] + last[1])
+        assert np.array_equal(row[:FEATURES], x)
+        values = np.concatenate(after) if after else np.zeros(0)
+        assert row[FEATURES:].shape == values.shape
+        np.testing.assert_allclose(row[FEATURES:], values, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["dropout", "ensemble", "low rank"])
@@ -323,7 +358,8 @@ def test_paired_targets_take_the_draws_of_their_values(name):
         state = init_agent(agent, FEATURES, 1, noise.root(0))
         phi = some_phi(posterior, hidden, outputs=1)
         law = law_of(posterior, phi)
-        state = state._replace(phi=phi, phi_target=law, replay=walk(), counter=jnp.int32(1))
+        memory = walk(posterior, phi)
+        state = state._replace(phi=phi, phi_target=law, replay=memory, counter=jnp.int32(1))
         updates = [learn(agent, state, noise.root(seed)) for seed in range(4)]
         losses[paired] = [float(loss) for _, loss in updates]
         learned[paired] = [jax.tree.leaves(after.phi.learned) for after, _ in updates]
@@ -356,7 +392,7 @@ def test_refit_holds_what_has_no_closed_form(name):
     """Only these three have something to refit, to the same form; the others' held part stays
     bit for bit."""
     posterior, phi = setting(name)
-    held = refit(posterior, phi, jnp.int32(1), walk())
+    held = refit(posterior, phi, jnp.int32(1), walk(posterior, phi))
     assert jax.tree.structure(held) == jax.tree.structure(phi.held)
     same = []
     for before, after in zip(*map(jax.tree.leaves, (phi.held, held)), strict=True):
@@ -375,7 +411,7 @@ def test_refit_leaves_what_is_learned_alone(name):
         posterior = type(made())(1.3, period=period)
         agent = Agent(Gaussian(0.5), posterior, hidden=(6,), batch_size=6, buffer_size=12)
         state = init_agent(agent, FEATURES, OUTPUTS, noise.root(0))
-        state = state._replace(replay=walk(), counter=jnp.int32(1))
+        state = state._replace(replay=walk(posterior, state.phi), counter=jnp.int32(1))
         after, _ = learn(agent, state, noise.root(1))
         same = [
             np.array_equal(a, b)

@@ -58,20 +58,25 @@ class Posterior(eqx.Module):
     def law(self, phi: Phi) -> Law:
         """q_φ, written out."""
 
+    def inputs(self, held: Any, x: Float[Array, "*n features"]) -> Float[Array, "*n inputs"]:
+        """What every f_θ below takes for x: x itself, and after it what f_θ(x) has of `held` that
+        never changes, and the buffer can keep with a transition."""
+        return x
+
     @abc.abstractmethod
     def sample(self, law: Law, key: Key) -> Draw:
         """One θ ~ q_φ, for use on many states."""
 
     @abc.abstractmethod
-    def apply(self, law: Law, draw: Draw, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
+    def apply(self, law: Law, draw: Draw, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
         """f_θ(x) for a θ that was drawn."""
 
-    def forward(self, law: Law, x: Float[Array, " features"], key: Key) -> Float[Array, " outputs"]:
+    def forward(self, law: Law, x: Float[Array, " inputs"], key: Key) -> Float[Array, " outputs"]:
         """f_θ(x) with θ ~ q_φ drawn for this x alone."""
         return self.apply(law, self.sample(law, key), x)
 
     def forward_all(
-        self, law: Law, xs: Float[Array, "n features"], key: Key
+        self, law: Law, xs: Float[Array, "n inputs"], key: Key
     ) -> Float[Array, "draws n outputs"]:
         """f_θ of every row of a minibatch, with one or more θ ~ q_φ of its own for each row."""
         keys = noise.folds(key, xs.shape[0])
@@ -85,7 +90,7 @@ class Posterior(eqx.Module):
     def forward_learned(
         self,
         law: Law,
-        xs: Float[Array, "n features"],
+        xs: Float[Array, "n inputs"],
         weights: Float[Array, "draws_ n_"],
         key: Key,
     ) -> Float[Array, "draws n outputs"]:
@@ -93,7 +98,7 @@ class Posterior(eqx.Module):
         return self.forward_all(law, xs, key)
 
     @abc.abstractmethod
-    def mean(self, law: Law, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
+    def mean(self, law: Law, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
         """f(x) without noise, for greedy evaluation: of the mean of θ, or the mean of f_θ(x)."""
 
     def entropy(self, law: Law) -> Float[Array, ""]:

@@ -14,6 +14,7 @@ from rove import networks, noise
 from rove.errors import check_integer, check_number
 from rove.networks import Theta
 from rove.noise import Key
+from rove.posteriors import priors
 from rove.posteriors.base import Phi, Posterior
 
 
@@ -26,7 +27,7 @@ class Held(NamedTuple):
 
 class Law(NamedTuple):
     members: Theta
-    held: Held
+    bootstrap: Key
 
 
 class Ensemble(Posterior):
@@ -51,26 +52,33 @@ class Ensemble(Posterior):
 
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
         k_members, k_priors, k_bootstrap = (noise.fold(key, i) for i in range(3))
-        priors = () if self.prior is None else networks.init_many(k_priors, sizes, self.size)
+        held: Any = ()
+        if self.prior is not None:
+            held = networks.init_many(k_priors, sizes, self.size)
         members = networks.init_many(k_members, sizes, self.size)
-        return Phi(members, Held(priors, k_bootstrap))
+        return Phi(members, Held(held, k_bootstrap))
 
     def law(self, phi: Phi) -> Law:
-        return Law(phi.learned, phi.held)
+        return Law(phi.learned, phi.held.bootstrap)
+
+    def inputs(self, held: Held, x: Float[Array, "*n features"]) -> Float[Array, "*n inputs"]:
+        return x if self.prior is None else priors.carried(held.priors, x)
 
     def sample(self, law: Law, key: Key) -> Int[Array, ""]:
         """The number of a member, which learns on while it is acted on."""
         return noise.integers(key, (), self.size)
 
     def apply(
-        self, law: Law, draw: Int[Array, ""], x: Float[Array, " features"]
+        self, law: Law, draw: Int[Array, ""], x: Float[Array, " inputs"]
     ) -> Float[Array, " outputs"]:
-        member, prior = jax.tree.map(lambda leaf: leaf[draw], (law.members, law.held.priors))
-        y = networks.forward(member, x)
-        return y if self.prior is None else y + self.prior * networks.forward(prior, x)
+        member = jax.tree.map(lambda leaf: leaf[draw], law.members)
+        y = networks.forward(member, priors.plain(x, member))
+        if self.prior is None:
+            return y
+        return y + self.prior * priors.values(x, member, self.size)[draw]
 
     def forward_all(
-        self, law: Law, xs: Float[Array, "n features"], key: Key
+        self, law: Law, xs: Float[Array, "n inputs"], key: Key
     ) -> Float[Array, "size n outputs"]:
         """All members, counted from one that the key draws: the same key, the same member."""
         return jnp.roll(self._members(law, xs), self._first(key), axis=0)
@@ -86,14 +94,14 @@ class Ensemble(Posterior):
         transition's number each time, so always alike."""
 
         def mask(number: Array) -> Array:
-            return noise.uniform(noise.fold(law.held.bootstrap, number), (self.size,)) < self.mask
+            return noise.uniform(noise.fold(law.bootstrap, number), (self.size,)) < self.mask
 
         return jax.vmap(mask)(ids).T
 
     def forward_learned(
         self,
         law: Law,
-        xs: Float[Array, "n features"],
+        xs: Float[Array, "n inputs"],
         weights: Float[Array, "size n"],
         key: Key,
     ) -> Float[Array, "size n outputs"]:
@@ -116,14 +124,18 @@ class Ensemble(Posterior):
         """Where the draws of a key begin to count the members."""
         return noise.integers(key, (), self.size)
 
-    def mean(self, law: Law, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
+    def mean(self, law: Law, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
         """The mean of all members' outputs."""
         return jnp.mean(self._members(law, x[None]), axis=(0, 1))
 
     def _members(
-        self, law: Law, xs: Float[Array, "*size n features"], axis: int | None = None
+        self, law: Law, xs: Float[Array, "*size n inputs"], axis: int | None = None
     ) -> Float[Array, "size n outputs"]:
         """Every member at every row; or, along an axis, at its own."""
-        forward = jax.vmap(networks.forward, (0, axis))
-        ys = forward(law.members, xs)
-        return ys if self.prior is None else ys + self.prior * forward(law.held.priors, xs)
+        plain = priors.plain(xs, law.members)
+        ys = jax.vmap(networks.forward, (0, axis))(law.members, plain)
+        if self.prior is None:
+            return ys
+        own = jax.vmap(lambda k, values: values[:, k], (0, axis))
+        values = priors.values(xs, law.members, self.size)
+        return ys + self.prior * own(jnp.arange(self.size), values)

@@ -13,6 +13,7 @@ from rove import networks, noise
 from rove.errors import check_integer, check_number
 from rove.networks import Linear, Theta
 from rove.noise import Key
+from rove.posteriors import priors
 from rove.posteriors.base import Phi, Posterior
 from rove.posteriors.mean_field import check_rho, softplus
 
@@ -33,8 +34,6 @@ class Law(NamedTuple):
     head: Linear
     factors: Linear
     variance: Any
-    priors: Any
-    """M random networks that never learn, or nothing."""
 
 
 class Draw(NamedTuple):
@@ -76,13 +75,19 @@ class LowRank(Posterior):
         *body, head = networks.init(k_network, sizes)
         (factors,) = networks.init_many(k_factors, sizes[-2:], self.rank)
         rho = () if self.rho is None else jax.tree.map(lambda x: jnp.full_like(x, self.rho), head)
-        priors = () if self.prior is None else networks.init_many(k_priors, sizes, self.rank)
-        return Phi(Learned(tuple(body), head, factors, rho), priors)
+        held: Any = ()
+        if self.prior is not None:
+            held = networks.init_many(k_priors, sizes, self.rank)
+        return Phi(Learned(tuple(body), head, factors, rho), held)
 
     def law(self, phi: Phi) -> Law:
         body, head, factors, rho = phi.learned
         variance = jax.tree.map(lambda rho: softplus(rho) ** 2, rho)
-        return Law(body, head, factors, variance, phi.held)
+        return Law(body, head, factors, variance)
+
+    def inputs(self, held: Any, x: Float[Array, "*n features"]) -> Float[Array, "*n inputs"]:
+        """`held`: M random networks that never learn, or nothing."""
+        return x if self.prior is None else priors.carried(held, x)
 
     def sample(self, law: Law, key: Key) -> Draw:
         k_index, *k_diagonal = (noise.fold(key, i) for i in range(3))
@@ -92,12 +97,12 @@ class LowRank(Posterior):
             diagonal = Linear(*(jnp.sqrt(v) * noise.normal(k, v.shape) for k, v in pairs))
         return Draw(self._index(k_index), diagonal)
 
-    def apply(self, law: Law, draw: Draw, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
+    def apply(self, law: Law, draw: Draw, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
         h, y = self._indexed(law, x[None], draw.index)
         return (y if self.rho is None else y + networks.affine(draw.diagonal, h))[0]
 
     def forward_all(
-        self, law: Law, xs: Float[Array, "n features"], key: Key
+        self, law: Law, xs: Float[Array, "n inputs"], key: Key
     ) -> Float[Array, "draws n outputs"]:
         k_index, k_diagonal = (noise.fold(key, i) for i in range(2))
         h, ys = self._indexed(law, xs, self._index(k_index, self.draws, xs.shape[0]))
@@ -106,8 +111,9 @@ class LowRank(Posterior):
             ys += spread * noise.normal(k_diagonal, ys.shape)
         return ys
 
-    def mean(self, law: Law, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
-        return networks.forward((*law.body, law.head), x)
+    def mean(self, law: Law, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        network = (*law.body, law.head)
+        return networks.forward(network, priors.plain(x, network))
 
     def entropy(self, law: Law) -> Float[Array, ""]:
         """½·log det(D + F·Fᵀ) = ½·(Σ log d + log det(I + Fᵀ·D⁻¹·F)), with F the factors over √M:
@@ -126,14 +132,15 @@ class LowRank(Posterior):
         return noise.normal(key, (*shape, self.rank)) / self.rank**0.5
 
     def _indexed(
-        self, law: Law, xs: Float[Array, "n features"], z: Float[Array, "*draws_n rank"]
+        self, law: Law, xs: Float[Array, "n inputs"], z: Float[Array, "*draws_n rank"]
     ) -> tuple[Float[Array, "n hidden"], Float[Array, "*draws n outputs"]]:
         """The last hidden layer, and the outputs: for one index, or draws of one for each row."""
-        h = xs
+        network = (*law.body, law.head)
+        h = priors.plain(xs, network)
         for layer in law.body:
             h = jax.nn.relu(networks.affine(layer, h))
         parts = jnp.einsum("nh,mho->nmo", h, law.factors.weight) + law.factors.bias
         if self.prior is not None:
-            parts += self.prior * networks.forward_many(law.priors, xs).swapaxes(0, 1)
+            parts += self.prior * priors.values(xs, network, self.rank)
         varied = jnp.sum(z[..., None] * parts, axis=-2)
         return h, networks.affine(law.head, h) + varied
