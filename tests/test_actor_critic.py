@@ -100,6 +100,55 @@ def test_the_policys_gradient_is_that_of_finite_differences_through_the_draw(pos
             np.testing.assert_allclose(rise / (2 * h), slope, rtol=1e-5, atol=1e-7)
 
 
+def test_each_critic_has_its_own_prior_functions_in_targets_values_and_the_policys_climb():
+    """Where β makes them nearly all there is: by NumPy, for every member of the ensemble."""
+    beta, k = 1e4, 3
+    learner = agent(Ensemble(k, prior=beta), critics=2, gamma=0.9)
+    state, rng = filled(learner), np.random.default_rng(5)
+    states = jnp.asarray(rng.normal(size=(N, FEATURES)), jnp.float32)
+    actions = np.asarray(policy(state.actor.psi, states))
+    x = np.concatenate([states, actions], axis=1)
+
+    def np_priors(critic, x):
+        """[members, rows]."""
+        h = np.repeat(np.asarray(x, np.float64)[None], k, axis=0)
+        *body, last = [[np.asarray(w, np.float64) for w in layer] for layer in critic.priors]
+        for weight, bias in body:
+            h = np.maximum(h @ weight + bias[:, None], 0.0)
+        return beta * (h @ last[0] + last[1][:, None])[..., 0]
+
+    first, second = (np_priors(critic, x) for critic in state.phi.held)
+    assert np.min(np.abs(first - second).max(axis=1)) > 100.0
+    laws, held = learner.laws(state.phi), state.phi.held
+    for member in range(k):
+        found = learner.values(laws[0], held[0], jnp.int32(member), jnp.asarray(x))
+        np.testing.assert_allclose(found, first[member], rtol=1e-2, atol=20.0)
+        climbed = cost(learner, state.actor.psi, laws[0], held[0], jnp.int32(member), states)
+        assert float(climbed) == pytest.approx(-first[member].mean(), rel=1e-2, abs=20.0)
+    rows = Transition(
+        jnp.asarray(x), jnp.zeros(N, jnp.int32), jnp.zeros(N),
+        jnp.concatenate([states, jnp.zeros_like(actions)], axis=1), jnp.zeros(N, bool),
+    )  # fmt: skip
+    keys = [noise.root(i) for i in range(3)]
+    targets = np.asarray(learner.target(laws, held, state.actor.psi, rows, *keys))
+    exact = 0.9 * np.minimum(first, second)
+    order = [int(np.abs(exact - row).sum(axis=1).argmin()) for row in targets]
+    assert sorted(order) == list(range(k))
+    np.testing.assert_allclose(targets, exact[order], rtol=1e-2, atol=20.0)
+    told = learner.beliefs(state, states, noise.root(4))
+    np.testing.assert_allclose(told.outputs[:, 0], first.mean(axis=0), rtol=1e-2, atol=20.0)
+    key = noise.root(5)
+    _, loss = learn(learner, state, key)
+    batch = minibatch(learner, state, key)
+    k_theta = noise.fold(key, actor_critic._THETA)
+    x = learner.target(state.phi_target, held, state.actor.psi_target, batch, k_theta, *keys[1:])
+    errors = [
+        np.roll(np_priors(critic, batch.observation), int(noise.integers(k_theta, (), k)), 0) - x
+        for critic in held
+    ]
+    assert float(loss) == pytest.approx(np.mean(np.square(errors)) / 2, rel=2e-2)
+
+
 def test_another_draw_of_the_critic_gives_another_gradient_and_dirac_has_one():
     state = {p: filled(agent(p, 0.1)) for p in (Dirac(), MeanField(-1.0))}
     for posterior, apart in zip(state, (False, True), strict=True):

@@ -282,6 +282,16 @@ def test_the_variance_is_softplus_of_rho_squared():
         np.testing.assert_allclose(v, np.log1p(np.exp(-2.0)) ** 2, rtol=1e-6)
 
 
+@pytest.mark.parametrize(("rank", "sizes"), [(5, (1, 4)), (9, (3, 4, 2))])
+def test_more_directions_than_weights_have_no_density(rank, sizes):
+    """The factors span no plane of so many dimensions: refused, unless there is a diagonal."""
+    LowRank(rank - 1).init(sizes, noise.root(0))
+    LowRank(rank, rho=-1.0).init(sizes, noise.root(0))
+    with pytest.raises(ConfigError, match=f"at most {rank - 1}") as caught:
+        LowRank(rank).init(sizes, noise.root(0))
+    assert caught.value.field == "rank"
+
+
 # In training
 
 

@@ -84,6 +84,7 @@ mean_of = jax.jit(
 )
 init_agent = jax.jit(Agent.init, static_argnums=(1, 2))
 learn, observe = jax.jit(Agent.learn), jax.jit(Agent.observe)
+act, greedy, beliefs = (jax.jit(f) for f in (Agent.act, Agent.greedy, Agent.beliefs))
 
 
 @jax.jit
@@ -317,6 +318,18 @@ def walk(posterior: Posterior, phi: Phi, n: int = 12) -> Replay:
     return Replay(jnp.asarray(rows), jnp.int32(n))
 
 
+def np_networks(stack, x) -> np.ndarray:
+    """[networks, outputs], in float64."""
+    outputs = []
+    for k in range(len(stack[0].bias)):
+        layers = [[np.asarray(w[k], np.float64) for w in layer] for layer in stack]
+        h = np.asarray(x, np.float64)
+        for weight, bias in layers[:-1]:
+            h = np.maximum(h @ weight + bias, 0.0)
+        outputs.append(h @ layers[-1][0] + layers[-1][1])
+    return np.array(outputs)
+
+
 @all_families
 def test_the_buffer_keeps_what_the_network_takes(name):
     """s and s′ as they are; and after each, where there are prior functions, their values, worked
@@ -330,17 +343,42 @@ def test_the_buffer_keeps_what_the_network_takes(name):
     priors = {"ensemble": lambda: state.phi.held.priors, "low rank": lambda: state.phi.held}
     stack = priors.get(name, tuple)()
     for x, row in zip(X, (kept.observation, kept.next_observation), strict=True):
-        after = []
-        for k in range(len(stack[0].bias) if stack else 0):
-            *body, last = [[np.asarray(w[k], np.float64) for w in layer] for layer in stack]
-            h = x
-            for weight, bias in body:
-                h = np.maximum(h @ weight + bias, 0.0)
-            after.append(h @ last[0] + last[1])
         assert np.array_equal(row[:FEATURES], x)
-        values = np.concatenate(after) if after else np.zeros(0)
+        values = np_networks(stack, x).ravel() if stack else np.zeros(0)
         assert row[FEATURES:].shape == values.shape
         np.testing.assert_allclose(row[FEATURES:], values, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["ensemble", "low rank"])
+def test_prior_functions_are_in_control_evaluation_and_diagnostics(name):
+    """Where β makes them nearly all there is: by NumPy, member by member, or along the index."""
+    beta, states = 1e4, np.random.default_rng(3).normal(size=(40, FEATURES)).astype(np.float32)
+    make = functools.partial(FAMILIES[name].make, prior=beta)
+    posterior = make(rho=None) if name == "low rank" else make()
+    agent = Agent(
+        Gaussian(0.5), posterior, resample="episode", hidden=(6,), batch_size=2, buffer_size=4
+    )
+    state = init_agent(agent, FEATURES, OUTPUTS, noise.root(0))
+    stack = state.phi.held if name == "low rank" else state.phi.held.priors
+    values = beta * np.array([np_networks(stack, x) for x in states])  # [states, networks, actions]
+    if name == "low rank":
+        shown, centre = (
+            np.einsum("m,nmo->no", state.theta.index, values),
+            np.zeros(values[:, 0].shape),
+        )
+    else:
+        shown, centre = values[:, int(state.theta)], values.mean(axis=1)
+    told = beliefs(agent, state, states, noise.root(1))
+    np.testing.assert_allclose(told.outputs, centre, rtol=1e-2, atol=20.0)
+    spread = values.std(axis=1) if name == "ensemble" else np.sqrt((values**2).mean(axis=1))
+    found = np.asarray(told.values).std(axis=0)  # of 16 draws
+    assert 0.6 < np.median(found / spread) < 1.4
+    acted = np.array([act(agent, state, x, noise.root(2)) for x in states])
+    best = np.array([greedy(agent, state, x) for x in states])
+    for chosen, by in ((acted, shown), (best, centre)):
+        clear = np.ptp(by, axis=1) > 200.0  # a prior function may be 0 for both actions
+        assert np.array_equal(chosen[clear], by.argmax(axis=1)[clear])
+        assert clear.sum() > 20 or not np.any(by)
 
 
 @pytest.mark.parametrize("name", ["dropout", "ensemble", "low rank"])

@@ -15,10 +15,11 @@ import pytest
 from made import sweep_of
 
 import rove
-from rove import cli, report, sweeps
+from rove import cli, report, runner, sweeps
 from rove.errors import RoveError, RunFolderError
 from rove.report import commands, data, folders, groups
 from rove.statistics import area_under_curve, bootstrap_interval, moving_average
+from rove.training import outcomes
 
 
 def told(path):
@@ -232,6 +233,26 @@ def test_a_lane_that_solved_its_task_keeps_its_score(tmp_path):
     assert shown["scores"][0][-1] == 11
     assert shown["last"]["mean"][:3] == [11, 11, 11]
     assert shown["solved"]["count"] == 2
+
+
+@pytest.mark.parametrize("until_solved", [True, False])
+def test_a_lane_that_diverged_is_told_and_gains_nothing_by_it(until_solved, tmp_path):
+    """It has the lowest score it ever had for the rest of its budget, and never solves the task."""
+    agent = rove.DQN(hidden=(4,), lr=1e30, learning_starts=80, batch_size=4, epsilon_steps=0)
+    config = runner.configure(agent, "chain-5", seeds=2, episodes=30, until_solved=until_solved)
+    (run,) = runner.run_all([(config, tmp_path / "d")])
+    assert len(run.errors) == 2
+    scores = [outcomes.load(job).scores for job in config.jobs(tmp_path / "d")]
+    assert all(0 < len(each) < 30 for each in scores)
+    shown = group_of(report.write([tmp_path / "d"], tmp_path / "r.html"), "chain-5")["runs"][0]
+    assert shown["diverged"] == 2
+    assert shown["unfinished"] == 0
+    for row, each in zip(shown["scores"], scores, strict=True):
+        assert len(row) == 30
+        np.testing.assert_allclose(row[len(each) :], each.min(), atol=1e-4)
+    exact = [(each.sum() + (30 - len(each)) * each.min()) / 30 for each in scores]
+    assert shown["all"]["mean"][0] == pytest.approx(np.mean(exact), rel=1e-3)
+    assert shown["solved"]["until"] == 30
 
 
 def test_runs_of_one_agent_are_told_apart(runs, tmp_path):

@@ -144,6 +144,36 @@ def test_a_lane_that_diverges_costs_the_others_nothing():
     assert same(results[1], lanes.execute(good)[0])
 
 
+class StartsAtNaN(rove.Chain):
+    def reset(self, key):
+        state, observation = super().reset(key)
+        return state, observation * jnp.nan
+
+
+class FarAway(rove.LinearQuadratic):
+    def reset(self, key):
+        state, observation = super().reset(key)
+        return state, observation * jnp.nan
+
+
+@pytest.mark.parametrize(
+    ("agent", "place"),
+    [
+        (rove.Agent(rove.Gaussian(0.1), rove.Ensemble(3, prior=1.0), hidden=(4,)), StartsAtNaN(5)),
+        (rove.Agent(rove.Gaussian(0.1), rove.LowRank(2, prior=1.0), hidden=(4,)), StartsAtNaN(5)),
+        (rove.ActorCritic(rove.Gaussian(0.1), rove.Dirac(), hidden=(4,)), FarAway(1)),
+    ],
+    ids=["ensemble", "low rank", "actor-critic"],
+)
+def test_a_first_observation_that_is_not_finite_is_the_environments_fault(agent, place):
+    """Not the agent's, though its values of prior functions there, or its action, are no numbers
+    either."""
+    config = runner.configure(agent, place, seeds=1, episodes=2)
+    (result,) = lanes.execute(config.jobs(None))
+    assert isinstance(result, LaneError)
+    assert "the observation was not a finite number at step 1" in str(result)
+
+
 @pytest.mark.parametrize("word", ["observation", "reward"])
 def test_a_number_of_the_environment_that_is_not_finite_is_no_divergence(word):
     flight = outcomes.fresh(ge().jobs(None)[0])

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import numpy as np
@@ -222,3 +223,53 @@ def test_without_ray_the_error_says_how_to_get_it(monkeypatch, capsys, tmp_path)
     assert stopped.value.code == 2
     assert "pip install 'rove[ray]'" in capsys.readouterr().err
     assert not (tmp_path / "a").exists()
+
+
+class Transport:
+    """What `_Actor` uses of Ray, in this process: calls are answered at once."""
+
+    class exceptions:
+        class RayError(Exception):
+            pass
+
+    def __init__(self, news):
+        self.said, self.killed = list(news), 0
+
+    def remote(self, **options):
+        return lambda of: types.SimpleNamespace(
+            remote=lambda: types.SimpleNamespace(
+                news=types.SimpleNamespace(remote=self._news),
+                tell=types.SimpleNamespace(remote=lambda order: None),
+            )
+        )
+
+    def _news(self):
+        return self.said.pop(0) if self.said else []
+
+    def get(self, value):
+        time.sleep(0.01)
+        return value
+
+    def kill(self, remote):
+        self.killed += 1
+
+
+def test_a_checkpoint_that_cannot_be_written_ends_its_worker(tmp_path):
+    """So that what it goes on to say of its lane is not taken for the next lane's."""
+    first, second = config(2).jobs(tmp_path)
+    first.path.parent.mkdir()
+    mail = crew.queue.Queue()
+    worker = cluster._Actor(ray := Transport([[{"ready": True}]]), mail)
+    assert mail.get(timeout=10)[1] == {"ready": True}
+    worker.job = first
+    ray.said.append([{"saved": True, "checkpoint": b"one"}])
+    assert mail.get(timeout=10)[1] == {"saved": True}
+    assert first.path.read_bytes() == b"one"
+    first.path.unlink()
+    first.path.mkdir()  # nothing can be put in its place
+    ray.said.append([{"saved": True, "checkpoint": b"two"}, {"saved": True, "checkpoint": b"3"}])
+    assert str(first.path) in mail.get(timeout=10)[1]["ended"]
+    worker.job = second
+    wait_for(lambda: ray.killed == 1, 10)
+    assert mail.empty()
+    assert not second.path.exists()

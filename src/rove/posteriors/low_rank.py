@@ -10,7 +10,7 @@ from jax import Array
 from jaxtyping import Float
 
 from rove import networks, noise
-from rove.errors import check_integer, check_number
+from rove.errors import ConfigError, check_integer, check_number
 from rove.networks import Linear, Theta
 from rove.noise import Key
 from rove.posteriors import priors
@@ -71,6 +71,9 @@ class LowRank(Posterior):
             check_rho(self.rho)
 
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
+        if self.rho is None and self.rank > (most := sizes[-2] * sizes[-1]):
+            what = f"at most {most}, the weights of the last layer, or a diagonal part (rho)"
+            raise ConfigError("rank", self.rank, what)
         k_network, k_factors, k_priors = (noise.fold(key, i) for i in range(3))
         *body, head = networks.init(k_network, sizes)
         (factors,) = networks.init_many(k_factors, sizes[-2:], self.rank)

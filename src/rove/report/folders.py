@@ -84,11 +84,21 @@ class RunData:
     @cached_property
     def finished(self) -> dict[int, bool]:
         """For each seed, whether its lane is over."""
-        return {seed: self._finished(seed) for seed in self.told["seeds"]}
+        return {seed: bool(about.get("finished")) for seed, about in self._about.items()}
 
-    def _finished(self, seed: int) -> bool:
-        path = self._lane(seed)
-        return path.exists() and bool(load_arrays(path, "episodes.length")[1].get("finished"))
+    @cached_property
+    def diverged(self) -> np.ndarray:
+        """[seeds], whether its lane diverged."""
+        return np.array(["diverged" in self._about.get(seed, {}) for seed in self.seeds])
+
+    @cached_property
+    def _about(self) -> dict[int, dict[str, Any]]:
+        """For each seed, what its lane's checkpoint says of itself, if there is one."""
+        paths = {seed: self._lane(seed) for seed in self.told["seeds"]}
+        return {
+            seed: load_arrays(path, "episodes.length")[1] if path.exists() else {}
+            for seed, path in paths.items()
+        }
 
     def arrays(self, seed: int, start: str) -> dict[str, np.ndarray]:
         """Some arrays of a lane's checkpoint, if it has one."""

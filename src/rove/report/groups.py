@@ -71,7 +71,7 @@ class Group:
     def _areas(self, run: RunData) -> np.ndarray:
         """For each seed, the mean score of all episodes; of all steps, where they are the budget
         and no lane stopped before."""
-        if self.every and not run.told.get("until_solved"):
+        if self.every and not run.told.get("until_solved") and not np.any(run.diverged):
             lanes = run.columns.values()
             return np.array([statistics.mean_over_steps(x["score"], x["length"]) for x in lanes])
         return area_under_curve(_common(self.tables[id(run)]))
@@ -122,6 +122,7 @@ class Group:
             "seeds": run.seeds,
             "played": [min(played), max(played)],
             "unfinished": unfinished,
+            "diverged": int(np.sum(run.diverged)),
             "scores": [numbers(row[~np.isnan(row)]) for row in binned],
             "bands": {
                 str(w * unit): _band(moving_average(_common(binned), w // size)) for w in windows
@@ -137,13 +138,16 @@ class Group:
         }
 
     def _solved(self, run: RunData) -> dict[str, Any] | None:
-        """How soon lanes had solved their task, where it is known when they have."""
+        """How soon lanes had solved their task, where it is known when they have. One that diverged
+        never will: it counts as unsolved to the end."""
         if self.optimum is None:
             return None
         scores = [columns["score"] for columns in run.columns.values()]
         when = [statistics.episodes_to_solve(each, self.optimum) for each in scores]
         solved = np.array([time is not None for time in when])
         times = np.array([t or len(s) for t, s in zip(when, scores, strict=True)], float)
+        end = max(times.max(), run.told.get("episodes") or 0)
+        times = np.where(run.diverged & ~solved, end, times)
         at, unsolved, (low, high) = statistics.kaplan_meier(times, solved)
         return {
             "count": int(solved.sum()),
@@ -187,7 +191,8 @@ def _every(run: RunData) -> int:
 
 def _scores(run: RunData, every: int) -> np.ndarray:
     """[seeds, episodes]; or, of every so many steps, [seeds, points], the score of its episode. A
-    lane that stopped because it had solved its task keeps its last score to the end."""
+    lane that stopped because it had solved its task keeps its last score to the end; one that
+    diverged has the lowest it ever had."""
     if every:
         at = np.arange(every, run.told["steps"] + 1, every)
         lanes = run.columns.values()
@@ -195,11 +200,14 @@ def _scores(run: RunData, every: int) -> np.ndarray:
         budget = len(at)
     else:
         table, budget = run.table("score"), run.told.get("episodes") or 0
-    if run.told.get("until_solved"):
+    if run.told.get("until_solved") or np.any(run.diverged):
         more = np.full((len(table), max(budget - table.shape[1], 0)), np.nan)
         table = np.concatenate([table, more], axis=1)
-        over = np.array([run.finished.get(seed, False) for seed in run.seeds])
-        table[over] = statistics.held(table[over])
+    for row, seed, diverged in zip(table, run.seeds, run.diverged, strict=True):
+        if diverged:
+            row[np.isnan(row)] = np.nanmin(row)
+        elif run.told.get("until_solved") and run.finished.get(seed):
+            row[:] = statistics.held(row[None])[0]
     return table
 
 

@@ -85,8 +85,13 @@ function cell(estimate) {
 }
 
 function nameCell(run) {
-  const note = run.unfinished ? `${run.unfinished} lane${run.unfinished > 1 ? "s" : ""} unfinished; at episode ${run.played.join(" to ")}` : null;
-  return el("th", { scope: "row" }, el("span", { class: "name" }, swatch(run.colour), run.label), note ? el("div", { class: "muted small" }, note) : null);
+  const lanes = (count) => `${count} lane${count > 1 ? "s" : ""}`;
+  const notes = [
+    run.unfinished ? `${lanes(run.unfinished)} unfinished; at episode ${run.played.join(" to ")}` : null,
+    run.diverged ? `${lanes(run.diverged)} diverged: from there on, its lowest score` : null,
+  ];
+  return el("th", { scope: "row" }, el("span", { class: "name" }, swatch(run.colour), run.label),
+    ...notes.filter((note) => note).map((note) => el("div", { class: "muted small" }, note)));
 }
 
 const STATISTICS = ["interquartile mean", "mean", "median"].map((s) => [s, s]);

@@ -97,6 +97,8 @@ class _Actor(crew.Worker):
                     if "stopped" in message:
                         return
                     mail.put((self, self._kept(message)))
+        except RoveError as error:  # a checkpoint that could not be written
+            mail.put((self, {"ended": str(error)}))
         except Exception as error:  # Ray's own, or a connection's
             mail.put((self, {"ended": f"its worker on Ray ended ({type(error).__name__})"}))
         finally:
@@ -105,18 +107,16 @@ class _Actor(crew.Worker):
     def _leave(self) -> None:
         """It would hold a core of the cluster for as long as it lives."""
         if not self._over.is_set():
-            with contextlib.suppress(self._ray.exceptions.RayError):
+            with contextlib.suppress(self._ray.exceptions.RayError, ConnectionError):
                 self._ray.kill(self._remote)
             self._over.set()
 
     def _kept(self, message: dict[str, Any]) -> dict[str, Any]:
-        """A message, once the checkpoint that came with it is in the run folder."""
+        """A message, once the checkpoint that came with it is in the run folder. Where it cannot be
+        written this worker ends, as it would go on with a lane that it no longer has."""
         data = message.pop("checkpoint", None)
         if data is not None and self.job is not None and self.job.path is not None:
-            try:
-                publish(self.job.path, data)
-            except RoveError as error:
-                return {"error": f"{self.job.name}: {error}"}
+            publish(self.job.path, data)
         return message
 
     def tell(self, **message: Any) -> None:

@@ -22,7 +22,7 @@ INIT, AGENT, ENVIRONMENT, EVALUATION, DIAGNOSTICS = range(5)
 LOG_CAPACITY = 256
 SNAPSHOTS, LOOKS = 16, 5
 UNLIMITED = 2**31 - 1
-FAULTS = ("", "observation", "reward", "loss")
+FAULTS = ("", "observation", "action", "reward", "loss")
 
 
 class Log(NamedTuple):
@@ -153,8 +153,9 @@ def follow(
     episode = lane.episode + done
     often = 1 << jnp.maximum(_octave(episode) - LOOKS, 0)
 
-    both = jnp.stack([lane.observation, after.observation])  # the first may come from a reset
-    bad = [jnp.any(~jnp.isfinite(x)) for x in (both, after.reward, loss)]
+    # In the order in which one causes the next: the first observation may come from a reset.
+    met = lane.observation, action, after.observation, after.reward, loss
+    bad = [jnp.any(~jnp.isfinite(x)) for x in met]
     lane = lane._replace(
         agent=agent.redraw(agent_state, done, key),
         environment=after.state,
@@ -167,7 +168,7 @@ def follow(
         seen=seen,
         visits=visits,
         loss=loss,
-        fault=jnp.select(bad, [1, 2, 3], lane.fault),
+        fault=jnp.select(bad, [1, 2, 1, 3, 4], lane.fault),
         due=done & (episode % often == 0),
         log=log,
     )

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rove import replay
 from rove.environments.base import Task
 from rove.errors import LaneError, RunFolderError
 from rove.learner import Learner
@@ -96,7 +95,7 @@ def fresh(job: Job) -> Outcome:
 def extended(before: Outcome, lane: Lane) -> Outcome:
     """A lane after one more chunk. Raises where a number of its environment was not finite; where
     one of the agent's was not, the lane ends with the last episode before."""
-    job, fault = before.job, _fault(before.job, lane)
+    job, fault = before.job, FAULTS[int(lane.fault)]
     told = f"{job.name}: the {fault} was not a finite number at step {int(lane.step):,}"
     if fault in ("observation", "reward"):
         raise LaneError(told)
@@ -111,16 +110,6 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
     limits = ((lane.step, job.steps), (lane.episode, job.episodes), (lane.streak, job.in_a_row))
     finished = bool(diverged) or any(int(reached) >= limit for reached, limit in limits)
     return Outcome(job, episodes, _retired(lane) if finished else lane, finished, diverged)
-
-
-def _fault(job: Job, lane: Lane) -> str:
-    """What was not finite, if anything. Where the action that met it was not either, the policy had
-    diverged before: an actor–critic's row has it behind the observation."""
-    fault = FAULTS[int(lane.fault)]
-    if fault:
-        action = replay.last(lane.agent.replay).observation[job.environment.observation_size :]
-        fault = fault if np.all(np.isfinite(action)) else "action"
-    return fault
 
 
 def _retired(lane: Lane) -> Lane:
