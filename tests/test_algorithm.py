@@ -646,7 +646,7 @@ def test_an_exact_fit_takes_its_targets_from_one_theta():
     """Alike transitions have one target there, and targets of their own in a minibatch."""
     agent = linear_agent(gamma=0.5)
     law = agent.posterior.law(agent.init(2, 3, noise.root(0)).phi)
-    one = np.asarray(agent.target_of_one(law, law, alike(5), noise.root(1), 0))
+    one = np.asarray(agent.target_of_one(law, law, (), alike(5), noise.root(1), 0))
     own = np.asarray(agent.target(law, law, alike(5), ONES, noise.root(1), noise.root(2)))[0]
     assert len(set(one.tolist())) == 1
     assert len(set(own.tolist())) == 5

@@ -34,6 +34,9 @@ from rove.returns.base import Return
 # What a step's key is folded with, so that no two draws of a step share one.
 _RESAMPLE, _EXPLORE, _MINIBATCH, _THETA, _TARGET_THETA, _TARGET, _REFIT, _BONUS = range(8)
 
+CARRIED = 64
+"""So many numbers more than an observation has, or as many as it has, may be kept with it."""
+
 
 class Agent(Learner):
     """A return family, a parameter family, and how to act and learn with them."""
@@ -104,14 +107,23 @@ class Agent(Learner):
             phi_target=law,
             theta=() if self.resample == "step" else self.posterior.sample(law, k_theta),
             optimiser=init_optimiser(phi.learned),
-            replay=replay.init(self.buffer_size, self._width(phi, features)),
+            replay=replay.init(self.buffer_size, self._width(phi.held, features)),
             counter=jnp.zeros((), jnp.int32),
         )
 
-    def _width(self, phi: Phi, features: int) -> int:
-        """How many numbers the network takes for an observation."""
+    def _width(self, held: Any, features: int) -> int:
+        """How many numbers of an observation the buffer keeps: all that the network takes, unless
+        these are far more than the observation's own."""
         shape = jax.ShapeDtypeStruct((features,), jnp.float32)
-        return jax.eval_shape(self.posterior.inputs, phi.held, shape).shape[0]
+        inputs = jax.eval_shape(self.posterior.inputs, held, shape).shape[0]
+        return inputs if inputs - features <= max(features, CARRIED) else features
+
+    def taken(self, held: Any, batch: Transition) -> Transition:
+        """Transitions of the buffer, as the network takes them."""
+        s, s_next = (
+            self.posterior.inputs(held, x) for x in (batch.observation, batch.next_observation)
+        )
+        return batch._replace(observation=s, next_observation=s_next)
 
     # Control
 
@@ -192,10 +204,10 @@ class Agent(Learner):
     def observe(
         self, state: AgentState, transition: Transition, where: bool | Array = True
     ) -> AgentState:
-        """2.5, 2.8: count the step and save {s, a, r, s′} to B (`where` as in `replay.add`), s and
-        s′ as the network takes them."""
+        """2.5, 2.8: count the step and save {s, a, r, s′} to B (`where` as in `replay.add`)."""
         both = jnp.stack([transition.observation, transition.next_observation])
-        s, s_next = self.posterior.inputs(state.phi.held, both)
+        width = self._width(state.phi.held, both.shape[1])
+        s, s_next = self.posterior.inputs(state.phi.held, both)[:, :width]
         row = transition._replace(observation=s, next_observation=s_next)
         return state._replace(
             replay=replay.add(state.replay, row, where), counter=state.counter + 1
@@ -210,7 +222,7 @@ class Agent(Learner):
         batch, ids = replay.sample(state.replay, noise.fold(key, _MINIBATCH), self.batch_size)
         k_theta, k_target = noise.fold(key, _THETA), noise.fold(key, _TARGET)
         k_target_theta = k_theta if self.posterior.paired else noise.fold(key, _TARGET_THETA)
-        batch = self.curiosity(law, batch, key)
+        batch = self.curiosity(law, self.taken(state.phi.held, batch), key)
         weights = self.posterior.weights(law, ids, k_theta)
         x = self.target(law, phi_target, batch, weights, k_target_theta, k_target)
 
@@ -227,7 +239,7 @@ class Agent(Learner):
             self.returns.scale,
             state.counter,
             state.replay,
-            partial(self.target_of_one, law, phi_target),
+            partial(self.target_of_one, law, phi_target, state.phi.held),
             noise.fold(key, _REFIT),
         )
         phi = phi._replace(held=held)
@@ -275,12 +287,12 @@ class Agent(Learner):
         return self.backup(z, outputs(law) if self.double else z, batch, k_draw)
 
     def target_of_one(
-        self, law: Law, phi_target: Law, batch: Transition, key: Key, part: int | Array
+        self, law: Law, phi_target: Law, held: Any, batch: Transition, key: Key, part: int | Array
     ) -> Float[Array, " n"]:
         """The same with one θ⁻ for all transitions: for an exact fit to many, in which what θ⁻
         is uncertain of would average out if each had its own."""
         k_theta, k_draw = noise.fold(key, 0), noise.fold(key, 1, part)
-        batch = self.curiosity(law, batch, noise.fold(key, 2, part))
+        batch = self.curiosity(law, self.taken(held, batch), noise.fold(key, 2, part))
 
         def outputs(law: Law) -> Array:
             theta = self.posterior.sample(law, k_theta)

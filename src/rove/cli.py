@@ -1,6 +1,7 @@
 """The `rove` command."""
 
 import gc
+import io
 import signal
 import sys
 from collections.abc import Sequence
@@ -25,6 +26,9 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a command. Exit code 2 for a mistake in what was asked, 1 for a lane that failed."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):  # a terminal that has no θ shows something in its place
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     if argv is None:  # a scheduler's SIGTERM is a Ctrl-C, which a shell's & ignores: save and stop
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         gc.freeze()  # what is imported stays: no need to go over it while a program is traced

@@ -34,6 +34,10 @@ class RunFolderError(RoveError):
     """A run folder that cannot be read, or that holds something else."""
 
 
+_LARGEST = 3.4028234e38
+"""What is more is infinite as a float32."""
+
+
 def check_number(
     field: str,
     value: Any,
@@ -57,7 +61,7 @@ def check_number(
     except (TypeError, ValueError, OverflowError):
         raise ConfigError(field, value, allowed) from None
     wrong = (
-        not math.isfinite(number)
+        not abs(number) <= _LARGEST
         or (above is not None and number <= above)
         or (at_least is not None and number < at_least)
         or (below is not None and number >= below)

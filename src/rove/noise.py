@@ -59,7 +59,10 @@ def fold(key: Key, *data: int | Array) -> Key:
 @partial(jax.jit, inline=True)
 def _fold(key: Key, item: np.uint32 | Array) -> Key:
     (k0, k1), d = key, jnp.asarray(item).astype(jnp.uint32)
-    return jnp.stack([_mix(_mix(d * _GOLDEN + k0) ^ k1), _mix(_mix(d ^ (k1 * _GOLDEN)) + k0)])
+    words = [_mix(_mix(d * _GOLDEN + k0) ^ k1), _mix(_mix(d ^ (k1 * _GOLDEN)) + k0)]
+    # Worked out once: fused into what is drawn with it, a key of a key of a key would be worked out
+    # again for each number, in code that takes LLVM up to 20 s.
+    return lax.optimization_barrier(jnp.stack(words))
 
 
 def folds(key: Key, count: int) -> UInt32[Array, "count 2"]:

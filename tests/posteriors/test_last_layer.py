@@ -255,8 +255,10 @@ def test_the_parts_of_a_target_share_a_theta_and_nothing_else():
     state = agent.init(FEATURES, ACTIONS, noise.root(1))
     law = agent.posterior.law(state.phi)
     rows = jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), transition(0))
-    first, second = (agent.target_of_one(law, law, rows, noise.root(3), i) for i in (0, 1))
-    other = agent.target_of_one(law, law, rows, noise.root(4), 0)
+    first, second = (
+        agent.target_of_one(law, law, law.head, rows, noise.root(3), i) for i in (0, 1)
+    )
+    other = agent.target_of_one(law, law, law.head, rows, noise.root(4), 0)
     assert np.ptp(np.concatenate([first, second])) < 0.02 < abs(float(first[0] - other[0]))
     assert len(set(np.concatenate([first, second]).tolist())) == 8
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rove import networks, noise, replay
+from rove import algorithm, networks, noise, replay
 from rove.algorithm import Agent
 from rove.errors import ConfigError
 from rove.posteriors import (
@@ -33,7 +33,7 @@ from rove.posteriors import (
 from rove.posteriors.conjugate import Table
 from rove.posteriors.last_layer import Head
 from rove.replay import Replay, Transition
-from rove.returns import Gaussian
+from rove.returns import Gaussian, Quantile
 
 DRAWS, FEATURES, OUTPUTS, K = 50_000, 3, 2, 4
 X = np.array([[0.8, -1.5, 0.3], [-0.4, 0.6, 1.2]], np.float32)
@@ -347,6 +347,25 @@ def test_the_buffer_keeps_what_the_network_takes(name):
         values = np_networks(stack, x).ravel() if stack else np.zeros(0)
         assert row[FEATURES:].shape == values.shape
         np.testing.assert_allclose(row[FEATURES:], values, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["ensemble", "low rank"])
+def test_values_that_are_far_more_than_an_observation_are_not_kept(name, monkeypatch):
+    """Of 20 quantiles for each action they would be; an update is the same as if they were."""
+    posterior, learned = FAMILIES[name].make(), []
+    for carried in (algorithm.CARRIED, 10**6):
+        monkeypatch.setattr(algorithm, "CARRIED", carried)
+        agent = Agent(Quantile(20), posterior, hidden=(6,), batch_size=4, buffer_size=8)
+        state = jax.jit(lambda key, agent=agent: agent.init(FEATURES, OUTPUTS, key))(noise.root(0))
+        seen = Transition(X[0], jnp.int32(1), jnp.float32(0.5), X[1], jnp.asarray(False))
+        seen = jax.tree.map(jnp.asarray, seen)
+        state = jax.jit(lambda s, agent=agent, seen=seen: agent.observe(s, seen))(state)
+        more = 0 if carried == 64 else OUTPUTS * 20 * (K if name == "ensemble" else 3)
+        assert state.replay.rows.shape == (8, 2 * (FEATURES + more) + 3)
+        state, _ = jax.jit(lambda s, key, agent=agent: agent.learn(s, key))(state, noise.root(1))
+        learned.append(jax.tree.leaves(state.phi.learned))
+    for a, b in zip(*learned, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["ensemble", "low rank"])

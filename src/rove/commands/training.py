@@ -12,6 +12,7 @@ import tyro
 from rove import display, environments, live, platform, runner, spans, sweeps
 from rove.commands import console, errors, optional, say
 from rove.errors import ConfigError, LaneError, RoveError
+from rove.run import Run
 from rove.training import lanes
 from rove.tuned import tuned
 
@@ -142,16 +143,26 @@ def train(arguments: list[str]) -> None:
     with _followed(told.log, out) as tracker, display.Live(console, config.jobs(None)) as bars:
         run = runner.run_all([(config, out)], bars.report, told.workers, told.on, tracker)[0]
     if run.outcomes:
-        display.closing_table(console, run)
         run.draw(out)
+        display.closing_table(console, run)
         for alarm in run.alarms:
             errors.print(f"[bold yellow]warning:[/] {alarm}", highlight=False)
+        _warn_untrained(run)
     if run.errors:
         raise LaneError("\n".join(map(str, run.errors)))
     say(
         f"written to {out}: config.json, episodes.csv, learning-curve.png, diagnostics.png and "
         "diagnostics.json, lanes/"
     )
+
+
+def _warn_untrained(run: Run) -> None:
+    """A run may be over before learning starts."""
+    starts = int(run.outcomes[0].job.agent.learning_starts)
+    most = max(int(outcome.lane.step) for outcome in run.outcomes)
+    if most < starts and not run.errors:
+        told = f"nothing was learned: learning starts at step {starts:,}, and the run has {most:,}"
+        errors.print(f"[bold yellow]warning:[/] {told}", highlight=False)
 
 
 @contextlib.contextmanager

@@ -104,8 +104,9 @@ class Figure2(Experiment):
         axes.set_ylim(0, 1.05)
         axes.legend(loc="upper right")
         seeds = len(runs["chain-100", "ge"].seeds)
+        more = "" if seeds == SEEDS else f" ({SEEDS} in (d))"
         made.supxlabel(
-            f"mean and 95% bootstrap interval over {seeds} seeds ({SEEDS} in (d)); "
+            f"mean and 95% bootstrap interval over {seeds} seeds{more}; "
             f"moving window of {plots.WINDOW} episodes",
             fontsize=8,
         )

@@ -60,7 +60,7 @@ class Posterior(eqx.Module):
 
     def inputs(self, held: Any, x: Float[Array, "*n features"]) -> Float[Array, "*n inputs"]:
         """What every f_θ below takes for x: x itself, and after it what f_θ(x) has of `held` that
-        never changes, and the buffer can keep with a transition."""
+        never changes, and the buffer can keep with a transition. What has it already stays."""
         return x
 
     @abc.abstractmethod

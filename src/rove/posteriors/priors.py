@@ -10,7 +10,9 @@ from rove.networks import Theta
 
 
 def carried(priors: Theta, x: Float[Array, "*n features"]) -> Float[Array, "*n inputs"]:
-    """x with g_1(x), …, g_M(x) after it."""
+    """x with g_1(x), …, g_M(x) after it, unless it has them."""
+    if x.shape[-1] > priors[0].weight.shape[-2]:
+        return x
     each = jnp.moveaxis(networks.forward_many(priors, x), 0, -2)
     return jnp.concatenate([x, each.reshape(*x.shape[:-1], -1)], axis=-1)
 

@@ -158,7 +158,7 @@ def read(paths: Sequence[Path | str]) -> list[Source]:
     for path in dict.fromkeys(map(Path, paths)):
         if not path.is_dir():
             raise RunFolderError(
-                f"{path} is not a folder" if path.exists() else f"there is no {path}"
+                f"{path} is not a folder" if path.exists() else f"there is no folder {path}"
             )
         found = list(_places(path))
         if not found:

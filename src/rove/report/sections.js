@@ -119,8 +119,8 @@ function comparison(key, group) {
   };
   fill();
   return [el("h4", {}, several ? "Comparison" : "Numbers"), el("div", { class: "controls" }, statistic, several ? against : null), box,
-    el("p", { class: "muted small" }, "Under each number its 95% bootstrap interval over seeds."
-      + (fewest > 1 && fewest < 20 ? " Of few seeds these come out too narrow: of five, they hold the truth some 85 times of 100." : "")
+    el("p", { class: "muted small" }, (fewest > 1 ? "Under each number its 95% bootstrap interval over seeds." : "A run of one seed has no interval.")
+      + (fewest > 1 && fewest < 20 ? " Of few seeds these come out too narrow: of five, they hold the truth some 84 times of 100." : "")
       + (solvable ? " Solved: ten optimal episodes in a row; the median is Kaplan and Meier’s, so lanes that did not solve it count as not solved so far." : "")
       + (several ? ` P(better): the probability that a seed of this agent has a higher mean over all ${group.unit}s than a seed of the other.` : ""))];
 }
@@ -152,7 +152,7 @@ function visited(key, group) {
       label: run.label, colour: run.colour, xs: run.visits.mean.map((_, i) => i + 1), ys: run.visits.mean, band: run.visits.band,
     })),
   }), 240);
-  return [title, el("p", { class: "muted small" }, `${told(runs[0].visits.n)}, with its 95% interval.`), runs.length > 1 ? keys : null, drawn];
+  return [title, el("p", { class: "muted small" }, `${told(runs[0].visits.n)}${runs[0].visits.n > 1 ? ", with its 95% interval" : ""}.`), runs.length > 1 ? keys : null, drawn];
 }
 
 /** A command, which breaks between words only. */

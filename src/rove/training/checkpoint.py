@@ -1,5 +1,6 @@
 """A lane on disk: one safetensors file, published whole or not at all."""
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -30,6 +31,8 @@ def publish(path: Path, data: bytes) -> None:
         finally:
             os.close(folder)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            beside.unlink()  # of a full disk it would keep a part
         raise RunFolderError(f"cannot write {path}: {error.strerror}") from None
 
 
@@ -59,6 +62,14 @@ def flatten(tree: Any) -> dict[str, np.ndarray]:
     return {jax.tree_util.keystr(place): np.asarray(leaf) for place, leaf in leaves}
 
 
+def unlike(path: Path, name: str, was: str, want: str) -> RunFolderError:
+    """What to say of an array that is not as the run needs it."""
+    return RunFolderError(
+        f"{path} was written by another version of rove: {name} is {was}, where the run needs "
+        f"{want}. Go on with that version, or remove the file to train its lane again"
+    )
+
+
 def unflatten(template: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
     """The pytree shaped like `template` (arrays or their shapes) with these arrays in it."""
 
@@ -68,7 +79,7 @@ def unflatten(template: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
         if found is None or found.shape != leaf.shape or found.dtype != leaf.dtype:
             was = "missing" if found is None else f"{found.dtype}{list(found.shape)}"
             want = f"{leaf.dtype}{list(leaf.shape)}"
-            raise RunFolderError(f"{path}: {name} is {was}, where the run needs {want}")
+            raise unlike(path, name, was, want)
         return jnp.array(found)  # a copy: the program may reuse its memory
 
     return jax.tree_util.tree_map_with_path(fill, template)

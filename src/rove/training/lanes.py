@@ -111,13 +111,13 @@ def checked_workers(jobs: Sequence[Job], workers: int | None, together: bool = F
     needed, free = sum(sorted(size.nbytes for size in sizes)[-at_once:]), _free_memory()
     copies = 2 if any(job.path for job in jobs) else 1  # a checkpoint is put together in memory
     if free is not None and copies * needed > 0.8 * free:
-        most = max(sizes, key=lambda size: size.nbytes)
+        most, lanes = max(sizes, key=lambda size: size.nbytes), min(at_once, len(jobs))
+        count = "1 lane" if lanes == 1 else f"{lanes} lanes"
         raise ConfigError(
             most.field,
             most.value,
-            f"{min(at_once, len(jobs))} lanes at once would take {needed:,} bytes, most of it "
-            f"{most.what}, and {free:,} bytes of memory are free; use {most.remedy} or fewer "
-            "workers",
+            f"{count} at once would take {copies * needed:,} bytes, most of it {most.what}, and "
+            f"{free:,} bytes of memory are free; use {most.remedy} or fewer workers",
         )
     return workers
 

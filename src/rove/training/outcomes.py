@@ -115,7 +115,8 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
 def _retired(lane: Lane) -> Lane:
     """A finished lane: it keeps what evaluation needs and lets go of what learning needed."""
     memory = lane.agent.replay
-    agent = lane.agent._replace(replay=memory._replace(rows=memory.rows[:0]), optimiser=None)
+    memory = memory._replace(rows=memory.rows[:0])
+    agent = lane.agent._replace(replay=memory, optimiser=None, phi_target=None)
     return lane._replace(agent=agent)
 
 
@@ -143,11 +144,20 @@ def load(job: Job) -> Outcome:
         shape = jax.eval_shape(_retired, shape)
     lane = checkpoint.unflatten(_portable(shape), arrays, job.path)
     episodes = _episodes(arrays, job.path)
-    try:
-        rows = np.zeros(shape.agent.replay.rows.shape, np.float32)
-        rows[: len(arrays["replay"])] = arrays["replay"]
-    except (KeyError, ValueError) as error:
-        raise RunFolderError(f"{job.path} is not a checkpoint of this run: {error}") from None
+    rows = np.zeros(shape.agent.replay.rows.shape, np.float32)
+    if not finished:
+        kept = arrays.get("replay")
+        if (
+            kept is None
+            or kept.ndim != 2
+            or len(kept) > len(rows)
+            or kept.shape[1] != rows.shape[1]
+        ):
+            was = "missing" if kept is None else f"{kept.dtype}{list(kept.shape)}"
+            raise checkpoint.unlike(
+                job.path, "the replay", was, f"float32{list(rows.shape)} or less"
+            )
+        rows[: len(kept)] = kept
     agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=jnp.array(rows)))
     log = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape.log)
     diverged = str(about.get("diverged", ""))
