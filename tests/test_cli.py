@@ -1,7 +1,9 @@
 """The command as a person uses it: help, errors, exit codes, files."""
 
+import os
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -42,6 +44,17 @@ def test_help_and_list(capsys):
         assert name in shown
     cli.main(["--version"])
     assert capsys.readouterr().out.startswith("rove 0.")
+
+
+def test_a_terminal_without_the_letters_shows_something_in_their_place():
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-m", "rove.cli", "list"]
+    shown = subprocess.run(
+        command, capture_output=True, timeout=300, env=os.environ | plain, check=True
+    )
+    assert b"chain-N" in shown.stdout
+    assert b"?" in shown.stdout
+    assert shown.stdout.isascii()
 
 
 def test_help_of_an_agent_shows_its_fields(capsys):
@@ -120,6 +133,7 @@ def test_underscores_and_hyphens_are_one(tmp_path):
         (["train", "dqn", "chain-10", "--agent.rho", "1"], "--agent.rho"),
         (["train", "ge", "chain-10", "--agent.resample", "never"], "resample never step episode"),
         (["train", "ge", "chain-10", "--agent.resample", "0"], "resample = 0 at least 1"),
+        (["train", "ige", "chain-10", "--agent.prior", "1e39"], "prior = 1e+39 a finite number"),
         (["train", "ge", "chain-10", "--episodes", "0"], "episodes = 0"),
         (["train", "ge", "chain-10", "--episodes", "5", "--steps", "5"], "steps = 5"),
         (["train", "ge", "chain-10", "--seeds", "0"], "seeds = 0"),
@@ -142,6 +156,16 @@ def test_a_buffer_that_does_not_fit_is_refused(capsys, tmp_path):
     )
     assert "buffer_size = 1073741824" in told
     assert "bytes, most of it the replay" in told
+
+
+@pytest.mark.parametrize(("steps", "warned"), [(499, True), (500, False)])
+def test_a_run_that_ends_before_learning_starts_says_so(steps, warned, capsys):
+    outcome = types.SimpleNamespace(
+        lane=types.SimpleNamespace(step=steps), job=types.SimpleNamespace(agent=AGENTS["ge"]())
+    )
+    training._warn_untrained(types.SimpleNamespace(outcomes=[outcome], errors=[]))
+    told = "nothing was learned: learning starts at step 500, and the run has 499"
+    assert (told in " ".join(capsys.readouterr().err.split())) == warned
 
 
 @pytest.mark.parametrize(

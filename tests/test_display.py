@@ -1,5 +1,6 @@
 """What people see while lanes run, where there is no terminal."""
 
+import contextlib
 import io
 
 from rich.console import Console
@@ -18,3 +19,13 @@ def test_a_lane_whose_first_episode_goes_on_shows_a_dash():
     assert "seed 0: 0 of 10 episodes, return –, 100 steps/s" in told.getvalue()
     assert "3 of 10 episodes, return 0.500" in told.getvalue()
     assert "nan" not in told.getvalue()
+
+
+def test_a_line_that_cannot_be_written_costs_no_lane():
+    (job,) = runner.configure("ge", "chain-5", episodes=10).jobs(None)
+    with open("/dev/full", "w") as full:
+        console = Console(file=full, width=200)
+        with display.Live(console, [job]) as live:
+            live.report(Progress(job, 40, 3, 0.5, 100.0, True, float("nan")))
+        with contextlib.suppress(OSError):
+            full.close()

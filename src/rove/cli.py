@@ -38,6 +38,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         errors.print("[bold red]error:[/]", end=" ")
         errors.print(str(error), markup=False, highlight=False, soft_wrap=True)
         sys.exit(1 if isinstance(error, LaneError) else 2)
+    except OSError as error:  # such as an output that cannot be written to; runs have their own
+        errors.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
+        sys.exit(1)
     except KeyboardInterrupt:
         errors.print("stopped; run the same command again to go on from the last checkpoint")
         sys.exit(130)

@@ -1,5 +1,6 @@
 """What the command shows: live progress, and tables at the end."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Sequence
@@ -76,12 +77,11 @@ class Live:
             if not self._console.is_terminal and (told.finished or not quiet):
                 self._last_line = time.monotonic()
                 unit, goal = told.job.goal
-                self._console.print(
+                _say(
+                    self._console,
                     f"{told.job.name}: {getattr(told, unit)} of {goal} {unit}s, "
                     f"{label} {_score(told.recent)}"
                     + (f", {told.steps_per_second:,.0f} steps/s" if told.steps_per_second else ""),
-                    highlight=False,
-                    soft_wrap=True,
                 )
 
     def __enter__(self) -> "Live":
@@ -90,6 +90,12 @@ class Live:
 
     def __exit__(self, *exception: object) -> None:
         self._progress.stop()
+
+
+def _say(console: Console, line: str) -> None:
+    """A line of progress. No lane fails because it cannot be written."""
+    with contextlib.suppress(OSError):
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def _score(value: float | np.floating) -> str:
@@ -119,7 +125,7 @@ class SweepLive:
         if not self._console.is_terminal and time.monotonic() - self._last_line > 5.0:
             self._last_line = time.monotonic()
             line = f"{told.done} of {told.total} lanes" + (f", {shown}" if shown else "")
-            self._console.print(line, highlight=False, soft_wrap=True)
+            _say(self._console, line)
 
     def __enter__(self) -> "SweepLive":
         self._progress.start()

@@ -29,6 +29,13 @@ def test_publish_replaces_and_leaves_nothing_beside(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
 
 
+def test_a_write_that_fails_leaves_nothing_beside(tmp_path):
+    (tmp_path / "f" / "full").mkdir(parents=True)  # a file cannot take its place
+    with pytest.raises(RunFolderError, match="cannot write"):
+        checkpoint.publish(tmp_path / "f", b"one")
+    assert [p.name for p in tmp_path.iterdir()] == ["f"]
+
+
 @pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"\x80\x04\x95pickle", b"\0" * 64])
 def test_other_files_are_refused(tmp_path, content):
     (tmp_path / "f").write_bytes(content)

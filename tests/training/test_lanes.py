@@ -9,9 +9,9 @@ import pytest
 
 import rove
 from rove import noise, runner, statistics
-from rove.errors import ConfigError, LaneError
+from rove.errors import ConfigError, LaneError, RunFolderError
 from rove.replay import Transition
-from rove.training import compiled, lanes, outcomes
+from rove.training import checkpoint, compiled, lanes, outcomes
 from rove.training.lane import FAULTS, start
 
 FAST = {"hidden": (16,), "batch_size": 16, "buffer_size": 600, "learning_starts": 50}
@@ -142,6 +142,25 @@ def test_a_lane_that_diverges_costs_the_others_nothing():
     assert "chain-5, seed 0: the loss was not a finite number at step" in results[0].diverged
     assert not results[1].diverged
     assert same(results[1], lanes.execute(good)[0])
+
+
+def test_lanes_of_a_version_with_another_buffer(tmp_path):
+    """A finished one needs none, and is read; one that is to go on is refused in plain words."""
+    for episodes, finished in ((4, True), (40, False)):
+        (job,) = ge(episodes=episodes).jobs(tmp_path / str(episodes))
+        outcome = outcomes.fresh(job)
+        agent = outcome.lane.agent
+        if finished:
+            agent = agent._replace(optimiser=None, phi_target=None)
+        outcomes.save(outcome._replace(finished=finished, lane=outcome.lane._replace(agent=agent)))
+        arrays, about = checkpoint.load_arrays(job.path)
+        arrays["replay"] = np.zeros((0 if finished else 7, 99), np.float32)
+        checkpoint.save_arrays(job.path, arrays, about)
+        if finished:
+            assert outcomes.load(job).finished
+        else:
+            with pytest.raises(RunFolderError, match=r"another version of rove: the replay is"):
+                outcomes.load(job)
 
 
 class StartsAtNaN(rove.Chain):
