@@ -10,6 +10,7 @@ from scipy import linalg
 import rove
 from rove import actor_critic, grid, noise, replay, runner
 from rove.actor_critic import ActorCritic
+from rove.environments.base import Step
 from rove.errors import ConfigError, LaneError
 from rove.networks import Linear
 from rove.policy import followed, policy
@@ -17,7 +18,7 @@ from rove.posteriors import Conjugate, Dirac, Ensemble, LastLayer, MeanField
 from rove.replay import Transition
 from rove.returns import Categorical, Gaussian, Quantile
 from rove.training import outcomes
-from rove.training.lane import start
+from rove.training.lane import follow
 
 FEATURES, K, HIDDEN, N = 3, 2, (6, 5), 8
 SMALL = {"hidden": HIDDEN, "batch_size": N, "buffer_size": 64, "learning_starts": 8}
@@ -516,19 +517,18 @@ def test_a_composed_actor_critic_is_read_back(tmp_path):
 def test_a_policy_that_diverges_is_not_its_environments_fault():
     """An action that is not finite makes an observation that is not."""
     job = runner.configure(agent(), "linear-quadratic-1", steps=1).jobs(None)[0]
-    shapes = jax.eval_shape(start, job.agent, job.environment, jnp.int32(0))
-    lane = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    flight = outcomes.Outcome(job, outcomes.Episodes(*[np.zeros(0)] * 7), lane)
+    flight = outcomes.fresh(job)
 
+    @jax.jit
     def after(action):
         bad = jnp.full(2, jnp.nan)
-        row = Transition(jnp.ones(2), action, jnp.ones(()), bad, jnp.array(False))
-        state = observe(job.agent, lane.agent, row)
-        return outcomes.extended(flight, lane._replace(agent=state, fault=1))
+        step = Step(flight.lane.environment, bad, jnp.ones(()), jnp.array(False), jnp.array(False))
+        return follow(job.agent, job.environment, flight.lane, action, step, learn=False)[0]
 
-    assert "the action was not a finite number" in after(jnp.full(1, jnp.nan)).diverged
+    diverged = outcomes.extended(flight, after(jnp.full(1, jnp.nan))).diverged
+    assert "the action was not a finite number at step 1" in diverged
     with pytest.raises(LaneError, match="the observation was not"):
-        after(jnp.ones(1))
+        outcomes.extended(flight, after(jnp.ones(1)))
 
 
 def riccati_cost(environment, starts: np.ndarray) -> float:
