@@ -32,7 +32,7 @@ $(ORACLES): $(INSTALLED)
 # Tests compile more than they run: with fewer passes of the compiler they take less time.
 test: lint types $(ORACLES)
 	XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=1 --xla_cpu_parallel_codegen_split_count=1" \
-		$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow' -rs
+		$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow' -rs
 
 $(EXTRAS): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[ray,watch,trackio]'

@@ -7,7 +7,10 @@ from rove import platform
 platform.prepare()
 
 
-LONG = ("test_resume.py", "test_processes.py", "test_host.py", "test_sweep.py", "test_ray.py")
+LONG = (
+    "test_resume.py", "test_processes.py", "test_lanes.py", "test_host.py", "test_grid.py",
+    "test_cli.py", "test_learning.py", "test_actor_critic.py", "test_sweep.py", "test_ray.py",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):
