@@ -150,6 +150,7 @@ def test_each_critic_has_its_own_prior_functions_in_targets_values_and_the_polic
     assert float(loss) == pytest.approx(np.mean(np.square(errors)) / 2, rel=2e-2)
 
 
+@pytest.mark.slow
 def test_another_draw_of_the_critic_gives_another_gradient_and_dirac_has_one():
     state = {p: filled(agent(p, 0.1)) for p in (Dirac(), MeanField(-1.0))}
     for posterior, apart in zip(state, (False, True), strict=True):

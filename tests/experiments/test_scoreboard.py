@@ -38,6 +38,7 @@ def test_claims_follow_from_the_cells():
     assert [c.verdict for c in scoreboard.claims(cells)] == ["not reproduced", "inconclusive"]
 
 
+@pytest.mark.slow
 def test_a_small_one_from_end_to_end(tmp_path, monkeypatch):
     monkeypatch.setattr(scoreboard, "QUICK_EPISODES", {"chain-10": 3, "bandit-10": 20})
     monkeypatch.setattr(scoreboard, "QUICK_AGENTS", ("psrl", "thompson"))

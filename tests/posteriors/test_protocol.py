@@ -349,7 +349,7 @@ def test_the_buffer_keeps_what_the_network_takes(name):
         np.testing.assert_allclose(row[FEATURES:], values, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["ensemble", "low rank"])
+@pytest.mark.parametrize("name", ["low rank", pytest.param("ensemble", marks=pytest.mark.slow)])
 def test_values_that_are_far_more_than_an_observation_are_not_kept(name, monkeypatch):
     """Of 20 quantiles for each action they would be; an update is the same as if they were."""
     posterior, learned = FAMILIES[name].make(), []

@@ -235,7 +235,7 @@ def test_a_lane_that_solved_its_task_keeps_its_score(tmp_path):
     assert shown["solved"]["count"] == 2
 
 
-@pytest.mark.parametrize("until_solved", [True, False])
+@pytest.mark.parametrize("until_solved", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_lane_that_diverged_is_told_and_gains_nothing_by_it(until_solved, tmp_path):
     """It has the lowest score it ever had for the rest of its budget, and never solves the task."""
     agent = rove.DQN(hidden=(4,), lr=1e30, learning_starts=80, batch_size=4, epsilon_steps=0)

@@ -326,6 +326,7 @@ def test_stopped_by_hand_it_goes_on_to_the_same_end(tmp_path, monkeypatch):
     assert_same(tmp_path / "a", tmp_path / "b")
 
 
+@pytest.mark.slow
 def test_the_chain_is_learned_to_the_bit_as_in_the_compiled_loop():
     """The chain draws nothing, and an agent's keys are of its lane and step alone: both loops
     store, draw and learn the same."""
