@@ -77,7 +77,6 @@ def test_a_worker_with_another_rove_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_lane_that_fails_costs_the_others_nothing():
     good = config(2)
     ill, well = runner.run_all([(config(2, lr=1e30), None), (good, None)], on="processes")
