@@ -119,7 +119,7 @@ function comparison(key, group) {
   };
   fill();
   return [el("h4", {}, several ? "Comparison" : "Numbers"), el("div", { class: "controls" }, statistic, several ? against : null), box,
-    el("p", { class: "muted small" }, (fewest > 1 ? "Under each number its 95% bootstrap interval over seeds." : "A run of one seed has no interval.")
+    el("p", { class: "muted small" }, "Under each number its 95% bootstrap interval over seeds." + (fewest > 1 ? "" : " A run of one seed has none.")
       + (fewest > 1 && fewest < 20 ? " Of few seeds these come out too narrow: of five, they hold the truth some 84 times of 100." : "")
       + (solvable ? " Solved: ten optimal episodes in a row; the median is Kaplan and Meier’s, so lanes that did not solve it count as not solved so far." : "")
       + (several ? ` P(better): the probability that a seed of this agent has a higher mean over all ${group.unit}s than a seed of the other.` : ""))];
