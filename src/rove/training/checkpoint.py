@@ -62,8 +62,9 @@ def flatten(tree: Any) -> dict[str, np.ndarray]:
     return {jax.tree_util.keystr(place): np.asarray(leaf) for place, leaf in leaves}
 
 
-def unlike(path: Path, name: str, was: str, want: str) -> RunFolderError:
+def unlike(path: Path, name: str, found: np.ndarray | None, want: str) -> RunFolderError:
     """What to say of an array that is not as the run needs it."""
+    was = "missing" if found is None else f"{found.dtype}{list(found.shape)}"
     return RunFolderError(
         f"{path} was written by another version of rove: {name} is {was}, where the run needs "
         f"{want}. Go on with that version, or remove the file to train its lane again"
@@ -77,9 +78,7 @@ def unflatten(template: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
         name = jax.tree_util.keystr(place)
         found = arrays.get(name)
         if found is None or found.shape != leaf.shape or found.dtype != leaf.dtype:
-            was = "missing" if found is None else f"{found.dtype}{list(found.shape)}"
-            want = f"{leaf.dtype}{list(leaf.shape)}"
-            raise unlike(path, name, was, want)
+            raise unlike(path, name, found, f"{leaf.dtype}{list(leaf.shape)}")
         return jnp.array(found)  # a copy: the program may reuse its memory
 
     return jax.tree_util.tree_map_with_path(fill, template)

@@ -147,16 +147,8 @@ def load(job: Job) -> Outcome:
     rows = np.zeros(shape.agent.replay.rows.shape, np.float32)
     if not finished:
         kept = arrays.get("replay")
-        if (
-            kept is None
-            or kept.ndim != 2
-            or len(kept) > len(rows)
-            or kept.shape[1] != rows.shape[1]
-        ):
-            was = "missing" if kept is None else f"{kept.dtype}{list(kept.shape)}"
-            raise checkpoint.unlike(
-                job.path, "the replay", was, f"float32{list(rows.shape)} or less"
-            )
+        if kept is None or kept.shape != rows[: len(kept)].shape:
+            raise checkpoint.unlike(job.path, "the replay", kept, f"float32{list(rows.shape)}")
         rows[: len(kept)] = kept
     agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=jnp.array(rows)))
     log = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape.log)
