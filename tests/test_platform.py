@@ -35,6 +35,43 @@ def test_programs_are_let_go_of_before_the_mappings_run_out(monkeypatch):
     assert programs[3](2.0) == 2.0 * 3 + jax.numpy.sin(2.0)
 
 
+SUMS = """
+import warnings
+warnings.simplefilter("error")
+{first}
+import rove
+import jax, jax.numpy as jnp, numpy as np
+rows = np.zeros((32_769, 3), np.float32)
+rows[:, 0] = np.arange(32_769)
+squares = jax.jit(jax.vmap(lambda row: jnp.sum((jnp.eye(3) @ row) ** 2)))(rows)
+print(int(squares[-1]))
+"""
+
+
+def python(script: str, **environment: str) -> subprocess.CompletedProcess:
+    inherited = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"}
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, capture_output=True, text=True, env=inherited | environment)
+
+
+def test_sums_are_right_after_import_rove():
+    """XLA gives 1071645696 or 1065369600 for 32768² without the flag that `import rove` sets."""
+    done = python(SUMS.format(first=""))
+    assert done.stdout.split() == ["1073741824"], done.stderr
+    others = python(SUMS.format(first=""), XLA_FLAGS="--xla_cpu_multi_thread_eigen=false")
+    assert others.stdout.split() == ["1073741824"], others.stderr
+
+
+def test_a_warning_says_if_jax_was_used_before_rove_could_set_its_flags(tmp_path):
+    early = SUMS.format(first="import jax; jax.numpy.ones(3) + 1")
+    assert "import rove first" in python(early).stderr
+    assert python(early, XLA_FLAGS="--xla_cpu_experimental_ynn_fusion_type=").returncode == 0
+    (tmp_path / "flags").write_text("--xla_cpu_multi_thread_eigen=false")
+    assert (
+        "add the flag to it" in python(SUMS.format(first=""), XLA_FLAGS=f"{tmp_path}/flags").stderr
+    )
+
+
 def test_a_fingerprint_is_of_names_and_of_what_is_in_them(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "x.py").write_text("1")

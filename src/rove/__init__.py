@@ -1,6 +1,6 @@
 """rove: exploration in reinforcement learning. Any return distribution Z_θ, any q_φ(θ)."""
 
-from rove import posteriors, report, returns
+from rove import platform, posteriors, report, returns
 from rove.actor_critic import ActorCritic
 from rove.actor_critic_agents import DDPG, DDPGGE, TD3, DDPGNoisyNet
 from rove.agents import (
@@ -49,6 +49,7 @@ from rove.tabular import PosteriorSampling, QValueSampling
 
 __version__ = "0.1.0"
 
+platform.correct()
 register()
 
 __all__ = [

@@ -3,13 +3,43 @@
 import gc
 import hashlib
 import os
+import warnings
 from pathlib import Path
 
 import jax
+from jax._src import xla_bridge
+
+_RIGHT = "xla_cpu_experimental_ynn_fusion_type"
+"""XLA's CPU backend in jaxlib 0.10 fuses some reductions into kernels that give wrong sums, without
+an error (jax-ml/jax issue 39103). An empty value for this flag switches those kernels off."""
 
 # One thread a lane; and vectors as wide as the processor has, which XLA does not use by itself (a
 # step of GE took 252 µs in place of 273 on an AMD EPYC with AVX-512, 2026-11-16).
 _FLAGS = {"xla_cpu_multi_thread_eigen": "false", "xla_cpu_prefer_vector_width": "512"}
+
+
+def correct() -> None:
+    """Keep XLA from computing wrong sums. `import rove` calls this; XLA reads its flags once, when
+    JAX is first used, so a warning says if that was before."""
+    flags = os.environ.get("XLA_FLAGS", "").strip()
+    if _RIGHT in flags:
+        return
+    advice = (
+        f"Without the XLA flag --{_RIGHT}= (empty), JAX {jax.__version__} computes some sums "
+        "wrongly on a CPU, and results of rove may be wrong."
+    )
+    if xla_bridge.backends_are_initialized():
+        warnings.warn(
+            f"{advice} JAX was used before rove could set it: import rove first, or set XLA_FLAGS "
+            "in the environment.",
+            stacklevel=3,
+        )
+    elif flags and not flags.startswith("-"):
+        warnings.warn(
+            f"{advice} XLA_FLAGS names a file, {flags}: add the flag to it.", stacklevel=3
+        )
+    else:
+        os.environ["XLA_FLAGS"] = f"{flags} --{_RIGHT}=".strip()
 
 
 def prepare(lanes: int | None = None) -> None:

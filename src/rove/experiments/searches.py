@@ -1,12 +1,14 @@
 """What is searched: for each agent a grid, and for each environment a budget, as data."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rove.agents import settings_of
+from rove.settings import Settings
 from rove.trials import Rung
+from rove.tuned import tuned
 
 Grid = Mapping[str, tuple]
 
@@ -49,10 +51,25 @@ class Search:
         return {k: v for k, v in shared.items() if hasattr(kind, k) and k not in own} | chosen
 
 
+VARIANTS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "dqn-paper": ("dqn", {"epsilon": 0.1, "epsilon_steps": 0}),
+    "ge-step": ("ge", {"resample": "step"}),
+    "ge-episode": ("ge", {"resample": "episode"}),
+}
+"""Agents with some settings fixed: DQN with the paper's ε, and GE with either way to resample θ."""
+
+
 def variant(name: str) -> tuple[str, dict[str, Any]]:
-    """An agent and what is set for it: ge-episode is ge with a θ an episode."""
-    agent, _, resample = name.partition("-")
-    return agent, {"resample": resample} if resample else {}
+    """The agent behind a name, and the settings that the name fixes."""
+    return VARIANTS.get(name, (name, {}))
+
+
+def variant_settings(name: str, environment: str, searches: Sequence[str]) -> Settings:
+    """Tuned settings of an agent or a variant. A variant that was not searched takes those of its
+    agent."""
+    agent, fixed = variant(name)
+    found = tuned(name, environment, searches) or tuned(agent, environment, searches)
+    return settings_of(agent)(**(found | fixed))
 
 
 def family(environment: str) -> str:
