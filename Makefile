@@ -54,7 +54,7 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/sweep.py
 
 tune: $(INSTALLED)
-	for search in figure-2 figure-3 mountain-car figure-4 scoreboard deep-sea; do \
+	for search in figure-2 figure-3 figure-4 scoreboard deep-sea; do \
 		$(BIN)/rove tune $$search --out docs/tuning/$$search && \
 		cp docs/tuning/$$search/tuned.json src/rove/defaults/$$search.json || exit 1; \
 	done

@@ -334,7 +334,7 @@ class ActorCritic(Learner):
 
         gradient, loss = jax.grad(of_learned, has_aux=True)(state.phi.learned)
         learned, moments = descended(
-            state.phi.learned, gradient, state.optimiser[0], self.critic_lr
+            state.phi.learned, gradient, state.optimiser[0], self.critic_lr, self.returns.scale
         )
         held = tuple(
             self.posterior.refit(

@@ -90,12 +90,16 @@ class DDPGGE(ActorCriticSettings):
     name: ClassVar[str] = "ddpg_ge"
     label: ClassVar[str] = "DDPG, GE critic"
     rho: float = -4.0
-    """ρ at the start: the spread of a parameter of the critic is softplus(ρ)."""
+    """ρ at the start: the standard deviation of a parameter of the critic is softplus(ρ)."""
     sigma: float = 1e-3
-    """σ of the return; the entropy of q_φ weighs σ²/N."""
+    """σ of the return. The larger it is, the more the entropy of q_φ weighs against the data."""
+    max_std: float | None = 0.3
+    """Largest standard deviation of a parameter, as a multiple of 1/√inputs of its layer; None: no
+    bound (the paper)."""
 
     def compose(self) -> ActorCritic:
-        return ActorCritic(noisy(self.sigma), MeanField(self.rho), **self.shared())
+        posterior = MeanField(self.rho, max_std=self.max_std)
+        return ActorCritic(noisy(self.sigma), posterior, **self.shared())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -121,13 +125,16 @@ class TD3(ActorCriticSettings):
     rho: float = -4.0
     """ρ of a mean-field critic at the start."""
     sigma: float = 0.0
-    """σ of the return; the entropy of q_φ weighs σ²/N."""
+    """σ of the return. The larger it is, the more the entropy of q_φ weighs against the data."""
+    max_std: float | None = 0.3
+    """Largest standard deviation of a parameter of a mean-field critic, as a multiple of 1/√inputs
+    of its layer; None: no bound."""
 
     def compose(self) -> ActorCritic:
         check_choice("critic", self.critic, ("dirac", "mean_field"))
         return ActorCritic(
             Gaussian(self.sigma),
-            Dirac() if self.critic == "dirac" else MeanField(self.rho),
+            Dirac() if self.critic == "dirac" else MeanField(self.rho, max_std=self.max_std),
             critics=2,
             policy_period=self.policy_period,
             smoothing_std=self.smoothing_std,

@@ -128,18 +128,28 @@ class NoisyNet(NetworkSettings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GE(NetworkSettings):
+class GaussSettings(NetworkSettings):
+    """What GE, VDQN and BBQ have in common."""
+
+    rho: float = -4.0
+    """ρ at the start: the standard deviation of a parameter is softplus(ρ)."""
+    sigma: float = 1e-3
+    """σ of the return. The larger it is, the more the entropy of q_φ weighs against the data."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GE(GaussSettings):
     """GE, Gauss Exploration: Gaussian return, mean-field Gaussian posterior (Algorithm 2)."""
 
     name: ClassVar[str] = "ge"
     label: ClassVar[str] = "GE"
-    rho: float = -4.0
-    """ρ at the start: the spread of a parameter is softplus(ρ)."""
-    sigma: float = 1e-3
-    """σ of the return; the entropy of q_φ weighs σ²/N."""
+    max_std: float | None = 0.3
+    """Largest standard deviation of a parameter, as a multiple of 1/√inputs of its layer; None: no
+    bound (the paper)."""
 
     def compose(self) -> Agent:
-        return Agent(noisy(self.sigma), MeanField(self.rho), **self.shared())
+        posterior = MeanField(self.rho, max_std=self.max_std)
+        return Agent(noisy(self.sigma), posterior, **self.shared())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -150,12 +160,12 @@ class VDQN(GE):
     label: ClassVar[str] = "VDQN"
 
     def compose(self) -> Agent:
-        returns = noisy(self.sigma, draw="mean")
-        return Agent(returns, MeanField(self.rho), **self.shared())
+        posterior = MeanField(self.rho, max_std=self.max_std)
+        return Agent(noisy(self.sigma, draw="mean"), posterior, **self.shared())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BBQ(GE):
+class BBQ(GaussSettings):
     """BBQ: Variational DQN with a Gaussian prior on every parameter (Section 5.2)."""
 
     name: ClassVar[str] = "bbq"
@@ -166,8 +176,8 @@ class BBQ(GE):
     """η of an intrinsic reward: η times the standard deviation of Q over θ; None: without."""
 
     def compose(self) -> Agent:
-        returns = noisy(self.sigma, draw="mean")
         posterior = MeanField(self.rho, prior=self.prior)
+        returns = noisy(self.sigma, draw="mean")
         return Agent(returns, posterior, bonus=self.bonus, **self.shared())
 
 
@@ -300,11 +310,19 @@ class IGE(NetworkSettings):
     rho: float | None = None
     """ρ at the start, of a diagonal part of the last layer; None: without."""
     sigma: float = 1e-4
-    """σ of the return; the entropy of q_φ weighs σ²/N."""
+    """σ of the return. The larger it is, the more the entropy of q_φ weighs against the data."""
+    max_std: float | None = 0.3
+    """Largest standard deviation of a weight of the last layer, as a multiple of 1/√inputs; None:
+    no bound."""
 
     def compose(self) -> Agent:
         posterior = LowRank(
-            self.rank, prior=self.prior, rho=self.rho, draws=self.draws, paired=self.paired
+            self.rank,
+            prior=self.prior,
+            rho=self.rho,
+            draws=self.draws,
+            max_std=self.max_std,
+            paired=self.paired,
         )
         return Agent(noisy(self.sigma), posterior, **self.shared())
 

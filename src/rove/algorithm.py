@@ -231,7 +231,7 @@ class Agent(Learner):
 
         gradient, loss = jax.grad(of_learned, has_aux=True)(state.phi.learned)
         learned, optimiser = descended(  # 2.12
-            state.phi.learned, gradient, state.optimiser, self.lr
+            state.phi.learned, gradient, state.optimiser, self.lr, self.returns.scale
         )
         phi = state.phi._replace(learned=learned)
         held = self.posterior.refit(

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
-from jax import Array
+from jax import Array, lax
 from jaxtyping import Bool, Float
 
 from rove import noise
@@ -13,7 +13,11 @@ from rove.noise import Key
 from rove.posteriors.base import Law, Posterior
 from rove.returns.base import Return
 
-_adam = optax.scale_by_adam()
+EPSILON = 1e-16
+"""Adam's ε. It is negligible beside the least gradient that must act, the entropy's in `descended`
+(1e-10 at σ = 1e-8), and above 3e-18, below which the square of a gradient vanishes in float32."""
+
+_adam = optax.scale_by_adam(eps=EPSILON)
 init_optimiser = _adam.init
 
 
@@ -27,10 +31,11 @@ def objective(
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """c/N times E_θ[−Σ log Z_θ(x_j)] − H(q_φ): (4), (7) for a Gaussian. Also its first term.
 
-    c is the return's `scale`. Where the loss is −c·log Z_θ, as the Gaussian's, c/N leaves the
-    minimiser where it is; where it is −log Z_θ, c tempers q_φ. The expectation takes
-    draws of θ for every term of the sum, which has less variance than one draw for all.
-    `z` and `weights` came from one key; `x` holds a target for each draw and term.
+    c is the return's `scale`. Where the loss is −c·log Z_θ, as the Gaussian's, the constant c/N
+    changes neither the minimiser nor, by `descended`, the steps towards it; where it is
+    −log Z_θ, c tempers q_φ. The expectation takes draws of θ for every term of the sum, which has
+    less variance than one draw for all. `z` and `weights` came from one key; `x` holds a target
+    for each draw and term.
     """
     loss = jnp.mean(weights * jax.vmap(jax.vmap(returns.loss))(z, x))
     return loss - returns.scale / z.shape[1] * posterior.entropy(law), loss
@@ -63,7 +68,23 @@ def stds(returns: Return, z: Float[Array, "*n outputs"]) -> Float[Array, "*n"]:
     return jnp.vectorize(returns.std, signature="(k)->()")(z)
 
 
-def descended(parameters: Any, gradient: Any, optimiser: Any, lr: float | Array) -> tuple[Any, Any]:
-    """A step of Adam: the parameters, and its moments, after it."""
+def descended(
+    parameters: Any,
+    gradient: Any,
+    optimiser: Any,
+    lr: float | Array,
+    scale: float | Array = 0.0,
+) -> tuple[Any, Any]:
+    """A step of Adam: the parameters, and its moments, after it.
+
+    Adam's step is the same for any positive multiple of the objective, if ε is negligible and
+    squares of gradients are within float32. In the objective of `scale` c the data's gradients are
+    of the order of 1 and the entropy's of c/N, whose squares vanish where σ is small. Divided by
+    √c, both are safe for σ from 1e-8 to 1: the least entropy gradient is 1e-10, and the largest
+    of the data, with errors of 1e3, about 1e14.
+    """
+    c = jnp.asarray(scale, jnp.float32)
+    factor = jnp.where(c > 0.0, lax.rsqrt(jnp.where(c > 0.0, c, 1.0)), 1.0)
+    gradient = jax.tree.map(lambda g: factor * g, gradient)
     direction, optimiser = _adam.update(gradient, optimiser)
     return jax.tree.map(lambda p, d: p - lr * d, parameters, direction), optimiser

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-SEARCHES = ("figure-2", "figure-3", "mountain-car", "figure-4", "scoreboard", "deep-sea")
+SEARCHES = ("figure-2", "figure-3", "figure-4", "scoreboard", "deep-sea")
 """Where defaults/ has a file; of those that are as near, an earlier one goes before a later one."""
 
 

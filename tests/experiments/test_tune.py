@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from rove.tuned import tuned
 TINY = Search(
     environments={"chain-3": 3},
     grids={"dqn": {"hidden": ((8,),), "epsilon": (0.0, 1.0), "buffer_size": (64,)}},
+    budget=2,
     first_seeds=(1000, 1001),
     further_seeds=(1002, 1003, 1004),
 )
@@ -24,9 +26,22 @@ TINY = Search(
 
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
 def test_one_budget_for_every_agent_on_seeds_that_are_not_reported(search):
-    assert len({len(search.points(agent)) for agent in search.grids}) == 1
+    for agent, grid in search.grids.items():
+        whole = math.prod(map(len, grid.values()))
+        assert len(search.points(agent)) == min(whole, search.budget)
     reported = range(max(figure_2.SEEDS, scoreboard.SEEDS))
     assert not set(search.first_seeds + search.further_seeds) & set(reported)
+
+
+def test_a_sample_of_a_grid_has_every_value_equally_often():
+    grid = {"lr": (1e-3, 1e-4), "rho": (-3.0, -2.0, -1.0), "target_period": (25, 50, 100, 200)}
+    search = dataclasses.replace(TINY, grids={"noisynet": grid}, budget=12)
+    points = search.points("noisynet")
+    assert len({tuple(point.values()) for point in points}) == 12
+    assert points == search.points("noisynet")
+    for field, values in grid.items():
+        counts = [sum(point[field] == value for point in points) for value in values]
+        assert counts == [12 // len(values)] * len(values)
 
 
 def test_every_search_has_its_defaults():

@@ -1,9 +1,12 @@
 """What is searched: for each agent a grid, and for each environment a budget, as data."""
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import numpy as np
 
 from rove.agents import settings_of
 from rove.settings import Settings
@@ -20,7 +23,9 @@ class Search:
     environments: Mapping[str, int]
     """The budget of a lane on each."""
     grids: Mapping[str, Grid]
-    """For each agent, or variant of one, what is searched. All have as many points."""
+    """For each agent, or variant of one, what is searched."""
+    budget: int
+    """Points that each agent is tried at: its whole grid if that has fewer, else a sample of it."""
     first_seeds: tuple[int, ...]
     further_seeds: tuple[int, ...] = ()
     finalists: int = 1
@@ -34,9 +39,13 @@ class Search:
     """Whether a lane that has solved its task stops, and scores the optimum from there on."""
 
     def points(self, agent: str) -> list[dict[str, Any]]:
-        """Every point of the agent's grid."""
+        """Every point of the agent's grid, or a Latin hypercube sample of it."""
         grid = self.grids[agent]
-        return [dict(zip(grid, each, strict=True)) for each in itertools.product(*grid.values())]
+        if math.prod(map(len, grid.values())) <= self.budget:
+            chosen = itertools.product(*grid.values())
+        else:
+            chosen = _latin(grid, self.budget)
+        return [dict(zip(grid, point, strict=True)) for point in chosen]
 
     def rungs(self, agent: str) -> list[Rung]:
         """The first seeds for every point; the further ones for the finalists."""
@@ -49,6 +58,20 @@ class Search:
         kind, own = settings_of(name), self.keeps.get(agent, ())
         shared = self.bases.get(family(environment), {})
         return {k: v for k, v in shared.items() if hasattr(kind, k) and k not in own} | chosen
+
+
+def _latin(grid: Grid, count: int) -> list[tuple]:
+    """Distinct points in which every value of a field occurs equally often, to within one."""
+    for seed in itertools.count():
+        rng = np.random.default_rng(seed)
+        columns = []
+        for values in grid.values():
+            places = np.resize(rng.permutation(len(values)), count)
+            columns.append([values[i] for i in rng.permutation(places)])
+        points = list(zip(*columns, strict=True))
+        if len(set(points)) == count:
+            return points
+    raise AssertionError("unreachable")
 
 
 VARIANTS: Mapping[str, tuple[str, dict[str, Any]]] = {
@@ -78,32 +101,39 @@ def family(environment: str) -> str:
     return name if size.isdigit() else environment
 
 
-PERIODS = (25, 50, 100)
+RATES = (1e-3, 3e-4, 1e-4)
+PERIODS = (25, 50, 100, 200)
+_BOUNDED: Grid = {
+    "rho": (-7.0, -6.0, -5.0, -4.0, -3.0, -2.0, -1.0),
+    "sigma": (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
+    "max_std": (0.1, 0.3, 1.0, 3.0, 10.0, None),
+}
+"""GE's: the paper's ranges of ρ and σ, and the bound on σ_θ, which the paper does not have."""
+_STEP: Grid = {"lr": RATES, "target_period": PERIODS}
+_PAPER: Mapping[str, Grid] = {
+    "dqn": {
+        **_STEP,
+        "epsilon": (0.003, 0.01, 0.03, 0.1, 0.3),
+        "epsilon_steps": (0, 5_000, 20_000),
+    },
+    "dqn-paper": _STEP,
+    "noisynet": {**_STEP, "rho": tuple(-7.0 + 0.5 * i for i in range(13))},
+    "ge-step": {**_STEP, **_BOUNDED},
+    "ge-episode": {**_STEP, **_BOUNDED},
+}
+"""The agents of Figures 2 and 3: the learning rate and τ of all, and what each has of its own."""
+
 FIGURE_2 = Search(
     environments={"chain-10": 100, "chain-50": 200, "chain-100": 200},
-    grids={
-        "dqn": {
-            "target_period": PERIODS,
-            "epsilon": (0.01, 0.03, 0.1, 0.3),
-            "epsilon_steps": (0, 5000),
-        },
-        "noisynet": {
-            "target_period": PERIODS,
-            "rho": (-7.0, -6.0, -5.0, -4.5, -4.0, -3.5, -3.0, -2.0),
-        },
-        "ge": {
-            "target_period": PERIODS,
-            "rho": (-6.0, -5.0, -4.0, -3.0),
-            "sigma": (1e-3, 1e-2),
-        },
-    },
+    grids=_PAPER,
+    budget=24,
     first_seeds=(1000, 1001),
     further_seeds=(1002, 1003, 1004),
     finalists=4,
 )
 
 _EPSILON: Grid = {"epsilon": (0.01, 0.03, 0.1), "epsilon_steps": (0, 5000)}
-_GAUSS: Grid = {"rho": (-5.0, -4.0, -3.0), "sigma": (1e-3, 1e-2)}
+_GAUSS: Grid = {"rho": (-5.0, -4.0, -3.0), "sigma": (1e-4, 1e-3, 1e-2)}
 _REGRESSION: Grid = {"sigma": (0.03, 0.1, 0.3), "prior": (1.0, 10.0)}
 SCOREBOARD = Search(
     environments={"chain-50": 150, "deep-sea-10": 400, "bandit-10": 500},
@@ -112,18 +142,19 @@ SCOREBOARD = Search(
         "c51": {"epsilon": (0.01, 0.1), "high": (1.1, 12.0, 101.0)},  # one for each kind of task
         "qr_dqn": _EPSILON,
         "noisynet": {"rho": (-6.0, -5.0, -4.5, -4.0, -3.5, -3.0)},
-        "ge": _GAUSS,
-        "vdqn": _GAUSS,
-        "bbq": _GAUSS,
+        "ge": _GAUSS | {"max_std": (0.3, 3.0, None)},
+        "vdqn": _GAUSS | {"max_std": (0.3, 3.0, None)},
+        "bbq": _GAUSS | {"prior": (0.3, 1.0, 3.0)},
         "bayesian_dqn": _REGRESSION,
         "bootstrapped_dqn": {"prior": (1.0, 3.0, 10.0), "mask": (0.5, 1.0)},
         "parameter_noise": {"distance": (0.05, 0.2, 0.5), "std": (0.02, 0.1)},
         "double_uncertain": {"rate": (0.02, 0.1, 0.3), "resample": ("step", "episode")},
         "rlsvi": _REGRESSION,
-        "ige": {"prior": (3.0, 10.0, 30.0), "rho": (None, -6.0)},
+        "ige": {"prior": (3.0, 10.0, 30.0), "sigma": (1e-6, 1e-4)},
         "psrl": {"concentration": (0.01, 0.1, 1.0), "reward_std": (0.3, 1.0)},
         "bayesian_q_learning": {"lam": (0.03, 0.1, 1.0), "beta": (0.1, 1.0)},
     },
+    budget=6,
     first_seeds=(1000, 1001),
     bases={
         "chain": {"target_period": 25},
@@ -154,40 +185,21 @@ DEEP_SEA = Search(
         "bootstrapped_dqn": {"prior": (3.0, 10.0, 30.0), "mask": (0.5, 1.0)},
         "ige": {"prior": (3.0, 10.0, 30.0), "rank": (4, 8)},
     },
+    budget=6,
     first_seeds=(1000, 1001, 1002, 1003),
     bases={"deep-sea": SCOREBOARD.bases["deep-sea"]},
     until_solved=True,
 )
 
-_SMALL_GAUSS: Grid = {"rho": (-7.0, -6.0, -5.0, -4.0, -3.0, -2.0), "sigma": (1e-4, 1e-3)}
-_CONTROL = {"hidden": (64, 64), "target_period": 200, "learning_starts": 500}
+_CONTROL = {"hidden": (64, 64), "learning_starts": 500}
 FIGURE_3 = Search(
-    environments={"sparse-cartpole": 200, "sparse-acrobot": 100},
-    grids={
-        "dqn": {"epsilon": (0.005, 0.01, 0.02, 0.05, 0.1, 0.2), "epsilon_steps": (0, 10_000)},
-        "noisynet": {
-            "rho": (-7.0, -6.5, -6.0, -5.5, -5.0, -4.5, -4.0, -3.5, -3.0, -2.5, -2.0, -1.0)
-        },
-        "ge-step": _SMALL_GAUSS,
-        "ge-episode": _SMALL_GAUSS,
-    },
+    environments={"sparse-mountain-car": 400, "sparse-acrobot": 100, "sparse-cartpole": 200},
+    grids=_PAPER,
+    budget=24,
     first_seeds=(1000, 1001),
-    bases={f"sparse-{name}": _CONTROL for name in ("cartpole", "acrobot")},
-)
-
-_COPIES = (25, 50, 100, 200)
-_RHOS = (-7.0, -6.0, -5.0, -4.0)
-_COPIED_GAUSS: Grid = {"target_period": _COPIES, "rho": _RHOS, "sigma": (1e-4,)}
-MOUNTAIN_CAR = Search(
-    environments={"sparse-mountain-car": 400},
-    grids={
-        "dqn": {"target_period": _COPIES, "epsilon": (0.005, 0.02, 0.05, 0.1)},
-        "noisynet": {"target_period": _COPIES, "rho": _RHOS},
-        "ge-step": _COPIED_GAUSS,
-        "ge-episode": _COPIED_GAUSS,
-    },
-    first_seeds=(1000, 1001, 1002, 1003),
-    bases={"sparse-mountain-car": {"hidden": (64, 64), "learning_starts": 500}},
+    further_seeds=(1002, 1003, 1004, 1005),
+    finalists=4,
+    bases={f"sparse-{name}": _CONTROL for name in ("mountain-car", "acrobot", "cartpole")},
 )
 
 _PENDULUM = {"actor_lr": 1e-3, "critic_lr": 1e-3, "tau": 0.02}
@@ -199,13 +211,14 @@ FIGURE_4 = Search(
         "ddpg_noisynet": {
             "rho": (-8.0, -7.0, -6.0, -5.5, -5.0, -4.5, -4.0, -3.5, -3.0, -2.5, -2.0, -1.0)
         },
-        "ddpg_ge": {"rho": (-7.0, -5.0, -3.0, -2.0), "sigma": (1e-3, 1e-2, 1e-1)},
+        "ddpg_ge": _BOUNDED,
     },
+    budget=12,
     first_seeds=(1000, 1001),
     bases=dict.fromkeys(("gym/InvertedPendulum-v5", "sparse-inverted-pendulum"), _PENDULUM),
 )
 
 SEARCHES = {
-    "figure-2": FIGURE_2, "figure-3": FIGURE_3, "mountain-car": MOUNTAIN_CAR, "figure-4": FIGURE_4,
-    "scoreboard": SCOREBOARD, "deep-sea": DEEP_SEA,
+    "figure-2": FIGURE_2, "figure-3": FIGURE_3, "figure-4": FIGURE_4, "scoreboard": SCOREBOARD,
+    "deep-sea": DEEP_SEA,
 }  # fmt: skip

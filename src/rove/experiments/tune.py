@@ -45,8 +45,7 @@ def tune(
             entry = {"settings": settings, "score": mean}
             found = tuned.setdefault(environment, {})
             found[agent] = entry
-            name = variant(agent)[0]  # which has the settings of its best variant
-            found[name] = max(entry, found.get(name, entry), key=lambda e: e["score"])
+            found.setdefault(variant(agent)[0], entry)  # an agent has those of its first variant
             seeds = len(scores[best])
             say(f"{environment} {agent}: {points[best]} scores {mean:.3f} over {seeds} seeds")
     publish(out / "tuned.json", (json.dumps(tuned, indent=2) + "\n").encode())

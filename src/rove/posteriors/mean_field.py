@@ -12,7 +12,7 @@ from jax import Array
 from jaxtyping import Float
 
 from rove import networks, noise
-from rove.errors import check_number
+from rove.errors import ConfigError, check_number
 from rove.networks import Linear, Theta
 from rove.noise import Key
 from rove.posteriors.base import Phi, Posterior
@@ -33,11 +33,20 @@ class Law(NamedTuple):
 
 
 class MeanField(Posterior):
-    """Independent Gaussians. Every ρ_θ starts at `rho` and is learned."""
+    """Independent Gaussians. Every ρ_θ starts at `rho` and is learned.
+
+    The prior of a parameter is uniform (the paper's), N(0, `prior`²) (BBQ's) or N(μ_θ, s²) with
+    s = `max_std`/√inputs, which is uniform in location and bounded in width. Under the uniform one
+    the objective has no minimum in a network: σ_θ of a weight that no data inform grows for as long
+    as training lasts, and it pays to make weights uninformed by switching hidden units off.
+    """
 
     rho: float | Array
     prior: float | Array | None = None
-    """Standard deviation of a Gaussian prior of mean 0; none: an improper uniform prior."""
+    """Standard deviation of a Gaussian prior of mean 0; None: no such prior."""
+    max_std: float | Array | None = eqx.field(default=None, kw_only=True)
+    """What σ_θ tends to where no data inform θ, as a multiple of 1/√inputs, the standard deviation
+    of a new network's weights; None: no bound."""
     paired: bool = eqx.field(default=False, static=True, kw_only=True)
     """Whether θ⁻ takes the noise of θ in the target of a transition."""
 
@@ -45,6 +54,11 @@ class MeanField(Posterior):
         check_rho(self.rho)
         if self.prior is not None:
             check_number("prior", self.prior, above=0.0)
+        if self.max_std is not None:
+            check_number("max_std", self.max_std, above=0.0)
+            if self.prior is not None:
+                what = "None where prior is set: a Gaussian prior bounds every σ_θ already"
+                raise ConfigError("max_std", self.max_std, what)
 
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
         return centred(sizes, self.rho, key)
@@ -91,8 +105,9 @@ class MeanField(Posterior):
         return networks.forward(law.mean, x)
 
     def entropy(self, law: Law) -> Float[Array, ""]:
-        """Σ log σ_θ, leaving out ½·log 2πe for each parameter; with a prior N(0, s²),
-        −KL = Σ log σ_θ − (μ_θ² + σ_θ²)/2s², leaving out ½ − log s for each."""
+        """Σ log σ_θ, leaving out ½·log 2πe for each parameter. With a prior it is −KL, leaving out
+        ½ − log s for each: Σ log σ_θ − (μ_θ² + σ_θ²)/2s² for N(0, s²), and without μ_θ² for
+        N(μ_θ, s²)."""
         total = jnp.zeros(())
         for v in jax.tree.leaves(law.variance):
             total += 0.5 * jnp.sum(jnp.log(v))
@@ -100,7 +115,17 @@ class MeanField(Posterior):
             squares = [jnp.sum(m**2) for m in jax.tree.leaves(law.mean)]
             squares += [jnp.sum(v) for v in jax.tree.leaves(law.variance)]
             total -= sum(squares) / (2.0 * self.prior**2)
+        if self.max_std is not None:
+            total -= sum(excess(v, self.max_std) for v in law.variance)
         return total
+
+
+def excess(variance: Linear, max_std: float | Array) -> Float[Array, ""]:
+    """Σ σ_θ²/2s² over a layer, with s = max_std/√inputs: what a prior of that width takes off its
+    entropy."""
+    inputs = variance.weight.shape[-2]
+    total = jnp.sum(variance.weight) + jnp.sum(variance.bias)
+    return total * inputs / (2.0 * max_std**2)
 
 
 def check_rho(rho: float | Array) -> None:
