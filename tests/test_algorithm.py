@@ -221,18 +221,21 @@ def test_limits_of_sigma_0_are_noisynet_and_dqn():
         assert gaps[0] > 5 * gaps[1] > 25 * gaps[2] > 0
 
 
-@pytest.mark.parametrize("prior", [None, 0.1])
-def test_minimiser_is_the_mean_field_posterior_of_linear_regression(prior):
+@pytest.mark.parametrize(("prior", "bound"), [(None, None), (0.1, None), (None, 0.2)])
+def test_minimiser_is_the_mean_field_posterior_of_linear_regression(prior, bound):
     """A linear Q and fixed targets: (4) is KL to the posterior N(θ_LS, σ²(XᵀX)⁻¹), whose best
     factorised Gaussian has its mean and its precisions, (XᵀX)_ii/σ². A prior N(0, s²) adds 1/s²
-    to the diagonal of the precision XᵀX/σ², which shrinks the mean too.
+    to the diagonal of the precision XᵀX/σ², which shrinks the mean too; a prior N(μ, s²), of a
+    bound, adds as much to the precisions and leaves the mean.
 
     Adam with averaging of the last half. An average over 256 × 1000 draws leaves an error of a
     few σ_i/√256000 < 0.01 σ_i: 0.03 is beyond five of its standard errors.
     """
     rng = np.random.default_rng(3)
     rows, sigma = 60, 0.7
-    learner = agent(MeanField(-1.0, prior), sigma, hidden=(), batch_size=rows, gamma=0.9)
+    learner = agent(
+        MeanField(-1.0, prior, max_std=bound), sigma, hidden=(), batch_size=rows, gamma=0.9
+    )
     x = rng.normal(size=(rows, 2)) * [1.0, 2.0] + [0.5, 0.0]
     action = np.arange(rows) % 2
     reward = x @ [1.0, -0.5] + action * (2.0 + x[:, 0]) + 0.3 * rng.normal(size=rows)
@@ -272,7 +275,8 @@ def test_minimiser_is_the_mean_field_posterior_of_linear_regression(prior):
         design = np.column_stack([x, np.ones(rows)])[action == a]
         precision = design.T @ design / sigma**2 + (0 if prior is None else np.eye(3) / prior**2)
         best = np.linalg.solve(precision, design.T @ reward[action == a] / sigma**2)
-        best_std = 1 / np.sqrt(np.diag(precision))
+        bounded = 0 if bound is None else 2 / bound**2  # 1/s², of a layer with two inputs
+        best_std = 1 / np.sqrt(np.diag(precision) + bounded)
         got = np.append(mean.weight[:, a], mean.bias[a])
         got_std = np.sqrt(np.append(variance.weight[:, a], variance.bias[a]))
         assert np.max(np.abs(got - best) / best_std) < 0.03

@@ -93,7 +93,7 @@ class DDPGGE(ActorCriticSettings):
     """ρ at the start: the standard deviation of a parameter of the critic is softplus(ρ)."""
     sigma: float = 1e-3
     """σ of the return. The larger it is, the more the entropy of q_φ weighs against the data."""
-    max_std: float | None = 0.3
+    max_std: float | None = 1.0
     """Largest standard deviation of a parameter, as a multiple of 1/√inputs of its layer; None: no
     bound (the paper)."""
 
@@ -126,7 +126,7 @@ class TD3(ActorCriticSettings):
     """ρ of a mean-field critic at the start."""
     sigma: float = 0.0
     """σ of the return. The larger it is, the more the entropy of q_φ weighs against the data."""
-    max_std: float | None = 0.3
+    max_std: float | None = 1.0
     """Largest standard deviation of a parameter of a mean-field critic, as a multiple of 1/√inputs
     of its layer; None: no bound."""
 

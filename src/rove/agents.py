@@ -143,7 +143,7 @@ class GE(GaussSettings):
 
     name: ClassVar[str] = "ge"
     label: ClassVar[str] = "GE"
-    max_std: float | None = 0.3
+    max_std: float | None = 1.0
     """Largest standard deviation of a parameter, as a multiple of 1/√inputs of its layer; None: no
     bound (the paper)."""
 
@@ -311,7 +311,7 @@ class IGE(NetworkSettings):
     """ρ at the start, of a diagonal part of the last layer; None: without."""
     sigma: float = 1e-4
     """σ of the return. The larger it is, the more the entropy of q_φ weighs against the data."""
-    max_std: float | None = 0.3
+    max_std: float | None = 1.0
     """Largest standard deviation of a weight of the last layer, as a multiple of 1/√inputs; None:
     no bound."""
 

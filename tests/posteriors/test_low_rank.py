@@ -276,6 +276,20 @@ def test_without_a_diagonal_the_entropy_is_on_the_plane_of_the_factors():
     assert float(entropy(PLAIN, law)) == pytest.approx(exact - constant, rel=1e-4, abs=1e-4)
 
 
+@pytest.mark.parametrize("rho", [None, -1.0])
+def test_with_a_bound_the_variances_are_taken_off_the_entropy(rho):
+    """tr(D + F·Fᵀ/M)/2s², with s = max_std/√inputs of the last layer."""
+    law, _ = some_law(LowRank(3, rho=rho), 11)
+    inputs = law.head.weight.shape[0]
+    trace = sum(np.sum(np.asarray(f, np.float64) ** 2) for f in law.factors) / 3
+    if rho is not None:
+        trace += sum(np.sum(np.asarray(v, np.float64)) for v in law.variance)
+    apart = float(entropy(LowRank(3, rho=rho), law)) - float(
+        entropy(LowRank(3, rho=rho, max_std=0.7), law)
+    )
+    assert apart == pytest.approx(trace * inputs / (2 * 0.7**2), rel=1e-4)
+
+
 def test_the_variance_is_softplus_of_rho_squared():
     phi = LowRank(M, rho=-2.0).init(SIZES, noise.root(0))
     for v in LowRank(M, rho=-2.0).law(phi).variance:
@@ -321,6 +335,7 @@ def test_prior_functions_never_change_while_the_rest_learns():
         ("draws", {"draws": 0}),
         ("prior", {"prior": -0.1}),
         ("prior", {"prior": float("nan")}),
+        ("max_std", {"max_std": 0.0}),
         ("rho", {"rho": -31.0}),
         ("rho", {"rho": float("inf")}),
     ],

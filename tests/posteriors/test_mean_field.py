@@ -160,6 +160,28 @@ def test_with_a_prior_the_entropy_is_minus_kl_up_to_the_known_constant(prior):
     assert float(MeanField(-1.0, prior).entropy(law)) == pytest.approx(exact, rel=1e-5)
 
 
+def test_with_a_bound_the_entropy_is_minus_kl_to_a_prior_about_the_mean():
+    """−KL(N(μ, σ²) ‖ N(μ, s²)) = log σ/s + ½ − σ²/2s², with s = max_std/√inputs of the layer: the
+    constants ½ − log s apart. Where σ = s its gradient is 0, and it has none by μ."""
+    law, bound = some_law((3, 4, 2), 2), 0.6
+    exact = 0.0
+    for layer in law.variance:
+        variance = np.concatenate([np.asarray(v, np.float64).ravel() for v in layer])
+        s = bound / np.sqrt(layer.weight.shape[0])
+        exact += np.sum(0.5 * np.log(variance) - variance / (2 * s**2))
+    posterior = MeanField(-1.0, max_std=bound)
+    assert float(posterior.entropy(law)) == pytest.approx(exact, rel=1e-5)
+    at_bound = Law(
+        law.mean,
+        tuple(
+            jax.tree.map(lambda x, n=n: jnp.full_like(x, bound**2 / n), layer)
+            for layer, n in zip(law.variance, (3, 4), strict=True)
+        ),
+    )
+    for g in jax.tree.leaves(jax.grad(posterior.entropy)(at_bound)):
+        np.testing.assert_allclose(g, 0.0, atol=1e-5)
+
+
 def test_a_wide_prior_tends_to_none_and_a_prior_is_where_its_gradient_is_0():
     law = some_law((3, 4, 2), 2)
     wide = float(MeanField(-1.0, 1e6).entropy(law))
@@ -261,3 +283,12 @@ def test_bad_prior_is_refused_by_name(prior, monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(ConfigError, match="prior"):
         MeanField(-1.0, prior)
+
+
+@pytest.mark.parametrize("max_std", [0.0, -1.0, float("nan")])
+def test_bad_bound_is_refused_by_name(max_std, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(ConfigError, match="max_std"):
+        MeanField(-1.0, max_std=max_std)
+    with pytest.raises(ConfigError, match="None where prior is set"):
+        MeanField(-1.0, 1.0, max_std=1.0)
