@@ -9,9 +9,12 @@ from jax import Array
 from jaxtyping import Float
 
 from rove import noise
-from rove.errors import check_choice, check_number
+from rove.errors import ConfigError, check_choice, check_number
 from rove.noise import Key
 from rove.returns.base import GRID, Return, visible
+
+LEAST = 1e-10
+"""The least σ > 0. Gradients are divided by it, and float32 ends near 1e38."""
 
 
 class Gaussian(Return):
@@ -27,6 +30,8 @@ class Gaussian(Return):
 
     def __check_init__(self) -> None:
         check_number("sigma", self.sigma, at_least=0.0)
+        if 0.0 < float(self.sigma) < LEAST:
+            raise ConfigError("sigma", self.sigma, f"0, or at least {LEAST:g}")
         check_choice("draw", self.draw, ("sample", "mean"))
 
     @property
