@@ -77,6 +77,12 @@ class Comparison(NamedTuple):
     """Two-sided: below 0.05 exactly where the interval lies on one side of the limit."""
 
 
+def within(values: np.ndarray, support: Support) -> bool:
+    """Whether all values are in a support, up to what single precision rounds."""
+    slack = 1e-6 * (support[1] - support[0])
+    return not np.any((values < support[0] - slack) | (values > support[1] + slack))
+
+
 def mean_interval(
     values: Float[np.ndarray, "seeds *rest"],
     support: Support | None,
@@ -106,6 +112,7 @@ def difference_test(
     b: Num[np.ndarray, " m"],
     support: Support,
     support_of_b: Support | None = None,
+    draws: int = DRAWS,
 ) -> Comparison:
     """mean(a) − mean(b) of two independent groups, its interval, and the p-value of 0.
 
@@ -115,11 +122,11 @@ def difference_test(
     Fisher's exact test.
     """
     a, b = np.asarray(a, float), np.asarray(b, float)
-    lower_a, upper_a = _limits(a, support, DRAWS)
-    lower_b, upper_b = _limits(b, support_of_b or support, DRAWS, group=1)
+    lower_a, upper_a = _limits(a, support, draws)
+    lower_b, upper_b = _limits(b, support_of_b or support, draws, group=1)
     lower, upper = lower_a - upper_b, upper_a - lower_b
     low, high = map(float, _quantiles(lower, upper, 0.95))
-    side = max(min(np.mean(lower <= 0.0), np.mean(upper >= 0.0)), 1 / DRAWS)
+    side = max(min(np.mean(lower <= 0.0), np.mean(upper >= 0.0)), 1 / draws)
     return Comparison(float(a.mean() - b.mean()), low, high, float(min(1.0, 2 * side)))
 
 
@@ -164,8 +171,7 @@ def _limits(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper draws of a mean, [draws, *rest] each. Groups have draws of their own."""
     low, high = support
-    slack = 1e-6 * (high - low)  # scores are of single precision
-    if np.any((x < low - slack) | (x > high + slack)):
+    if not within(x, support):
         raise ValueError(f"values from {np.nanmin(x):g} to {np.nanmax(x):g} are not in {support}")
     x, weights = np.clip(x, low, high), _weights(len(x), draws, group)
     lower = low + np.tensordot(weights, x - low, axes=1)

@@ -44,17 +44,17 @@ class Claim:
     def count(text: str, what: str, groups: Mapping[str, np.ndarray]) -> "Claim":
         """Most seeds of every group do something, by whether each does: the smallest fraction is
         above a half. That it is below is adjusted for having been the smallest (Bonferroni)."""
-        counts = {name: (int(holds.sum()), len(holds)) for name, holds in groups.items()}
-        found = {name: proportion_test(*count) for name, count in counts.items()}
-        evidence = ", ".join(
-            f"{name}{' ' * bool(name)}{counts[name][0]} of {counts[name][1]} seeds (95% interval {each.low:.0%} to "
-            f"{each.high:.0%})"
-            for name, each in found.items()
-        )
-        least = min(found.values(), key=lambda each: each.value)
+        found, told = [], []
+        for name, holds in groups.items():
+            count, n = int(holds.sum()), len(holds)
+            each = proportion_test(count, n)
+            interval = f"95% interval {each.low:.0%} to {each.high:.0%}"
+            told.append(f"{name} {count} of {n} seeds ({interval})".lstrip())
+            found.append(each)
+        least = min(found, key=lambda each: each.value)
         above = least.value > 0.5
         p = least.p if above else min(1.0, len(groups) * least.p)
-        return Claim.judge(text, f"{what}: {evidence}", above, p)
+        return Claim.judge(text, f"{what}: {', '.join(told)}", above, p)
 
     @staticmethod
     def ahead(

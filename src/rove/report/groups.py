@@ -79,11 +79,8 @@ class Group:
     def _support(self) -> Support | None:
         """The range of scores, unless files hold others."""
         known = self.place.score_range if self.place else None
-        if known is None:
-            return None
-        ends = [x["score"] for run in self.runs for x in run.columns.values() if len(x["score"])]
-        low, high = min(map(np.min, ends), default=0.0), max(map(np.max, ends), default=0.0)
-        return known if known[0] <= low and high <= known[1] else None
+        scores = [columns["score"] for run in self.runs for columns in run.columns.values()]
+        return known if known and all(statistics.within(x, known) for x in scores) else None
 
     def _areas(self, run: RunData) -> np.ndarray:
         """For each seed, the mean score of all episodes; of all steps, where they are the budget
