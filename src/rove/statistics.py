@@ -60,7 +60,7 @@ def moving_average(values: Float[np.ndarray, "... n"], window: int) -> Float[np.
     return total / counts
 
 
-Support: TypeAlias = tuple[float, float]
+Support: TypeAlias = tuple[float | int, float | int]
 """The least and the greatest value that a quantity can have."""
 DRAWS, BAND_DRAWS = 100_000, 2000
 """Monte Carlo draws of an interval: for numbers and verdicts, and for the bands of curves."""
