@@ -3,7 +3,7 @@
     python benchmarks/coverage.py --json docs/data/coverage.json
 
 Each kind of interval is computed for many samples of 5, 10 and 30 seeds from laws whose truth is
-known, and the share of intervals that hold it is counted. Verdicts are by the first four kinds.
+known, and the share of intervals that hold it is counted. Verdicts rest on the first four kinds.
 """
 
 import argparse
@@ -76,7 +76,7 @@ class Kind(NamedTuple):
 
     name: str
     judges: bool
-    """Whether verdicts are by it."""
+    """Whether verdicts rest on it."""
     cases: dict[str, tuple[Callable[[np.random.Generator, int], tuple[float, float]], float]]
 
 
@@ -250,7 +250,7 @@ def main() -> None:
     print(as_markdown(found))
     judging = {kind.name for kind in all_kinds if kind.judges}
     shares = [x for name in judging for case in found[name].values() for x in case.values()]
-    print(f"least of those that verdicts are by: {100 * min(shares):.1f}%; at least 93% is asked")
+    print(f"least of those that verdicts rest on: {100 * min(shares):.1f}%; at least 93% is asked")
     if options.json:
         date = datetime.now(UTC).isoformat(timespec="seconds")
         about = {"date": date, "replications": options.replications, "draws": DRAWS}

@@ -102,6 +102,7 @@ class Group:
             "environment": self.runs[0].environment,
             "label": self.place.score_label if self.place else "return",
             "optimum": None if self.optimum is None else number(self.optimum),
+            "bounded": self.support is not None,
             "unit": "step" if self.every else "episode",
             "bin": size * unit,
             "windows": [window * unit for window in windows],
