@@ -26,7 +26,7 @@ RHO, SIGMA = -4.0, 1e-3
 """What is fixed while the other varies: GE's defaults, not what came out best."""
 EPISODES, QUICK_EPISODES = 200, 100
 SEEDS, QUICK_SEEDS = 5, 2
-LINE_SEEDS = 10
+LINE_SEEDS = 15
 """On the two lines through (RHO, SIGMA), by which claims are judged."""
 PART = 0.05
 """Of the best score: an end of a line that lacks less than this lacks nothing."""
@@ -186,32 +186,38 @@ def table_of(line: Sequence[Sequence[Outcome]]) -> np.ndarray:
     return np.stack([scores(lanes) for lanes in line])
 
 
-def held_out(table: np.ndarray, worst: bool = False) -> np.ndarray:
-    """[seeds]: each seed's score at the value, of those on a line ([values, seeds]), that is best,
-    or worst, on the other seeds: it is not measured on what it was chosen by."""
-    seeds = range(table.shape[1])
-    others = np.stack([np.delete(table, seed, axis=1).mean(axis=1) for seed in seeds])
-    return table[(np.argmin if worst else np.argmax)(others, axis=1), seeds]
+def judged(table: np.ndarray) -> np.ndarray:
+    """Scores, [values, seeds], of the seeds by which claims are judged: those that do not choose a
+    value."""
+    return table[:, max(1, table.shape[1] // 3) :]
+
+
+def chosen(table: np.ndarray, worst: bool = False) -> tuple[int, np.ndarray]:
+    """Which value of a line is the best, or the worst, by the mean of the first third of the seeds,
+    and the scores of the others there: they are not measured on what they were chosen by."""
+    means = table[:, : max(1, table.shape[1] // 3)].mean(axis=1)
+    at = int(np.argmin(means) if worst else np.argmax(means))
+    return at, judged(table)[at]
 
 
 def critical(text: str, line: Sequence[Sequence[Outcome]]) -> Claim:
     """The best value is ahead of the worst."""
     table = table_of(line)
-    best, worst = held_out(table), held_out(table, worst=True)
-    what = f"best value ahead of the worst, each chosen on the other seeds{_means(best, worst)}"
+    (_, best), (_, worst) = chosen(table), chosen(table, worst=True)
+    what = f"best value ahead of the worst, each chosen on other seeds{_means(best, worst)}"
     return Claim.count(text, what, {"": best > worst})
 
 
 def peaked(text: str, line: Sequence[Sequence[Outcome]], values: Sequence[float]) -> Claim:
     """The best value between the ends is ahead of both, by more than a part PART of its score."""
     table = table_of(line)
-    inside = held_out(table[1:-1])
-    peak = values[1:-1][int(np.argmax(table[1:-1].mean(axis=1)))]
+    at, inside = chosen(table[1:-1])
+    ends = {values[i]: judged(table)[i] for i in (0, -1)}
     what = (
-        f"best value inside, chosen on the other seeds ({peak:g} by all), ahead by more than "
-        f"{PART:.0%}{_means(inside, table[0], table[-1])}"
+        f"best value inside, chosen on other seeds ({values[1 + at]:g}), ahead by more than "
+        f"{PART:.0%}{_means(inside, *ends.values())}"
     )
-    ahead = {f"of {values[i]:g}": table[i] < (1 - PART) * inside for i in (0, -1)}
+    ahead = {f"of {value:g}": end < (1 - PART) * inside for value, end in ends.items()}
     return Claim.count(text, what, ahead)
 
 
@@ -233,8 +239,8 @@ def cells_by(lane: Outcome, step: int) -> float:
 def hindered(text: str, line: Sequence[Sequence[Outcome]]) -> Claim:
     """The best of the other values is ahead of the largest."""
     table = table_of(line)
-    best, largest = held_out(table[:-1]), table[-1]
-    what = "best other value, chosen on the other seeds, ahead of the largest"
+    (_, best), largest = chosen(table[:-1]), judged(table)[-1]
+    what = "best other value, chosen on other seeds, ahead of the largest"
     return Claim.count(text, what + _means(best, largest), {"": best > largest})
 
 
