@@ -230,6 +230,16 @@ def measure(kind: Kind, replications: int) -> dict[str, dict[str, float]]:
     return found
 
 
+def resolution(n: int) -> float:
+    """The least difference, as a part of the range, by which two groups of n seeds each are told
+    apart that do not differ within."""
+    for gap in np.arange(0.02, 1.01, 0.02):
+        a, b = np.full(n, 0.5 + gap / 2), np.full(n, 0.5 - gap / 2)
+        if statistics.difference_test(a, b, UNIT).p < 0.05:
+            return round(float(gap), 2)
+    return float("inf")
+
+
 def as_markdown(found: dict[str, dict[str, dict[str, float]]]) -> str:
     """Two tables: by the laws that all kinds have, and the cases that only some have. A cell has
     the coverage in percent for 5, 10 and 30 seeds."""
@@ -266,10 +276,12 @@ def main() -> None:
     judging = {kind.name for kind in all_kinds if kind.judges}
     shares = [x for name in judging for case in found[name].values() for x in case.values()]
     print(f"least of those that verdicts rest on: {100 * min(shares):.1f}%; at least 93% is asked")
+    gaps = {str(n): resolution(n) for n in SIZES}
+    print(f"least difference of equal seeds that is told apart, as a part of the range: {gaps}")
     if options.json:
         date = datetime.now(UTC).isoformat(timespec="seconds")
         about = {"date": date, "replications": options.replications, "draws": DRAWS}
-        told = about | {"judging": sorted(judging), "coverage": found}
+        told = about | {"judging": sorted(judging), "resolution": gaps, "coverage": found}
         options.json.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
 
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from rove.commands import reproducing
 from rove.experiments.claims import Claim, adjusted, as_json, as_markdown
 from rove.statistics import holm
 
@@ -105,3 +106,18 @@ def test_what_is_written():
         "| a | stuck: 10 of 10 seeds (95% interval 69% to 100%) | reproduced | stands |",
         "| b | left | not tested | – |",
     ]
+
+
+def test_several_experiments_are_adjusted_together(tmp_path):
+    """Each by itself would stand: 3 × 0.0215 and more do not."""
+    folders = {tmp_path / name: [Claim.count(name, "stuck", {"": yes(9)})] for name in "abc"}
+    for folder, found in folders.items():
+        folder.mkdir()
+        assert adjusted(found)[0].after_holm == "stands"
+    reproducing._adjust(folders)
+    for name in "abc":
+        (told,) = json.loads((tmp_path / name / "claims.json").read_text())
+        assert told["text"] == name
+        assert told["p_holm"] == pytest.approx(3 * 22 / 1024)
+        assert told["after_holm"] == "does not stand"
+        assert "| does not stand |" in (tmp_path / name / "claims.md").read_text()
