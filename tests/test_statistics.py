@@ -142,6 +142,12 @@ def test_groups_may_have_supports_of_their_own():
         difference_test(3.0 * a, b, UNIT)
 
 
+@pytest.mark.parametrize("bad", [np.array([0.5, np.nan]), np.zeros(0)])
+def test_what_is_not_a_number_is_not_judged(bad):
+    with pytest.raises(ValueError, match="has no mean"):
+        difference_test(bad, ones(1, 2), UNIT)
+
+
 def test_equal_values_are_not_certain():
     """Five failures leave a chance of success of up to 0.52, and five and five alike are alike."""
     low, high = mean_interval(np.zeros(5), UNIT)

@@ -75,7 +75,8 @@ def learning_curves(
         )
         if len(scores) > 1:
             low, high = mean_interval(smooth, support, draws=BAND_DRAWS)
-            axes.fill_between(episodes, low, high, color=line.get_color(), alpha=0.2, lw=0)
+            alpha = 0.2 if len(curves) <= 3 else 0.1
+            axes.fill_between(episodes, low, high, color=line.get_color(), alpha=alpha, lw=0)
         if per_seed:
             axes.plot(episodes, smooth.T, color=line.get_color(), lw=0.5, alpha=0.5)
     if optimum is not None:

@@ -122,6 +122,8 @@ def difference_test(
     Fisher's exact test.
     """
     a, b = np.asarray(a, float), np.asarray(b, float)
+    if not np.all(np.isfinite(np.append(a, b))) or not min(len(a), len(b)):
+        raise ValueError("a group without seeds, or a value that is not a number, has no mean")
     lower_a, upper_a = _limits(a, support, draws)
     lower_b, upper_b = _limits(b, support_of_b or support, draws, group=1)
     lower, upper = lower_a - upper_b, upper_a - lower_b

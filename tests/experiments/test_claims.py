@@ -44,7 +44,7 @@ def test_equal_seeds_are_not_certain():
 
 def test_most_seeds_is_by_clopper_and_pearson():
     def verdict(count, n=10):
-        return Claim.count("a claim", "stuck", {"DQN": yes(count, n)}).verdict
+        return Claim.count("a claim", "stuck", yes(count, n)).verdict
 
     assert [verdict(count) for count in (10, 9, 8, 5, 2, 1, 0)] == [YES, YES, *3 * [OPEN], NO, NO]
     assert [verdict(count, 5) for count in (5, 0)] == [OPEN, OPEN]
@@ -67,11 +67,11 @@ def test_of_several_groups_the_least_decides():
 def test_evidence_has_its_interval_and_n():
     claim = Claim.count("a claim", "stuck", {"DQN": yes(9), "GE": yes(10)})
     assert claim.evidence == (
-        "stuck: DQN 9 of 10 seeds (95% interval 55% to 100%), "
-        "GE 10 of 10 seeds (95% interval 69% to 100%)"
+        "stuck; DQN: 9 of 10 seeds (95% interval 55% to 100%); "
+        "GE: 10 of 10 seeds (95% interval 69% to 100%)"
     )
     assert claim.p == pytest.approx(22 / 1024)
-    assert Claim.count("a claim", "fell", {"": yes(3, 4)}).evidence.startswith("fell: 3 of 4 seeds")
+    assert Claim.count("a claim", "fell", yes(3, 4)).evidence.startswith("fell: 3 of 4 seeds")
     claim = Claim.ahead("a claim", "score", 0.7 + SEEDS, 0.1 + SEEDS, UNIT)
     assert claim.evidence.startswith("mean score 0.7 and 0.1; difference 0.6, 95% interval 0.")
     assert claim.evidence.endswith(", n = 10")
@@ -82,10 +82,10 @@ def test_evidence_has_its_interval_and_n():
 def test_holm_is_over_all_claims_that_were_tested():
     """Of 0.002 and 0.0215 and one that was not tested both stand; with eight more, one does."""
     found = [
-        Claim.count("a", "stuck", {"": yes(10)}),
+        Claim.count("a", "stuck", yes(10)),
         Claim("b", "left out", "not tested"),
-        Claim.count("c", "stuck", {"": yes(1)}),
-        Claim.count("d", "stuck", {"": yes(5)}),
+        Claim.count("c", "stuck", yes(1)),
+        Claim.count("d", "stuck", yes(5)),
     ]
     told = adjusted(found)
     assert [claim.after_holm for claim in told] == ["stands", "–", "stands", "–"]
@@ -98,7 +98,7 @@ def test_holm_is_over_all_claims_that_were_tested():
 
 
 def test_what_is_written():
-    told = adjusted([Claim.count("a", "stuck", {"": yes(10)}), Claim("b", "left", "not tested")])
+    told = adjusted([Claim.count("a", "stuck", yes(10)), Claim("b", "left", "not tested")])
     first, second = json.loads(as_json(told))
     assert first["p"] == first["p_holm"] == pytest.approx(2 / 1024)
     assert (first["after_holm"], second["p"], second["p_holm"]) == ("stands", None, None)
@@ -110,7 +110,7 @@ def test_what_is_written():
 
 def test_several_experiments_are_adjusted_together(tmp_path):
     """Each by itself would stand: 3 × 0.0215 and more do not."""
-    folders = {tmp_path / name: [Claim.count(name, "stuck", {"": yes(9)})] for name in "abc"}
+    folders = {tmp_path / name: [Claim.count(name, "stuck", yes(9))] for name in "abc"}
     for folder, found in folders.items():
         folder.mkdir()
         assert adjusted(found)[0].after_holm == "stands"

@@ -41,20 +41,22 @@ class Claim:
         return Claim(text, evidence, verdict if p < LEVEL else "inconclusive", p)
 
     @staticmethod
-    def count(text: str, what: str, groups: Mapping[str, np.ndarray]) -> "Claim":
-        """Most seeds of every group do something, by whether each does: the smallest fraction is
-        above a half. That it is below is adjusted for having been the smallest (Bonferroni)."""
-        found, told = [], []
+    def count(text: str, what: str, groups: np.ndarray | Mapping[str, np.ndarray]) -> "Claim":
+        """Most seeds do something, by whether each does; of several groups, most seeds of each: the
+        smallest fraction is above a half. That it is below is adjusted for having been the
+        smallest (Bonferroni)."""
+        groups = groups if isinstance(groups, Mapping) else {"": groups}
+        found, evidence = [], what
         for name, holds in groups.items():
             count, n = int(holds.sum()), len(holds)
             each = proportion_test(count, n)
             interval = f"95% interval {each.low:.0%} to {each.high:.0%}"
-            told.append(f"{name} {count} of {n} seeds ({interval})".lstrip())
+            evidence += f"{f'; {name}' * bool(name)}: {count} of {n} seeds ({interval})"
             found.append(each)
         least = min(found, key=lambda each: each.value)
         above = least.value > 0.5
         p = least.p if above else min(1.0, len(groups) * least.p)
-        return Claim.judge(text, f"{what}: {', '.join(told)}", above, p)
+        return Claim.judge(text, evidence, above, p)
 
     @staticmethod
     def ahead(

@@ -117,7 +117,7 @@ class Figure2(Experiment):
             colour = plots.COLOURS[agent]
             axes.plot(states, visits.mean(0), color=colour, label=label(agent), lw=1.6)
             low, high = mean_interval(visits, (0.0, 1.0), draws=BAND_DRAWS)
-            axes.fill_between(states, low, high, color=colour, alpha=0.2, lw=0)
+            axes.fill_between(states, low, high, color=colour, alpha=0.1, lw=0)
         axes.set_title("(d) State visits in the first 20 episodes, N = 128", loc="left")
         axes.set_xlabel("state")
         axes.set_ylabel("visit frequency")
@@ -176,7 +176,7 @@ def claims(runs: Runs) -> list[Claim]:
             Claim.count(
                 f"{first}{label(dqn)} mostly visits states near s₂",
                 f"more than half of the visits are to s₁ to s_{near}, a tenth of the chain",
-                {label(dqn): visits[dqn][:, :near].sum(axis=1) > MOSTLY * states[dqn]},
+                visits[dqn][:, :near].sum(axis=1) > MOSTLY * states[dqn],
             )
             for dqn in dqns
         ),
@@ -193,7 +193,7 @@ def claims(runs: Runs) -> list[Claim]:
         Claim.count(
             f"{first}GE consistently visits s_N",
             "more than half of the episodes visit it",
-            {label("ge-step"): visits["ge-step"][:, -1] > MOSTLY},
+            visits["ge-step"][:, -1] > MOSTLY,
         ),
     ]
 
@@ -209,7 +209,7 @@ def _stuck(text: str, runs: Runs, environment: str, agent: str) -> Claim:
     """By the greedy policy: what exploring costs says nothing of what was learned."""
     stuck = runs[environment, agent].evaluate() < STUCK * OPTIMUM
     what = "stuck, with a greedy policy at the end that earns less than a tenth of the optimum"
-    return Claim.count(text.format(label(agent)), what, {label(agent): stuck})
+    return Claim.count(text.format(label(agent)), what, stuck)
 
 
 def _wilder(text: str, wild: Run, steady: Run | None) -> Claim:

@@ -152,7 +152,7 @@ class Figure3(Experiment):
             Claim.count(
                 f"{CAR}: {label(other)} never, or very rarely, reaches the target",
                 f"reaches it in less than {RARELY:.0%} of all episodes",
-                {label(other): runs[CAR, other].scores.mean(axis=1) < RARELY},
+                runs[CAR, other].scores.mean(axis=1) < RARELY,
             )
             for other in others
         ]
@@ -202,14 +202,14 @@ class Figure3(Experiment):
                     f"{CAR}: {label(dqn)}'s visits increasingly cluster, from {first} to {last} "
                     "iterations",
                     "effective number of cells falls",
-                    {label(dqn): cells[dqn, last] < cells[dqn, first]},
+                    cells[dqn, last] < cells[dqn, first],
                 )
                 for dqn in self.dqns
             ),
             Claim.count(
                 f"{CAR}: GE maintains a widespread distribution, from {first} to {last} iterations",
                 f"effective number of cells stays above {KEPT:g} times what it was",
-                {label("ge-step"): kept},
+                kept,
             ),
             *(
                 Claim.ahead(
@@ -233,7 +233,8 @@ def spread_of(run: Run) -> np.ndarray:
 
 def _ahead(text: str, better: Run, worse: Run, early: bool = False) -> Claim:
     """By the mean score of all episodes, an area under the curve, or of the first quarter."""
-    place, count = better.config.environment, better.scores.shape[1] // (4 if early else 1)
+    place = better.config.environment
+    count = max(1, better.scores.shape[1] // (4 if early else 1))
     what = f"{place.score_label} of {f'the first {count}' if early else 'all'} episodes"
     means = [run.scores[:, :count].mean(axis=1) for run in (better, worse)]
     assert place.score_range is not None

@@ -205,7 +205,7 @@ def critical(text: str, line: Sequence[Sequence[Outcome]]) -> Claim:
     table = table_of(line)
     (_, best), (_, worst) = chosen(table), chosen(table, worst=True)
     what = f"best value ahead of the worst, each chosen on other seeds{_means(best, worst)}"
-    return Claim.count(text, what, {"": best > worst})
+    return Claim.count(text, what, best > worst)
 
 
 def peaked(text: str, line: Sequence[Sequence[Outcome]], values: Sequence[float]) -> Claim:
@@ -241,7 +241,7 @@ def hindered(text: str, line: Sequence[Sequence[Outcome]]) -> Claim:
     table = table_of(line)
     (_, best), largest = chosen(table[:-1]), judged(table)[-1]
     what = "best other value, chosen on other seeds, ahead of the largest"
-    return Claim.count(text, what + _means(best, largest), {"": best > largest})
+    return Claim.count(text, what + _means(best, largest), best > largest)
 
 
 def _means(*groups: np.ndarray) -> str:
