@@ -5,29 +5,34 @@ import pytest
 from scipy import stats
 
 from rove.statistics import (
+    DRAWS,
     Estimate,
     area_under_curve,
-    bootstrap_interval,
     collapsed_at,
-    difference_interval,
+    difference_test,
     episodes_to_solve,
     estimate,
     held,
+    holm,
     interquartile_mean,
     kaplan_meier,
-    log_variances,
     mean,
+    mean_and_interval,
     mean_interval,
     mean_over_steps,
     median,
     median_episodes_to_solve,
     moving_average,
+    pair_variances,
     performance_profile,
     probability_of_improvement,
+    proportion_interval,
+    proportion_test,
     recent_at,
     score_at,
     solve_summary,
     steadiness,
+    within,
 )
 
 
@@ -42,85 +47,180 @@ def test_moving_average_against_convolution():
         np.testing.assert_allclose(smooth[6:], np.convolve(row, np.ones(7) / 7, "valid"))
 
 
-def test_bootstrap_interval_against_scipy():
-    values = np.random.default_rng(1).normal(size=9)
-    low, high = bootstrap_interval(values, resamples=20_000)
-    oracle = stats.bootstrap(
-        (values,), np.mean, method="percentile", n_resamples=20_000, rng=np.random.default_rng(2)
-    ).confidence_interval
-    # Both are Monte Carlo: about 0.01 apart at 20,000 resamples.
-    np.testing.assert_allclose([low, high], oracle, atol=0.03)
+UNIT = (0.0, 1.0)
+"""A support."""
 
 
-def test_bootstrap_interval_of_equal_values_is_a_point():
-    low, high = bootstrap_interval(np.full((5, 3), 2.5))
-    np.testing.assert_allclose([low, high], 2.5)
+def ones(k, n):
+    """k successes of n."""
+    return np.repeat([1.0, 0.0], [k, n - k])
 
 
-def test_difference_interval_against_scipy():
-    rng = np.random.default_rng(3)
-    a, b = rng.normal(1.0, size=7), rng.normal(0.0, 3.0, size=5)
-    gain, interval = difference_interval(a, b)
-    assert np.isclose(gain, a.mean() - b.mean())
-    oracle = stats.ttest_ind(a, b, equal_var=False).confidence_interval()
-    np.testing.assert_allclose(interval, oracle)
-    assert difference_interval(np.ones(5), np.zeros(5)) == (1.0, (1.0, 1.0))
-    assert difference_interval(np.ones(1), np.zeros(5)) == (1.0, (-np.inf, np.inf))
+@pytest.mark.parametrize(("k", "n"), [(0, 5), (1, 5), (5, 5), (3, 10), (9, 10), (21, 30)])
+def test_at_the_ends_of_its_support_a_means_interval_is_clopper_and_pearsons(k, n):
+    """Within Monte Carlo error: a quantile of 100,000 draws is some 0.001 off."""
+    exact = stats.binomtest(k, n).proportion_ci(0.95, "exact")
+    np.testing.assert_allclose(proportion_interval(k, n), exact, atol=1e-9)
+    np.testing.assert_allclose(mean_interval(ones(k, n), UNIT), exact, atol=0.004)
+    ends = [stats.beta.ppf(0.025, k, n - k + 1) if k else 0.0]
+    ends += [stats.beta.ppf(0.975, k + 1, n - k) if k < n else 1.0]
+    np.testing.assert_allclose(mean_interval(ones(k, n), UNIT), ends, atol=0.004)
+    scaled = mean_interval(11.0 * ones(k, n) - 3.0, (-3.0, 8.0))  # equivariant
+    np.testing.assert_allclose(scaled, 11.0 * np.array(mean_interval(ones(k, n), UNIT)) - 3.0)
 
 
-def test_mean_interval_against_scipy():
-    gains = np.random.default_rng(3).normal(1.0, size=5)
-    mean, interval = mean_interval(gains)
-    assert np.isclose(mean, gains.mean())
-    np.testing.assert_allclose(interval, stats.ttest_1samp(gains, 0.0).confidence_interval())
-    assert mean_interval(np.full(3, 2.0)) == (2.0, (2.0, 2.0))
-    assert mean_interval(np.ones(1)) == (1.0, (-np.inf, np.inf))
+def test_a_means_interval_of_one_value_by_hand():
+    """The weight of the other point is uniform: from x = ½ a draw goes to the ends by U/2."""
+    np.testing.assert_allclose(mean_interval(np.array([0.5]), UNIT), [0.0125, 0.9875], atol=0.002)
 
 
-def test_the_intervals_of_verdicts_hold_the_truth_as_often_as_they_say():
-    """Of five seeds: 95 times of 100, and so does not a percentile bootstrap, of a mean (84) or of
-    a difference of two (87)."""
+def test_a_means_interval_is_of_each_point_of_a_curve():
+    curves = np.random.default_rng(0).random((6, 4))
+    low, high = mean_interval(curves, UNIT, draws=5000)
+    for i in range(4):
+        np.testing.assert_allclose(mean_interval(curves[:, i], UNIT, draws=5000), (low[i], high[i]))
+    assert np.all((low < curves.mean(axis=0)) & (curves.mean(axis=0) < high))
+    again = mean_interval(curves, UNIT, draws=5000)
+    np.testing.assert_array_equal(again, (low, high))
+    wide = mean_interval(curves, (-1.0, 2.0), draws=5000)
+    assert np.all((wide[0] < low) & (wide[1] > high))
+    curves[2, 1] = np.nan  # a lane that has ended
+    low, high = mean_interval(curves, UNIT)
+    assert np.isnan(low[1])
+    assert np.isnan(high[1])
+    assert np.all(np.isfinite(low[2:]))
+
+
+def test_a_value_outside_the_support_is_refused():
+    assert within(np.array([0.0, 1.0 + 1e-8]), UNIT)
+    assert not within(np.array([0.5, 1.1]), UNIT)
+    with pytest.raises(ValueError, match="not in"):
+        mean_interval(np.array([0.5, 1.1]), UNIT)
+
+
+def test_without_a_support_a_means_interval_is_students():
+    values = np.random.default_rng(3).normal(1.0, size=(5, 2))
+    found = np.transpose(mean_interval(values, None))
+    for x, interval in zip(values.T, found, strict=True):
+        oracle = stats.ttest_1samp(x, 0.0).confidence_interval()
+        np.testing.assert_allclose(interval, oracle)
+    assert mean_interval(np.ones(1), None) == (-np.inf, np.inf)
+
+
+def test_a_mean_and_its_interval_for_a_person():
+    told = mean_and_interval(ones(8, 10), UNIT)
+    assert told == "0.80, 95% interval 0.44 to 0.97, n = 10"
+    assert mean_and_interval(np.ones(1), UNIT) == "1.00, n = 1"
+
+
+@pytest.mark.parametrize(("k", "n", "j", "m"), [(9, 10, 3, 10), (5, 5, 0, 5), (7, 12, 1, 6)])
+def test_of_successes_the_melded_difference_is_fishers_exact_test(k, n, j, m):
+    """Both one-sided p-values; ours is twice the smaller of the two."""
+    table = [[k, n - k], [j, m - j]]
+    sides = [stats.fisher_exact(table, alternative=way).pvalue for way in ("greater", "less")]
+    found = difference_test(ones(k, n), ones(j, m), UNIT)
+    error = 5 * np.sqrt(min(sides) / DRAWS)
+    assert found.p == pytest.approx(min(1.0, 2 * min(sides)), abs=2 * error)
+    assert found.value == pytest.approx(k / n - j / m)
+    back = difference_test(ones(j, m), ones(k, n), UNIT)
+    assert back.p == pytest.approx(found.p, abs=2 * error)
+    assert (back.low, back.high) == pytest.approx((-found.high, -found.low), abs=0.01)
+
+
+def test_a_p_value_is_below_a_twentieth_where_the_interval_leaves_out_0():
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        a, b = np.clip(rng.normal(rng.random(), 0.1, 8), 0, 1), rng.random(9) ** 2
+        found = difference_test(a, b, UNIT)
+        assert (found.p < 0.05) == (not found.low <= 0.0 <= found.high)
+
+
+def test_groups_may_have_supports_of_their_own():
+    a, b = ones(4, 8), ones(6, 9)
+    assert difference_test(3.0 * a, b, (0.0, 3.0), UNIT).value == pytest.approx(1.5 - 2 / 3)
+    with pytest.raises(ValueError, match="not in"):
+        difference_test(3.0 * a, b, UNIT)
+
+
+@pytest.mark.parametrize("bad", [np.array([0.5, np.nan]), np.zeros(0)])
+def test_what_is_not_a_number_is_not_judged(bad):
+    with pytest.raises(ValueError, match="has no mean"):
+        difference_test(bad, ones(1, 2), UNIT)
+
+
+def test_equal_values_are_not_certain():
+    """Five failures leave a chance of success of up to 0.52, and five and five alike are alike."""
+    low, high = mean_interval(np.zeros(5), UNIT)
+    assert low == 0.0
+    assert high == pytest.approx(0.522, abs=0.005)
+    assert difference_test(np.zeros(5), np.zeros(5), UNIT).p == 1.0
+
+
+def test_a_proportion_against_scipy():
+    for k, n in [(0, 5), (5, 5), (9, 10), (10, 20), (2, 30)]:
+        found = proportion_test(k, n)
+        sides = [stats.binomtest(k, n, 0.5, way).pvalue for way in ("greater", "less")]
+        assert found.p == pytest.approx(min(1.0, 2 * min(sides)))
+        assert (found.p < 0.05) == (not found.low <= 0.5 <= found.high)
+    assert proportion_test(5, 5).low == pytest.approx(0.478, abs=5e-4)
+    assert proportion_test(9, 10).low == pytest.approx(0.555, abs=5e-4)
+
+
+def test_holm_by_hand():
+    """Of 0.01, 0.02, 0.03 and 0.04: 4 × 0.01, 3 × 0.02, then as much as the one before."""
+    np.testing.assert_allclose(holm([0.03, 0.01, 0.04, 0.02]), [0.06, 0.04, 0.06, 0.06])
+    np.testing.assert_allclose(holm([0.6, 0.001]), [0.6, 0.002])
+    np.testing.assert_allclose(holm([0.4, 0.9]), [0.8, 0.9])
+    assert holm([]) == []
+
+
+def covered(intervals, truth):
+    low, high = intervals
+    return float(np.mean((low <= truth) & (truth <= high)))
+
+
+def test_the_interval_of_a_mean_covers_it_where_students_does_not():
+    """Of five or ten seeds of which 20% succeed, and of normal ones, of 1,000 samples each;
+    benchmarks/coverage.py has the whole table."""
     rng = np.random.default_rng(0)
-    a, b = rng.normal(size=(2, 5, 1000))
-    intervals = [difference_interval(x, y)[1] for x, y in zip(a.T, b.T, strict=True)]
-    assert _holding_zero(intervals) == pytest.approx(0.95, abs=0.02)
-    assert _holding_zero([mean_interval(x)[1] for x in a.T]) == pytest.approx(0.95, abs=0.02)
-    assert _holding_zero(np.transpose(bootstrap_interval(a))) == pytest.approx(0.84, abs=0.02)
-    drawn = [x[rng.integers(5, size=(500, 5))].mean(axis=1) for x in (a, b)]
-    ends = np.quantile(drawn[0] - drawn[1], [0.025, 0.975], axis=0)
-    assert _holding_zero(ends.T) == pytest.approx(0.87, abs=0.02)
+    for n, students in ((5, 0.70), (10, 0.90)):
+        values = (rng.random((n, 1000)) < 0.2).astype(float)
+        assert covered(mean_interval(values, UNIT, draws=2000), 0.2) > 0.94
+        assert covered(mean_interval(values, None), 0.2) < students
+    values = np.clip(rng.normal(0.5, 0.1, (5, 1000)), 0, 1)
+    assert covered(mean_interval(values, UNIT, draws=2000), 0.5) > 0.94
+    assert covered(mean_interval(values, None), 0.5) == pytest.approx(0.95, abs=0.02)
 
 
-def _holding_zero(intervals):
-    low, high = np.transpose(intervals)
-    return np.mean((low <= 0.0) & (high >= 0.0))
+def test_the_melded_interval_covers_a_difference_in_hard_cases():
+    """A group without spread against one of successes, with the same mean; groups of five and
+    fifteen."""
+    rng = np.random.default_rng(1)
+    for n, m in ((5, 5), (15, 5)):
+        found = [
+            difference_test(np.full(n, 0.2), (rng.random(m) < 0.2) * 1.0, UNIT, draws=4000)
+            for _ in range(300)
+        ]
+        assert covered(np.transpose([(each.low, each.high) for each in found]), 0.0) >= 0.93
 
 
-def test_groups_of_one_variance_are_seldom_told_apart_by_it():
-    """At most 5 times of 100, where one of four times the deviation is so 40 times."""
-    a, b = np.random.default_rng(1).normal(size=(2, 200, 5, 1))
-
-    def told_apart(times):
-        pairs = zip(times * a, b, strict=True)
-        return 1 - _holding_zero(
-            [difference_interval(log_variances(x), log_variances(y))[1] for x, y in pairs]
-        )
-
-    assert told_apart(1.0) < 0.07
-    assert told_apart(4.0) > 0.3
+def test_variances_of_pairs_by_hand():
+    curves = np.array([[0.0, 1.0], [2.0, 1.0], [5.0, 5.0], [5.0, 1.0], [9.0, 9.0]])
+    np.testing.assert_allclose(pair_variances(curves), [1.0, 4.0])  # ½(4 + 0)/2, ½(0 + 16)/2
+    draws = np.random.default_rng(2).normal(0.0, 3.0, (20_000, 1))
+    assert pair_variances(draws).mean() == pytest.approx(9.0, rel=0.05)
 
 
-def test_log_variances_of_a_curve_are_of_its_mean_variance():
-    """And each is n times it, less n − 1 times what it is without a seed."""
-    curves = np.random.default_rng(2).normal(0.0, 3.0, (5, 20))
+def test_groups_are_told_apart_by_variance_only_where_they_differ():
+    """Fifteen pairs of seeds of which half fail, against as many of which none does, or half."""
+    rng = np.random.default_rng(3)
 
-    def of(rows):
-        return np.log(rows.var(axis=0, ddof=1).mean())
+    def told_apart(chance):
+        pairs = [(rng.random((30, 1)) < p).astype(float) for p in (0.5, chance)]
+        return difference_test(*map(pair_variances, pairs), (0.0, 0.5), draws=4000).p < 0.05
 
-    by_hand = [5 * of(curves) - 4 * of(np.delete(curves, seed, axis=0)) for seed in range(5)]
-    np.testing.assert_allclose(log_variances(curves), by_hand)
-    np.testing.assert_allclose(log_variances(curves + 5.0), log_variances(curves), atol=1e-9)
-    assert np.all(np.isfinite(log_variances(np.ones((5, 3)))))
+    assert sum(told_apart(0.5) for _ in range(40)) <= 4
+    assert sum(told_apart(0.0) for _ in range(40)) > 30
 
 
 def test_steadiness_by_hand():
@@ -263,7 +363,8 @@ def test_performance_profiles_interval_is_of_a_share():
     """Of one task, that of a mean of ones and zeros."""
     scores = np.random.default_rng(12).normal(size=9)
     _, (low, high) = performance_profile([scores], np.array([0.2]))
-    np.testing.assert_allclose([low[0], high[0]], bootstrap_interval((scores > 0.2).astype(float)))
+    share = estimate([(scores > 0.2).astype(float)], mean)
+    np.testing.assert_allclose([low[0], high[0]], [share.low, share.high])
 
 
 def test_area_under_curve_by_hand():
@@ -294,8 +395,8 @@ def test_kaplan_meiers_interval_is_of_a_share():
     times = np.arange(1.0, 10.0)
     when, survival, (low, high) = kaplan_meier(times, times <= 6)
     np.testing.assert_allclose(survival, 1.0 - when / 9)
-    expected = bootstrap_interval((times > when[3]).astype(float))
-    np.testing.assert_allclose([low[3], high[3]], expected, atol=1e-9)
+    share = estimate([(times > when[3]).astype(float)], mean)
+    np.testing.assert_allclose([low[3], high[3]], [share.low, share.high], atol=1e-9)
 
 
 def test_median_episodes_to_solve_by_hand():

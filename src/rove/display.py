@@ -12,12 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from rove.environments import Bandit
-from rove.statistics import (
-    bootstrap_interval,
-    episodes_to_solve,
-    mean_and_interval,
-    solve_summary,
-)
+from rove.statistics import episodes_to_solve, mean_and_interval, solve_summary
 from rove.sweeps import Standing, Sweep, shown
 from rove.training import lanes
 from rove.training.outcomes import Job
@@ -149,18 +144,22 @@ def _standing(told: Standing) -> str:
 def sweep_table(console: Console, found: Sweep) -> None:
     """The ten best points, and the best on both kinds of seeds."""
     base = found.plan.base
+
+    def interval(scores: Sequence[float]) -> str:
+        return mean_and_interval(np.array(scores), base.environment.score_range)
+
     table = Table(title=f"{base.label}: the best of {len(found.points)}", title_justify="left")
     for name in found.plan.fields:
         table.add_column(name, justify="right")
     table.add_column(f"mean {base.environment.score_label} on tuning seeds")
     for point in found.ranked[:10]:
         row = (shown(value) for value in point.settings.values())
-        table.add_row(*row, mean_and_interval(np.array(point.scores)))
+        table.add_row(*row, interval(point.scores))
     console.print(table)
     best = found.best
-    lines = [f"best: {best.label}", f"on tuning seeds: {mean_and_interval(np.array(best.scores))}"]
+    lines = [f"best: {best.label}", f"on tuning seeds: {interval(best.scores)}"]
     if best.confirmed:
-        lines.append(f"on other seeds:  {mean_and_interval(np.array(best.confirmed))}")
+        lines.append(f"on other seeds:  {interval(best.confirmed)}")
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
 
@@ -191,20 +190,15 @@ def closing_table(console: Console, run: "Run") -> None:
         )  # fmt: skip
     console.print(table)
     if len(last) > 1:
-        low, high = bootstrap_interval(np.array(last))
-        console.print(
-            f"last 20 episodes: {np.mean(last):.3f}, 95% interval {low:.3f} to {high:.3f}, "
-            f"n = {len(last)} seeds",
-            highlight=False,
-        )
+        told = mean_and_interval(np.array(last), run.config.environment.score_range, digits=3)
+        console.print(f"last 20 episodes: {told} seeds", highlight=False)
     if isinstance(bandit := run.config.environment, Bandit):
         regret = bandit.regret(np.stack([outcome.visits for outcome in run.outcomes]))
-        pulls = np.mean([len(outcome.scores) for outcome in run.outcomes])
-        low, high = bootstrap_interval(regret)
+        pulls = [len(outcome.scores) for outcome in run.outcomes]
+        told = mean_and_interval(regret, (0.0, max(pulls) * bandit.regrets.max()), digits=1)
         console.print(
-            f"regret: {regret.mean():.1f}, 95% interval {low:.1f} to {high:.1f}, n = {len(regret)} "
-            f"seeds; Lai and Robbins' rate times log {pulls:.0f}: "
-            f"{bandit.lai_robbins * np.log(pulls):.1f}",
+            f"regret: {told} seeds; Lai and Robbins' rate times log {np.mean(pulls):.0f}: "
+            f"{bandit.lai_robbins * np.log(np.mean(pulls)):.1f}",
             highlight=False,
         )
     if optimum is not None:
@@ -220,7 +214,9 @@ def claims_table(console: Console, claims: Sequence["Claim"], name: str) -> None
     table.add_column("claim", ratio=3)
     table.add_column("what was measured", ratio=4)
     table.add_column("verdict")
+    table.add_column("after Holm")
     for claim in claims:
         colour = {"reproduced": "green", "not reproduced": "red"}.get(claim.verdict, "yellow")
-        table.add_row(claim.text, claim.evidence, f"[{colour}]{claim.verdict}[/]")
+        verdict = f"[{colour}]{claim.verdict}[/]"
+        table.add_row(claim.text, claim.evidence, verdict, claim.after_holm)
     console.print(table)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from rove.agents import label_of
 from rove.environments import Coordinate
 from rove.errors import RunFolderError
-from rove.statistics import bootstrap_interval, moving_average
+from rove.statistics import BAND_DRAWS, Support, mean_interval, moving_average
 
 if TYPE_CHECKING:
     from rove.sweeps import Sweep
@@ -36,8 +36,8 @@ matplotlib.rcParams.update(
 )
 
 COLOURS = {
-    "dqn": "#4c72b0", "noisynet": "#dd8452", "ge": "#2a9d5c", "ge-step": "#2a9d5c",
-    "ge-episode": "#8e6bbf",
+    "dqn": "#4c72b0", "dqn-paper": "#8fb3e8", "noisynet": "#dd8452", "ge": "#2a9d5c",
+    "ge-step": "#2a9d5c", "ge-episode": "#8e6bbf",
 }  # fmt: skip
 WINDOW = 20
 POINTS = 250
@@ -60,10 +60,11 @@ def learning_curves(
     label: str = "return",
     names: Mapping[str, str] | None = None,
     every: int = 1,
+    support: Support | None = None,
 ) -> None:
     """For each name, scores of shape [seeds, episodes]: smoothed mean and 95% interval. `label`
     tells what is scored, `names` how to call a curve other than by its agent, `every` how far
-    apart two numbers are."""
+    apart two numbers are, `support` what range scores are in."""
     for name, scores in curves.items():
         smooth = moving_average(scores, window)
         episodes = every * np.arange(1, scores.shape[1] + 1)
@@ -73,8 +74,9 @@ def learning_curves(
             episodes, mean, color=colour, lw=1.6, label=(names or {}).get(name) or label_of(name)
         )
         if len(scores) > 1:
-            low, high = bootstrap_interval(smooth)
-            axes.fill_between(episodes, low, high, color=line.get_color(), alpha=0.2, lw=0)
+            low, high = mean_interval(smooth, support, draws=BAND_DRAWS)
+            alpha = 0.2 if len(curves) <= 3 else 0.1
+            axes.fill_between(episodes, low, high, color=line.get_color(), alpha=alpha, lw=0)
         if per_seed:
             axes.plot(episodes, smooth.T, color=line.get_color(), lw=0.5, alpha=0.5)
     if optimum is not None:
@@ -189,9 +191,11 @@ def heat_map(
     scores: Mapping[tuple[Any, Any], ArrayLike],
     label: str = "score",
     limits: tuple[float | None, float | None] = (None, None),
+    support: Support | None = None,
 ) -> None:
     """The mean score of each pair of values over its seeds, with its 95% interval where there is
-    room. Each side has a name and values; a pair without scores is left blank."""
+    room. Each side has a name and values; a pair without scores is left blank. `support` is the
+    range that scores are in."""
     means, texts = np.full((len(rows[1]), len(columns[1])), np.nan), {}
     for (i, row), (j, column) in itertools.product(enumerate(rows[1]), enumerate(columns[1])):
         found = np.asarray(scores.get((row, column), ()), float)
@@ -199,7 +203,7 @@ def heat_map(
         if means.size <= MANY_CELLS and np.isfinite(means[i, j]):
             told = f"{means[i, j]:.3g}"
             if len(found) > 1:
-                low, high = bootstrap_interval(found)
+                low, high = mean_interval(found, support)
                 told += f"\n{low:.3g}–{high:.3g}"
             texts[i, j] = axes.text(j, i, told, ha="center", va="center", fontsize=6)
     shown = axes.imshow(means, origin="lower", aspect="auto", vmin=limits[0], vmax=limits[1])
@@ -218,15 +222,17 @@ def interval_curve(
     name: str,
     colour: str | None = None,
     label: str | None = None,
+    support: Support | None = None,
 ) -> None:
     """The mean score at each value of a field, its 95% interval over seeds, and every seed. Where
-    some values have one seed, and so no interval, the others have a bar in place of the band."""
+    some values have one seed, and so no interval, the others have a bar in place of the band.
+    `support` is the range that scores are in."""
     told = [(i, np.asarray(s, float)) for i, s in enumerate(scores)]
     told = [(i, s) for i, s in told if len(s) and np.all(np.isfinite(s))]
     at = [i for i, _ in told]
     (line,) = axes.plot(at, [s.mean() for _, s in told], "o-", ms=4, color=colour, label=label)
     several = [i for i, s in told if len(s) > 1]
-    ends = np.array([bootstrap_interval(s) for _, s in told if len(s) > 1]).reshape(-1, 2)
+    ends = np.array([mean_interval(s, support) for _, s in told if len(s) > 1]).reshape(-1, 2)
     if several == at:
         axes.fill_between(at, ends[:, 0], ends[:, 1], color=line.get_color(), alpha=0.2, lw=0)
     else:
@@ -236,12 +242,12 @@ def interval_curve(
     _values_on(axes.xaxis, values, name)
 
 
-def _best_points(axes: Any, points: Sequence[Any]) -> None:
+def _best_points(axes: Any, points: Sequence[Any], support: Support | None) -> None:
     """Points from the top down, each with its mean and, of several seeds, its interval."""
     for i, point in enumerate(points):
         found = np.asarray(point.scores, float)
         if len(found) > 1:
-            axes.hlines(i, *bootstrap_interval(found), color="#555555", lw=1.6)
+            axes.hlines(i, *mean_interval(found, support), color="#555555", lw=1.6)
         axes.plot(found, [i] * len(found), ".", ms=3, alpha=0.5, color="#555555")
         axes.plot([found.mean()], [i], "o", ms=4, color="#555555")
     axes.set_yticks(range(len(points)), [point.label for point in points])
@@ -251,6 +257,7 @@ def _best_points(axes: Any, points: Sequence[Any]) -> None:
 def sweep(found: "Sweep") -> Figure:
     """A heat map for two fields, a curve for one, else the best points with intervals."""
     fields, base = found.plan.fields, found.plan.base
+    support = base.environment.score_range
     about = f"mean {base.environment.score_label} of a lane"
     if len(fields) == 2:
         rows, columns = fields.items()
@@ -258,16 +265,17 @@ def sweep(found: "Sweep") -> Figure:
             width=max(5.0, 1.8 + 0.62 * len(columns[1])), height=1.6 + 0.36 * len(rows[1])
         )
         scores = {tuple(point.settings.values()): point.scores for point in found.points}
-        heat_map(made.axes[0], rows, columns, scores, about)
+        heat_map(made.axes[0], rows, columns, scores, about, support=support)
     elif len(fields) == 1:
         made = figure()
         ((name, values),) = fields.items()
-        interval_curve(made.axes[0], values, [p.scores for p in found.points], name, "#555555")
+        scores = [point.scores for point in found.points]
+        interval_curve(made.axes[0], values, scores, name, "#555555", support=support)
         made.axes[0].set_ylabel(about)
     else:
         best = [point for point in found.ranked if np.all(np.isfinite(point.scores))][:20]
         made = figure(width=8.0, height=1.2 + 0.25 * len(best))
-        _best_points(made.axes[0], best)
+        _best_points(made.axes[0], best, support)
         made.axes[0].set_xlabel(about)
     counts = [len(point.scores) for point in found.points if point.scores]
     fewest, most = min(counts), max(counts)

@@ -127,6 +127,7 @@ class Run:
             window=1 if steps else plots.WINDOW,
             label=environment.score_label,
             every=every,
+            support=environment.score_range,
         )
         if steps:
             made.axes[0].set_xlabel("step")

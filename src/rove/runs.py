@@ -296,17 +296,21 @@ def _differences(held: dict[str, Any], told: dict[str, Any]) -> str:
     return "it has other fields"
 
 
-def episodes_csv(lanes: Sequence[tuple[Config, int, Episodes]]) -> str:
-    """One line an episode, from each lane's configuration, seed and episodes. Settings in which
-    the configurations differ have columns of their own, empty where an agent has none such."""
+def episodes_csv(
+    lanes: Sequence[tuple[Config, int, Episodes]], agents: Sequence[str] | None = None
+) -> str:
+    """One line an episode, from each lane's configuration, seed and episodes; `agents` tells other
+    names for the agents of the lanes. Settings in which the configurations differ have columns of
+    their own, empty where an agent has none such."""
+    agents = agents or [config.agent_name for config, _, _ in lanes]
     told = [_settings(config) for config, _, _ in lanes]
     names = dict.fromkeys(name for settings in told for name in settings)
     varying = [n for n in names if len({json.dumps(s.get(n)) for s in told}) > 1]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow((*COLUMNS, *varying))
-    for (config, seed, lane), settings in zip(lanes, told, strict=True):
-        who = (config.agent_name, config.environment.name, seed)
+    for agent, (config, seed, lane), settings in zip(agents, lanes, told, strict=True):
+        who = (agent, config.environment.name, seed)
         rest = [settings.get(name, "") for name in varying]
         scores = config.environment.score(lane.returns, lane.length, lane.terminated)
         for i in range(len(lane.returns)):

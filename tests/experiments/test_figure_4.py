@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rove.experiments import figure_4
-from rove.experiments.figure_4 import AGENTS, TASKS, Figure4
+from rove.experiments.figure_4 import AGENTS, SCORES, TASKS, Figure4
 
 pytest.importorskip("mujoco")
 
@@ -75,17 +75,20 @@ def test_falls_are_measured_from_the_best_so_far(monkeypatch):
 
 
 def claims(monkeypatch, unsteady, rise=4.0, spread=0.01, **levels):
-    """Verdicts, by what they are of, of curves that rise `rise` times after a tenth of the steps,
-    stay, and fall for a while if they are of an `unsteady` agent."""
+    """Verdicts, by what they are of, of curves of 30 seeds that rise `rise` times after a tenth of
+    the steps, stay, and fall for a while if they are of an `unsteady` agent. Levels are parts of
+    the highest score; on sparse tasks, what is lacking of it."""
     monkeypatch.setattr(figure_4, "STEPS", 800)
     runs = {}
     for agent, level in levels.items():
         episode = np.arange(80)
         shape = np.where(episode < 20, 1 / rise, 1.0)
-        shape = np.where((episode // 10 == 5) & (agent in unsteady), shape / 2, shape)
+        shape = np.where((episode >= 50) & (agent in unsteady), 0.0, shape)
         for task in TASKS:
-            row = np.full(80, -level) if task.startswith("Sparse") else level * shape
-            runs[task, agent] = made_up(row + spread * np.arange(5)[:, None])
+            own = spread * np.arange(30)[:, None] / 30
+            sparse = task.startswith("Sparse")
+            row = 1.0 - level * np.ones(80) - own if sparse else level * shape + own
+            runs[task, agent] = made_up(SCORES[task][1] * row)
     found = Figure4().claims(runs)
     kinds = {"much": "much advantage", "steady": "steadier", "fast": "faster", "sparse": "slightly"}
     told = {k: {c.verdict for c in found if text in c.text} for k, text in kinds.items()}
@@ -96,23 +99,23 @@ def claims(monkeypatch, unsteady, rise=4.0, spread=0.01, **levels):
 def test_claims_can_come_out_either_way(monkeypatch):
     yes, no, open_ = "reproduced", "not reproduced", "inconclusive"
     critics = ("ddpg_noisynet", "ddpg_ge")
-    low = {"ddpg": 9.0, "ddpg_noisynet": 5.0, "ddpg_ge": 4.0}
-    high = {"ddpg": 3.0, "ddpg_noisynet": 6.0, "ddpg_ge": 5.0}
-    alike = dict.fromkeys(AGENTS, 3.0)
+    low = {"ddpg": 0.95, "ddpg_noisynet": 0.1, "ddpg_ge": 0.05}
+    high = {"ddpg": 0.05, "ddpg_noisynet": 0.95, "ddpg_ge": 0.9}
+    alike = dict.fromkeys(AGENTS, 0.5)
     found = claims(monkeypatch, ("ddpg",), **low)
     assert found == {"much": yes, "steady": yes, "fast": yes, "sparse": yes}
     found = claims(monkeypatch, critics, **high)
     assert found == {"much": no, "steady": no, "fast": no, "sparse": no}
     found = claims(monkeypatch, (), **alike)
-    assert found == {"much": yes, "steady": open_, "fast": open_, "sparse": open_}
+    assert set(found.values()) == {open_}  # to be alike is not shown by seeds alike
 
 
 def test_seeds_that_differ_widely_show_no_lack_of_an_advantage(monkeypatch):
-    found = claims(monkeypatch, (), spread=2.0, **dict.fromkeys(AGENTS, 3.0))
+    found = claims(monkeypatch, (), spread=0.6, **dict.fromkeys(AGENTS, 0.3))
     assert found["much"] == "inconclusive"
 
 
 def test_what_never_rises_is_not_steady(monkeypatch):
-    levels = dict.fromkeys(AGENTS, 3.0)
+    levels = dict.fromkeys(AGENTS, 0.5)
     assert claims(monkeypatch, ("ddpg",), **levels)["steady"] == "reproduced"
     assert claims(monkeypatch, ("ddpg",), rise=1.0, **levels)["steady"] == "inconclusive"

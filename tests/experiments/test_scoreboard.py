@@ -8,16 +8,19 @@ import pytest
 from rove import runner
 from rove.experiments import scoreboard
 from rove.experiments.scoreboard import Cell, Scoreboard
+from rove.statistics import mean_interval
 
-SOLVED = Cell(np.array([20.0, 40.0]), np.array([True, True]), 100)
-NEVER = Cell(np.array([100.0, 100.0]), np.array([False, False]), 100)
+SOLVED = Cell(np.array([20.0, 40.0]), np.array([True, True]), 100, (10, 100))
+NEVER = Cell(np.full(10, 100.0), np.zeros(10, bool), 100, (10, 100))
 
 
 def test_what_a_cell_says():
-    assert SOLVED.text == "2/2 30 (20–40)"
+    low, high = mean_interval(SOLVED.values, (10, 100))
+    assert SOLVED.text == f"2/2 30 ({low:.0f}–{high:.0f})"
+    assert low < 20 < 40 < high
     assert SOLVED.share == pytest.approx(0.7)
-    assert NEVER.text == "0/2"
-    assert Cell(np.array([3.0, 5.0]), np.zeros(0, bool), 100).text == "4 (3–5)"
+    assert NEVER.text == "0/10"
+    assert Cell(np.array([3.0, 5.0]), np.zeros(0, bool), 100, (3, 5)).text == "4 (3–5)"
 
 
 def test_a_cell_from_a_run():
@@ -30,12 +33,15 @@ def test_a_cell_from_a_run():
 
 
 def test_claims_follow_from_the_cells():
-    soon = Cell(np.arange(20.0, 45.0, 5.0), np.ones(5, bool), 100)
+    soon = Cell(np.arange(20.0, 40.0, 2.0), np.ones(10, bool), 100, (10, 100))
     cells = {("deep-sea-10", "ge"): NEVER, ("deep-sea-10", "ige"): soon}
     cells["deep-sea-10", "bootstrapped_dqn"] = NEVER
     assert [claim.verdict for claim in scoreboard.claims(cells)] == ["reproduced", "reproduced"]
     cells["deep-sea-10", "ge"] = cells["deep-sea-10", "bootstrapped_dqn"] = soon
     assert [c.verdict for c in scoreboard.claims(cells)] == ["not reproduced", "inconclusive"]
+    half = soon._replace(solved=np.arange(10) < 5)
+    cells["deep-sea-10", "ge"], cells["deep-sea-10", "ige"] = half, NEVER
+    assert [c.verdict for c in scoreboard.claims(cells)] == ["inconclusive", "not reproduced"]
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ def experiment(runs, tmp_path_factory):
     folder.mkdir()
     (folder / "runs").symlink_to(runs)
     claims = [
-        Claim.judge("GE is ahead", "by 1.2, n = 3", True),
+        Claim.judge("GE is ahead", "by 1.2, n = 3", above=True, p=0.01),
         Claim("DQN is stuck", "0.1, n = 3", "inconclusive"),
     ]
     (folder / "claims.json").write_text(as_json(claims))

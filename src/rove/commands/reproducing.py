@@ -1,6 +1,8 @@
 """`rove reproduce` and `rove tune`."""
 
+import itertools
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +12,8 @@ from rove import display, platform
 from rove.commands import console, optional, say
 from rove.errors import ConfigError, did_you_mean
 from rove.experiments import EXPERIMENTS
+from rove.experiments.base import write_claims
+from rove.experiments.claims import Claim, adjusted
 
 
 def reproduce(
@@ -37,12 +41,14 @@ def reproduce(
         _experiment(experiment, quick, folder, workers)
         return
     folders = {name: root / (name + "-quick" * quick) for name in EXPERIMENTS}
+    claims = {}
     for name, folder in list(folders.items()):
         if missing := EXPERIMENTS[name].missing():
             say(f"{name} is left out: {missing}")
             del folders[name]
             continue
-        _experiment(name, quick, folder, workers)
+        claims[folder] = _experiment(name, quick, folder, workers)
+    _adjust(claims)
     from rove import report
 
     page = root / ("report-quick.html" if quick else "report.html")
@@ -50,13 +56,21 @@ def reproduce(
     say(f"all of it on one page: {page}")
 
 
-def _experiment(name: str, quick: bool, folder: Path, workers: int | None) -> None:
+def _experiment(name: str, quick: bool, folder: Path, workers: int | None) -> list[Claim]:
     began = time.monotonic()
     made = EXPERIMENTS[name](quick=quick)
     with display.Live(console, made.jobs()) as bars:
         claims = made.run(folder, bars.report, workers)
     display.claims_table(console, claims, name)
     say(f"written to {folder} in {time.monotonic() - began:.0f} s")
+    return claims
+
+
+def _adjust(claims: Mapping[Path, Sequence[Claim]]) -> None:
+    """Holm's adjustment over all experiments, in place of that within each."""
+    left = iter(adjusted([claim for found in claims.values() for claim in found]))
+    for folder, found in claims.items():
+        write_claims(folder, list(itertools.islice(left, len(found))))
 
 
 def tune(

@@ -59,6 +59,10 @@ class Acrobot(Control):
         return -length
 
     @property
+    def score_range(self) -> tuple[float, float]:
+        return -float(self.horizon), -1.0
+
+    @property
     def starts(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         return (-0.1,) * 4, (0.1,) * 4
 

@@ -88,6 +88,12 @@ class Task(eqx.Module):
         return returns
 
     @property
+    def score_range(self) -> tuple[float, float] | None:
+        """The least and the greatest score that an episode can have, where both are known.
+        Intervals of mean scores rely on it."""
+        return None
+
+    @property
     @abc.abstractmethod
     def bins(self) -> int:
         """How many cells state visits are counted in; 0: not counted."""

@@ -59,6 +59,10 @@ class CartPole(Control):
         return length
 
     @property
+    def score_range(self) -> tuple[float, float]:
+        return 1.0, self.optimum
+
+    @property
     def starts(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         return (-0.05,) * 4, (0.05,) * 4
 

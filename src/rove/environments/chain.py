@@ -65,6 +65,10 @@ class Chain(Environment):
         return 11.0
 
     @property
+    def score_range(self) -> tuple[float, float]:
+        return 0.0, self.optimum
+
+    @property
     def horizon(self) -> int:
         return self.n + 9
 

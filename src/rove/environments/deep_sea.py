@@ -65,6 +65,10 @@ class DeepSea(Environment):
         return 1.0 - MOVE_COST
 
     @property
+    def score_range(self) -> tuple[float, float]:
+        return -MOVE_COST, self.optimum
+
+    @property
     def bins(self) -> int:
         return self.n**2
 

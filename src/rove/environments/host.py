@@ -152,6 +152,11 @@ class HostEnvironment(Task):
         return terminated.astype(int) if self.sparse > 0 else length
 
     @property
+    def score_range(self) -> tuple[float, float] | None:
+        """Of a goal reached or not; else nobody has said."""
+        return (0.0, 1.0) if self.sparse is not None and self.sparse > 0 else None
+
+    @property
     def bins(self) -> int:
         return math.prod(self.cells)
 

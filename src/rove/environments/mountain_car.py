@@ -53,6 +53,10 @@ class MountainCar(Control):
         return terminated.astype(int)
 
     @property
+    def score_range(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    @property
     def starts(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         return (-0.6, 0.0), (-0.4, 0.0)
 

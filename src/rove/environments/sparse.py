@@ -61,6 +61,13 @@ class Sparse(Environment):
         return self.environment.score(returns, length, terminated)
 
     @property
+    def score_range(self) -> tuple[float, float] | None:
+        """The environment's own, but for a score that is the return: that is 0 or the reward."""
+        if self.score_label == "return":
+            return min(0.0, self.reward), max(0.0, self.reward)
+        return self.environment.score_range
+
+    @property
     def bins(self) -> int:
         return self.environment.bins
 

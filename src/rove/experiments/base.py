@@ -1,14 +1,15 @@
 """What an experiment is: configurations to train, and what to make of the runs."""
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from rove import runner
+from rove.agents import label_of
 from rove.errors import LaneError
-from rove.experiments.claims import Claim, as_json, as_markdown
+from rove.experiments.claims import Claim, adjusted, as_json, as_markdown
 from rove.run import Run
 from rove.runs import Config
 from rove.training import lanes
@@ -18,6 +19,19 @@ from rove.training.outcomes import Job
 Key: TypeAlias = tuple[str, str]
 """An environment and an agent, by the names that the experiment gives them."""
 Runs: TypeAlias = Mapping[Key, Run]
+LABELS = {"dqn-paper": "DQN, ε = 0.1", "ge-step": "GE", "ge-episode": "GE, θ per episode"}
+"""Of variants. The paper's GE draws θ at every step."""
+
+
+def label(name: str) -> str:
+    """How to call an agent, or a variant of one."""
+    return LABELS.get(name) or label_of(name)
+
+
+def write_claims(out: Path, claims: Sequence[Claim]) -> None:
+    """claims.json and claims.md."""
+    publish(out / "claims.json", as_json(claims).encode())
+    publish(out / "claims.md", as_markdown(claims).encode())
 
 
 @dataclass(frozen=True)
@@ -47,13 +61,13 @@ class Experiment(abc.ABC):
         report: lanes.Report = lambda progress: None,
         workers: int | None = None,
     ) -> list[Claim]:
-        """Train it all, or go on with it, and write what came of it to `out`."""
+        """Train it all, or go on with it, and write what came of it to `out`. P-values are
+        adjusted for the claims of this experiment."""
         configs = self.configs()
         plan = [(config, out / "runs" / "-".join(key)) for key, config in configs.items()]
         runs = dict(zip(configs, runner.run_all(plan, report, workers, "processes"), strict=True))
         if errors := [error for run in runs.values() for error in run.errors]:
             raise LaneError("\n".join(map(str, errors)))
-        found = self.write(runs, out)
-        publish(out / "claims.json", as_json(found).encode())
-        publish(out / "claims.md", as_markdown(found).encode())
+        found = adjusted(self.write(runs, out))
+        write_claims(out, found)
         return found

@@ -1,13 +1,17 @@
 """A claim of the paper, what the data say about it, and a verdict."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from rove.statistics import difference_interval, mean_interval
+from rove.statistics import Support, difference_test, holm, proportion_test
+
+LEVEL = 0.05
+"""Of a verdict, and, adjusted for all claims, of one that stands."""
+Verdict = Literal["reproduced", "not reproduced", "inconclusive", "not tested"]
 
 
 @dataclass(frozen=True)
@@ -16,73 +20,78 @@ class Claim:
     """The paper's claim."""
     evidence: str
     """What was measured, with n and an interval."""
-    verdict: Literal["reproduced", "not reproduced", "inconclusive", "not tested"]
+    verdict: Verdict
+    p: float | None = None
+    """Two-sided p-value; none where nothing was tested."""
+    p_holm: float | None = None
+    """The same, adjusted for all claims that were tested together."""
+
+    @property
+    def after_holm(self) -> str:
+        """Whether a verdict stands among all claims."""
+        if self.p_holm is None or self.verdict == "inconclusive":
+            return "–"
+        return "stands" if self.p_holm < LEVEL else "does not stand"
 
     @staticmethod
-    def judge(text: str, evidence: str, holds: bool) -> "Claim":
-        return Claim(text, evidence, "reproduced" if holds else "not reproduced")
+    def judge(text: str, evidence: str, above: bool, p: float) -> "Claim":
+        """For "more than": the estimate is above its limit or below it, or so few seeds cannot
+        tell."""
+        verdict: Verdict = "reproduced" if above else "not reproduced"
+        return Claim(text, evidence, verdict if p < LEVEL else "inconclusive", p)
 
     @staticmethod
-    def compare(text: str, evidence: str, interval: tuple[float, float]) -> "Claim":
-        """For "more than": the interval of a difference is above 0, below it, or holds it, and
-        then so many seeds cannot tell."""
-        low, high = interval
-        if low <= 0.0 <= high:
-            return Claim(text, evidence, "inconclusive")
-        return Claim.judge(text, evidence, low > 0.0)
+    def count(text: str, what: str, groups: np.ndarray | Mapping[str, np.ndarray]) -> "Claim":
+        """Most seeds do something, by whether each does; of several groups, most seeds of each: the
+        smallest fraction is above a half. That it is below is adjusted for having been the
+        smallest (Bonferroni)."""
+        groups = groups if isinstance(groups, Mapping) else {"": groups}
+        found, evidence = [], what
+        for name, holds in groups.items():
+            count, n = int(holds.sum()), len(holds)
+            each = proportion_test(count, n)
+            interval = f"95% interval {each.low:.0%} to {each.high:.0%}"
+            evidence += f"{f'; {name}' * bool(name)}: {count} of {n} seeds ({interval})"
+            found.append(each)
+        least = min(found, key=lambda each: each.value)
+        above = least.value > 0.5
+        p = least.p if above else min(1.0, len(groups) * least.p)
+        return Claim.judge(text, evidence, above, p)
 
     @staticmethod
-    def ahead(text: str, what: str, better: np.ndarray, worse: np.ndarray) -> "Claim":
-        """The mean of one over seeds is above that of the other, beyond Welch's interval of the
-        difference."""
-        gain, (low, high) = difference_interval(better, worse)
-        evidence = (
-            f"mean {what} {better.mean():.4g} and {worse.mean():.4g}; difference {gain:.3g}, "
-            f"{_interval(low, high, better)}"
-        )
-        return Claim.compare(text, evidence, (low, high))
-
-    @staticmethod
-    def not_ahead(
-        text: str, what: str, one: np.ndarray, other: np.ndarray, times: float
+    def ahead(
+        text: str,
+        what: str,
+        better: np.ndarray,
+        worse: np.ndarray,
+        support: Support,
+        support_of_worse: Support | None = None,
     ) -> "Claim":
-        """The mean of one over seeds is below so many times that of the other, beyond Welch's
-        interval of the difference."""
-        room, (low, high) = difference_interval(times * other, one)
+        """The mean of one over seeds is above that of the other, by the melded interval of the
+        difference."""
+        found = difference_test(better, worse, support, support_of_worse)
+        sizes = dict.fromkeys((len(better), len(worse)))
         evidence = (
-            f"mean {what} {one.mean():.4g} and {other.mean():.4g}; {times:g} times the second less "
-            f"the first {room:.3g}, {_interval(low, high, one)}"
+            f"mean {what} {better.mean():.4g} and {worse.mean():.4g}; difference "
+            f"{found.value:.3g}, 95% interval {found.low:.3g} to {found.high:.3g}, "
+            f"n = {' and '.join(map(str, sizes))}"
         )
-        return Claim.compare(text, evidence, (low, high))
-
-    @staticmethod
-    def above(text: str, what: str, values: np.ndarray, limit: float = 0.0) -> "Claim":
-        """The mean over seeds is above a limit, beyond Student's interval."""
-        evidence, (low, high) = _mean(what, values, limit)
-        return Claim.compare(text, evidence, (low - limit, high - limit))
-
-    @staticmethod
-    def below(text: str, what: str, values: np.ndarray, limit: float = 0.0) -> "Claim":
-        """The mean over seeds is below a limit, beyond Student's interval."""
-        evidence, (low, high) = _mean(what, values, limit)
-        return Claim.compare(text, evidence, (limit - high, limit - low))
+        return Claim.judge(text, evidence, found.value > 0.0, found.p)
 
 
-def _mean(what: str, values: np.ndarray, limit: float) -> tuple[str, tuple[float, float]]:
-    """In words, and its 95% interval."""
-    mean, (low, high) = mean_interval(values)
-    against = f"; limit {limit:g}" if limit else ""
-    return f"{what}: mean {mean:.3g}, {_interval(low, high, values)}{against}", (low, high)
-
-
-def _interval(low: float, high: float, seeds: np.ndarray) -> str:
-    return f"95% interval {low:.3g} to {high:.3g}, n = {len(seeds)}"
+def adjusted(claims: Sequence[Claim]) -> list[Claim]:
+    """The same claims, with p-values by Holm over all that have one."""
+    tested = [i for i, claim in enumerate(claims) if claim.p is not None]
+    found = dict(zip(tested, holm([claims[i].p or 0.0 for i in tested]), strict=True))
+    return [replace(claim, p_holm=found.get(i)) for i, claim in enumerate(claims)]
 
 
 def as_json(claims: Sequence[Claim]) -> str:
-    return json.dumps([asdict(claim) for claim in claims], indent=2, ensure_ascii=False) + "\n"
+    told = [asdict(claim) | {"after_holm": claim.after_holm} for claim in claims]
+    return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
 
 
 def as_markdown(claims: Sequence[Claim]) -> str:
-    rows = [f"| {c.text} | {c.evidence} | {c.verdict} |" for c in claims]
-    return "\n".join(["| claim | what was measured | verdict |", "|---|---|---|", *rows]) + "\n"
+    rows = [f"| {c.text} | {c.evidence} | {c.verdict} | {c.after_holm} |" for c in claims]
+    head = ["| claim | what was measured | verdict | after Holm |", "|---|---|---|---|"]
+    return "\n".join([*head, *rows]) + "\n"

@@ -7,43 +7,52 @@ from pathlib import Path
 import numpy as np
 
 from rove import runner
-from rove.agents import label_of, settings_of
 from rove.environments import make
-from rove.experiments.base import Experiment, Key, Runs
+from rove.experiments.base import LABELS, Experiment, Key, Runs, label
 from rove.experiments.claims import Claim
-from rove.experiments.searches import variant
+from rove.experiments.searches import variant_settings
 from rove.run import Run
 from rove.runs import Config, episodes_csv
 from rove.statistics import steadiness
 from rove.tables import as_csv, publish_text
-from rove.tuned import tuned
 
-AGENTS = ("dqn", "noisynet", "ge-step", "ge-episode")
-"""The paper's three, and GE that holds its θ for an episode."""
+DQNS = ("dqn-paper", "dqn")
+"""What the paper says of DQN is judged of both: with its ε, and with the one that was searched."""
+AGENTS = (*DQNS, "noisynet", "ge-step", "ge-episode")
+"""What the paper says of GE is judged of `ge-step`, which is its GE."""
+LEFT_OUT = ("dqn-paper", "ge-episode")
+"""Of the quick form."""
 SEARCHED = ("figure-3",)
 """Whose settings the agents have."""
-LABELS = {"ge-step": "GE", "ge-episode": "GE, a θ an episode"}
 CAR = "sparse-mountain-car"
 EPISODES = {CAR: 600, "sparse-acrobot": 200, "sparse-cartpole": 400}
 QUICK_EPISODES = {CAR: 100, "sparse-acrobot": 30, "sparse-cartpole": 150}
-SEEDS, QUICK_SEEDS = 5, 2
+SEEDS, QUICK_SEEDS = 10, 2
 ITERATION = 20
 VISITS_AFTER, QUICK_VISITS_AFTER = (10, 30), (2, 5)
 """Panel (d): iterations."""
-VISITS_AGENTS = ("ge-step", "dqn")
+VISITS_AGENTS = ("ge-step", *DQNS)
 RARELY = 0.05
 """Of all episodes."""
 KEPT = 0.9
 """Of the cells that visits were spread over, a part that is enough to have maintained it."""
 
 
-def label(name: str) -> str:
-    return LABELS.get(name) or label_of(name)
-
-
 @dataclass(frozen=True)
 class Figure3(Experiment):
     """Figure 3: DQN, NoisyNet and GE on sparse CartPole, MountainCar and Acrobot; visits."""
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        return tuple(name for name in AGENTS if not self.quick or name not in LEFT_OUT)
+
+    @property
+    def dqns(self) -> tuple[str, ...]:
+        return tuple(name for name in DQNS if name in self.agents)
+
+    @property
+    def visits_agents(self) -> tuple[str, ...]:
+        return tuple(name for name in VISITS_AGENTS if name in self.agents)
 
     @property
     def visits_after(self) -> tuple[int, ...]:
@@ -54,9 +63,9 @@ class Figure3(Experiment):
         plan = {
             (environment, agent): self._config(environment, agent, budget)
             for environment, budget in episodes.items()
-            for agent in AGENTS
+            for agent in self.agents
         }
-        for agent in VISITS_AGENTS:  # the first of each run above, to the bit
+        for agent in self.visits_agents:  # the first of each run above, to the bit
             for iterations in self.visits_after:
                 if iterations * ITERATION < episodes[CAR]:
                     config = self._config(CAR, agent, iterations * ITERATION)
@@ -68,12 +77,9 @@ class Figure3(Experiment):
         return runs.get((f"visits-{iterations}", agent)) or runs[CAR, agent]
 
     def _config(self, environment: str, agent: str, episodes: int) -> Config:
-        name, _ = variant(agent)
-        settings = tuned(agent, environment, SEARCHED)
+        settings = variant_settings(agent, environment, SEARCHED)
         seeds = QUICK_SEEDS if self.quick else SEEDS
-        return runner.configure(
-            settings_of(name)(**settings), make(environment), seeds=seeds, episodes=episodes
-        )
+        return runner.configure(settings, make(environment), seeds=seeds, episodes=episodes)
 
     def write(self, runs: Runs, out: Path) -> list[Claim]:
         self.write_data(runs, out)
@@ -82,11 +88,15 @@ class Figure3(Experiment):
 
     def write_data(self, runs: Runs, out: Path) -> None:
         """figure-3.csv.gz: every episode; visits.csv.gz: panel (d)."""
-        shown = [run for (name, _), run in runs.items() if name in EPISODES]
-        lanes = [(run.config, o.job.seed, o.episodes) for run in shown for o in run.outcomes]
-        publish_text(out / "figure-3.csv.gz", episodes_csv(lanes))
+        shown = {key: run for key, run in runs.items() if key[0] in EPISODES}
+        lanes = [(agent, run.config, o) for (_, agent), run in shown.items() for o in run.outcomes]
+        text = episodes_csv(
+            [(config, outcome.job.seed, outcome.episodes) for _, config, outcome in lanes],
+            [agent for agent, _, _ in lanes],
+        )
+        publish_text(out / "figure-3.csv.gz", text)
         rows: list[tuple] = []
-        for iterations, agent in itertools.product(self.visits_after, VISITS_AGENTS):
+        for iterations, agent in itertools.product(self.visits_after, self.visits_agents):
             run = self.visits(runs, iterations, agent)
             for seed, row in zip(run.seeds, run.visits, strict=True):
                 rows += [(agent, iterations, seed, i, f"{f:g}") for i, f in enumerate(row) if f]
@@ -97,26 +107,29 @@ class Figure3(Experiment):
         """figure-3.png and figure-3.svg."""
         from rove import plots  # here, because Matplotlib takes long to import
 
-        made = plots.figure(2, 4, width=13.0, height=6.0)
-        top, bottom = made.axes[:4], made.axes[4:]
+        made = plots.figure(3, 3, width=11.0, height=8.6)
+        top, boards = made.axes[:3], (made.axes[3:6], made.axes[6:])
         names = ("sparse-cartpole", CAR, "sparse-acrobot")
-        for axes, letter, environment in zip(top, "abc", names, strict=False):
+        for axes, letter, environment in zip(top, "abc", names, strict=True):
             place = runs[environment, "dqn"].config.environment
-            curves = {agent: runs[environment, agent].scores for agent in AGENTS}
-            plots.learning_curves(axes, curves, label=place.score_label, names=LABELS)
+            curves = {agent: runs[environment, agent].scores for agent in self.agents}
+            plots.learning_curves(
+                axes, curves, label=place.score_label, names=LABELS, support=place.score_range
+            )
             title = environment.replace("-", " ").title().replace(" ", "")
             axes.set_title(f"({letter}) {title}", loc="left")
-        top[3].set_axis_off()
-        top[3].legend(*top[0].get_legend_handles_labels(), loc="center left")
-        pairs = [(i, agent) for i in self.visits_after for agent in VISITS_AGENTS]
-        for axes, (iterations, agent) in zip(bottom, pairs, strict=True):
-            run = self.visits(runs, iterations, agent)
-            place = run.config.environment
-            plots.visits(axes, run.visits.reshape(-1, *place.cells), place.coordinates)
-            axes.set_title(f"(d) {label(agent)}, {iterations} iterations", loc="left")
+        top[2].legend(fontsize=7)
+        for row, iterations in zip(boards, self.visits_after, strict=True):
+            for axes in row[len(self.visits_agents) :]:
+                axes.set_axis_off()
+            for axes, agent in zip(row, self.visits_agents, strict=False):
+                run = self.visits(runs, iterations, agent)
+                place = run.config.environment
+                plots.visits(axes, run.visits.reshape(-1, *place.cells), place.coordinates)
+                axes.set_title(f"(d) {label(agent)}, {iterations} iterations", loc="left")
         seeds = len(runs[CAR, "dqn"].seeds)
         made.supxlabel(
-            f"mean and 95% bootstrap interval over {seeds} seeds; moving window of "
+            f"mean and 95% interval over {seeds} seeds; moving window of "
             f"{plots.WINDOW} episodes; (d): in what fraction of episodes a cell was visited",
             fontsize=8,
         )
@@ -125,16 +138,24 @@ class Figure3(Experiment):
 
     def claims(self, runs: Runs) -> list[Claim]:
         """Section 6.2, "Exploration in Sparse Reward Environments", sentence by sentence."""
+        others, tasks = (*self.dqns, "noisynet"), ("sparse-cartpole", CAR, "sparse-acrobot")
         found = [
             _ahead(
                 f"{environment}: GE entails much faster progress than {label(other)}",
                 runs[environment, "ge-step"],
                 runs[environment, other],
             )
-            for environment in ("sparse-cartpole", CAR, "sparse-acrobot")
-            for other in ("dqn", "noisynet")
+            for environment in tasks
+            for other in others
         ]
-        found += [_rarely(runs[CAR, agent]) for agent in ("dqn", "noisynet")]
+        found += [
+            Claim.count(
+                f"{CAR}: {label(other)} never, or very rarely, reaches the target",
+                f"reaches it in less than {RARELY:.0%} of all episodes",
+                runs[CAR, other].scores.mean(axis=1) < RARELY,
+            )
+            for other in others
+        ]
         found += [
             _ahead(
                 f"{CAR}: GE reaches the target more frequently than {label(other)} since the early "
@@ -143,49 +164,65 @@ class Figure3(Experiment):
                 runs[CAR, other],
                 early=True,
             )
-            for other in ("dqn", "noisynet")
+            for other in others
         ]
         found += [
             Claim.ahead(
                 f"{CAR}: GE makes progress more steadily than {label(other)}",
                 "rise, as a part of all moves up and down between iterations,",
                 *(_steady(runs[CAR, agent]) for agent in ("ge-step", other)),
+                support=(0.0, 1.0),
             )
-            for other in ("dqn", "noisynet")
+            for other in others
         ]
+        found += self._visits_claims(runs)
+        if "ge-episode" in self.agents:
+            found += [
+                _ahead(
+                    f"ours, {environment}: GE with θ per episode is ahead of GE with θ per step",
+                    runs[environment, "ge-episode"],
+                    runs[environment, "ge-step"],
+                )
+                for environment in tasks
+            ]
+        return found
+
+    def _visits_claims(self, runs: Runs) -> list[Claim]:
+        """Panel (d). How one seed's visits change is judged seed by seed."""
         first, last = self.visits_after[0], self.visits_after[-1]
         cells = {
             (agent, after): spread_of(self.visits(runs, after, agent))
-            for agent in VISITS_AGENTS
+            for agent in self.visits_agents
             for after in (first, last)
         }
-        found += [
-            Claim.above(
-                f"{CAR}: DQN's visits increasingly cluster, from {first} to {last} iterations",
-                "effective number of cells, the earlier less the later",
-                cells["dqn", first] - cells["dqn", last],
+        kept = cells["ge-step", last] > KEPT * cells["ge-step", first]
+        return [
+            *(
+                Claim.count(
+                    f"{CAR}: {label(dqn)}'s visits increasingly cluster, from {first} to {last} "
+                    "iterations",
+                    "effective number of cells falls",
+                    cells[dqn, last] < cells[dqn, first],
+                )
+                for dqn in self.dqns
             ),
-            Claim.above(
+            Claim.count(
                 f"{CAR}: GE maintains a widespread distribution, from {first} to {last} iterations",
-                f"effective number of cells, the later less {KEPT:g} times the earlier",
-                cells["ge-step", last] - KEPT * cells["ge-step", first],
+                f"effective number of cells stays above {KEPT:g} times what it was",
+                kept,
             ),
-            Claim.ahead(
-                f"{CAR}: after {last} iterations GE's visits are more widespread than DQN's",
-                "effective number of cells",
-                cells["ge-step", last],
-                cells["dqn", last],
+            *(
+                Claim.ahead(
+                    f"{CAR}: after {last} iterations GE's visits are more widespread than "
+                    f"{label(dqn)}'s",
+                    "effective number of cells",
+                    cells["ge-step", last],
+                    cells[dqn, last],
+                    (1.0, runs[CAR, dqn].visits.shape[1]),
+                )
+                for dqn in self.dqns
             ),
         ]
-        found += [
-            _ahead(
-                f"ours, {environment}: GE that holds θ for an episode is ahead of GE a step",
-                runs[environment, "ge-episode"],
-                runs[environment, "ge-step"],
-            )
-            for environment in ("sparse-cartpole", CAR, "sparse-acrobot")
-        ]
-        return found
 
 
 def spread_of(run: Run) -> np.ndarray:
@@ -196,19 +233,12 @@ def spread_of(run: Run) -> np.ndarray:
 
 def _ahead(text: str, better: Run, worse: Run, early: bool = False) -> Claim:
     """By the mean score of all episodes, an area under the curve, or of the first quarter."""
-    count = better.scores.shape[1] // (4 if early else 1)
-    told = f"the first {count}" if early else "all"
-    what = f"{better.config.environment.score_label} of {told} episodes"
-    return Claim.ahead(text, what, *(run.scores[:, :count].mean(axis=1) for run in (better, worse)))
-
-
-def _rarely(run: Run) -> Claim:
-    return Claim.below(
-        f"{CAR}: {label(run.config.agent_name)} never, or very rarely, reaches the target",
-        "part of all episodes that reach it",
-        run.scores.mean(axis=1),
-        RARELY,
-    )
+    place = better.config.environment
+    count = max(1, better.scores.shape[1] // (4 if early else 1))
+    what = f"{place.score_label} of {f'the first {count}' if early else 'all'} episodes"
+    means = [run.scores[:, :count].mean(axis=1) for run in (better, worse)]
+    assert place.score_range is not None
+    return Claim.ahead(text, what, *means, support=place.score_range)
 
 
 def _steady(run: Run) -> np.ndarray:

@@ -26,6 +26,13 @@ TASKS = {
     "Sparse InvertedDoublePendulum": "sparse-inverted-double-pendulum",
 }
 """The panels, and the environment of each."""
+SCORES = {
+    "InvertedPendulum": (0.0, 1000.0),
+    "InvertedDoublePendulum": (0.0, 10_000.0),
+    "Sparse InvertedPendulum": (0.0, 1000.0),
+    "Sparse InvertedDoublePendulum": (0.0, 1000.0),
+}
+"""The support of a score: an episode has at most 1,000 steps, and a step pays at most 1, or 10."""
 STEPS, QUICK_STEPS = 20_000, 2_000
 SEEDS, QUICK_SEEDS = 5, 2
 POINTS = 100
@@ -100,13 +107,14 @@ class Figure4(Experiment):
             curves = {agent: self.curve(runs[task, agent]) for agent in AGENTS}
             label = runs[task, "ddpg"].config.environment.score_label
             every = self.steps // POINTS
-            plots.learning_curves(axes, curves, window=1, label=label, every=every)
+            support = SCORES[task]
+            plots.learning_curves(axes, curves, window=1, label=label, every=every, support=support)
             axes.set_xlabel("step")
             axes.set_title(f"({letter}) {task}", loc="left", fontsize=9)
         made.axes[0].legend(fontsize=8)
         seeds = len(runs["InvertedPendulum", "ddpg"].seeds)
         made.supxlabel(
-            f"mean of the last {LAST} episodes; mean and 95% bootstrap interval over {seeds} seeds",
+            f"mean of the last {LAST} episodes; mean and 95% interval over {seeds} seeds",
             fontsize=8,
         )
         plots.save(made, out / "figure-4.png")
@@ -125,49 +133,43 @@ class Figure4(Experiment):
         plain, double = "InvertedPendulum", "InvertedDoublePendulum"
         found = []
         for critic, name in (("ddpg_noisynet", "NoisyNet"), ("ddpg_ge", "GE")):
-            noisy, random = ({t: runs[t, agent] for t in TASKS} for agent in ("ddpg", critic))
             found += [
-                self._ahead(
+                _ahead(
                     f"{plain}: DDPG with action noise makes progress much faster than with a "
                     f"{name} critic",
-                    noisy[plain],
-                    random[plain],
+                    runs,
+                    plain,
+                    ("ddpg", critic),
                 ),
-                self._not_ahead(
+                _not_ahead(
                     f"{double}: a {name} critic does not enjoy much advantage over action noise",
-                    random[double],
-                    noisy[double],
+                    runs,
+                    double,
+                    critic,
                 ),
                 self._steadier(
                     f"{plain}: with a {name} critic progress is steadier than with action noise",
-                    random[plain],
-                    noisy[plain],
+                    runs[plain, critic],
+                    runs[plain, "ddpg"],
                 ),
             ]
             found += [
-                self._ahead(
+                _ahead(
                     f"{task}: a {name} critic makes progress at a slightly higher rate than "
                     "action noise",
-                    random[task],
-                    noisy[task],
+                    runs,
+                    task,
+                    (critic, "ddpg"),
                 )
                 for task in TASKS
                 if task.startswith("Sparse")
             ]
         return found
 
-    def _ahead(self, text: str, better: Run, worse: Run) -> Claim:
-        """By the mean over steps, as the search has it."""
-        return Claim.ahead(text, _score(better), *map(_scores, (better, worse)))
-
-    def _not_ahead(self, text: str, one: Run, other: Run) -> Claim:
-        """By the same, and not by more than a part MUCH of the other's."""
-        return Claim.not_ahead(text, _score(one), _scores(one), _scores(other), times=1 + MUCH)
-
     def _steadier(self, text: str, steady: Run, other: Run) -> Claim:
         """By how far curves fall. What does not rise cannot fall: both must have made progress."""
         what = "fall below the best so far, as a part of it, of action noise and of the critic"
-        judged = Claim.ahead(text, what, self.falls(other), self.falls(steady))
+        judged = Claim.ahead(text, what, self.falls(other), self.falls(steady), (0.0, 1.0))
         for run in (steady, other):
             curve = self.curve(run)
             if curve.max(axis=1).mean() < RISE * curve[:, POINTS // 10 - 1].mean():
@@ -186,6 +188,21 @@ class Figure4(Experiment):
             best = np.maximum.accumulate(row[start:])
             found.append(np.mean((best - row[start:]) / np.where(best > 0, best, 1.0)))
         return np.nan_to_num(np.array(found))
+
+
+def _ahead(text: str, runs: Runs, task: str, pair: tuple[str, str]) -> Claim:
+    """The first of a pair, by the mean over steps, as the search has it."""
+    better, worse = (runs[task, agent] for agent in pair)
+    return Claim.ahead(text, _score(better), _scores(better), _scores(worse), SCORES[task])
+
+
+def _not_ahead(text: str, runs: Runs, task: str, critic: str) -> Claim:
+    """By the same: (1 + MUCH) times the score of action noise is above that of the critic."""
+    noisy, random = (runs[task, agent] for agent in ("ddpg", critic))
+    times, (low, high) = 1 + MUCH, SCORES[task]
+    what = f"{_score(noisy)}, {times:g} times that of action noise and that of the critic,"
+    scaled = (times * low, times * high)
+    return Claim.ahead(text, what, times * _scores(noisy), _scores(random), scaled, SCORES[task])
 
 
 def _score(run: Run) -> str:

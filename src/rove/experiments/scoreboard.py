@@ -15,7 +15,7 @@ from rove.experiments.claims import Claim
 from rove.experiments.searches import SCOREBOARD
 from rove.run import Run
 from rove.runs import Config
-from rove.statistics import bootstrap_interval, difference_interval, episodes_to_solve
+from rove.statistics import IN_A_ROW, Support, episodes_to_solve, mean_interval
 from rove.tables import as_csv
 from rove.training.checkpoint import publish
 from rove.tuned import tuned
@@ -48,11 +48,13 @@ class Cell(NamedTuple):
     """For each seed, whether it had; on a bandit there is no such thing, and this is empty."""
     episodes: int
     """The budget."""
+    support: Support
+    """The range that values are in."""
 
     @property
     def text(self) -> str:
         """Such as "10/10 84 (70–101)": seeds, the mean and its 95% interval."""
-        low, high = bootstrap_interval(self.values)
+        low, high = mean_interval(self.values, self.support)
         interval = f"{self.values.mean():.0f} ({low:.0f}–{high:.0f})"
         if not len(self.solved):
             return interval
@@ -104,11 +106,13 @@ def cell(run: Run) -> Cell:
     assert budget is not None
     if isinstance(environment, Bandit):
         visits = np.stack([outcome.visits for outcome in run.outcomes])
-        return Cell(environment.regret(visits), np.zeros(0, bool), budget)
+        support = (0.0, budget * float(environment.regrets.max()))
+        return Cell(environment.regret(visits), np.zeros(0, bool), budget, support)
     assert environment.optimum is not None
     times = [episodes_to_solve(o.scores, environment.optimum) for o in run.outcomes]
     solved = np.array([time is not None for time in times])
-    return Cell(np.array([budget if t is None else t for t in times], float), solved, budget)
+    values = np.array([budget if time is None else time for time in times], float)
+    return Cell(values, solved, budget, (min(IN_A_ROW, budget), budget))
 
 
 def lanes_csv(cells: Cells) -> str:
@@ -174,22 +178,22 @@ def claims(cells: Cells) -> list[Claim]:
         if (environment, "ge") in cells:
             mine = cells[environment, "ge"]
             found.append(
-                Claim.judge(
+                Claim.count(
                     f"ours: mean-field GE does not solve {environment}",
-                    f"{mine.solved.sum()} of {len(mine.solved)} seeds within {mine.episodes}",
-                    not mine.solved.any(),
+                    f"not solved within {mine.episodes} episodes",
+                    ~mine.solved,
                 )
             )
-        pair = [cells.get((environment, agent)) for agent in ("bootstrapped_dqn", "ige")]
-        if pair[0] is not None and pair[1] is not None:
-            gain, interval = difference_interval(pair[0].values, pair[1].values)
+        slow, fast = (cells.get((environment, agent)) for agent in ("bootstrapped_dqn", "ige"))
+        if slow is not None and fast is not None:
             found.append(
-                Claim.compare(
+                Claim.ahead(
                     f"ours: Index GE solves {environment} in fewer episodes than Bootstrapped DQN "
                     "with priors",
-                    f"{pair[1].text} against {pair[0].text}; fewer by {gain:.0f}, 95% interval "
-                    f"{interval[0]:.0f} to {interval[1]:.0f}, n = {len(pair[1].values)}",
-                    interval,
+                    "episodes to solve, of Bootstrapped DQN and of Index GE,",
+                    slow.values,
+                    fast.values,
+                    slow.support,
                 )
             )
     return found

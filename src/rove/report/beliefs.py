@@ -8,7 +8,7 @@ import numpy as np
 
 from rove.report.folders import RunData
 from rove.report.numbers import number, numbers
-from rove.statistics import bootstrap_interval
+from rove.statistics import BAND_DRAWS, mean_interval
 from rove.training.lane import SNAPSHOTS
 
 ACTIONS = 10
@@ -33,12 +33,12 @@ def visits(run: RunData) -> dict[str, Any] | None:
         return None
     share = np.clip(np.array(rows, float), 0.0, 1.0)
     board = len(place.cells) == 2
-    band = [numbers(side, 3) for side in bootstrap_interval(share)] if len(rows) > 1 else None
+    sides = mean_interval(share, (0.0, 1.0), draws=BAND_DRAWS)
     return {
         "cells": list(place.cells),
         "sides": [list(side) for side in place.coordinates],
         "mean": numbers(share.mean(axis=0), 3),
-        "band": None if board else band,
+        "band": None if board or len(rows) < 2 else [numbers(side, 3) for side in sides],
         "n": len(rows),
     }
 

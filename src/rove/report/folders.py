@@ -315,8 +315,12 @@ def _shallow(told: Any, levels: int = LEVELS) -> bool:
 def _claims(path: Path) -> list[dict[str, str]]:
     told = _json(path) or []
     try:
-        return [{key: str(c[key]) for key in ("text", "evidence", "verdict")} for c in told]
-    except (KeyError, TypeError):
+        return [
+            {key: str(c[key]) for key in ("text", "evidence", "verdict")}
+            | {"after_holm": str(c.get("after_holm", "–"))}
+            for c in told
+        ]
+    except (KeyError, TypeError, AttributeError):
         raise RunFolderError(f"{path} holds no claims as rove writes them") from None
 
 

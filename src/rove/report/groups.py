@@ -13,7 +13,14 @@ from rove.agents import AGENTS, label_of
 from rove.report import beliefs, commands
 from rove.report.folders import RunData
 from rove.report.numbers import number, numbers, plain
-from rove.statistics import Estimate, area_under_curve, bootstrap_interval, moving_average
+from rove.statistics import (
+    BAND_DRAWS,
+    Estimate,
+    Support,
+    area_under_curve,
+    mean_interval,
+    moving_average,
+)
 
 POINTS, FEW_POINTS = 250, 80
 """The most of a curve that are kept: of scores, and of what is looked at beside them."""
@@ -67,6 +74,13 @@ class Group:
         known = next((run.config for run in runs if run.config is not None), None)
         self.place = known.environment if known else None
         self.optimum = self.place.optimum if self.place else None
+        self.support = self._support()
+
+    def _support(self) -> Support | None:
+        """The range of scores, unless files hold others."""
+        known = self.place.score_range if self.place else None
+        scores = [columns["score"] for run in self.runs for columns in run.columns.values()]
+        return known if known and all(statistics.within(x, known) for x in scores) else None
 
     def _areas(self, run: RunData) -> np.ndarray:
         """For each seed, the mean score of all episodes; of all steps, where they are the budget
@@ -88,6 +102,7 @@ class Group:
             "environment": self.runs[0].environment,
             "label": self.place.score_label if self.place else "return",
             "optimum": None if self.optimum is None else number(self.optimum),
+            "bounded": self.support is not None,
             "unit": "step" if self.every else "episode",
             "bin": size * unit,
             "windows": [window * unit for window in windows],
@@ -125,12 +140,13 @@ class Group:
             "diverged": int(np.sum(run.diverged)),
             "scores": [numbers(row[~np.isnan(row)]) for row in binned],
             "bands": {
-                str(w * unit): _band(moving_average(_common(binned), w // size)) for w in windows
+                str(w * unit): _band(moving_average(_common(binned), w // size), self.support)
+                for w in windows
             },
-            "all": estimates(self.areas[id(run)]),
-            "last": estimates(last),
+            "all": estimates(self.areas[id(run)], self.support),
+            "last": estimates(last, self.support),
             "solved": self._solved(run),
-            "more": _more(run),
+            "more": _more(run, self.place.bins if self.place else 0),
             "visits": beliefs.visits(run) if pictured else None,
             "beliefs": beliefs.beliefs(run) if pictured else None,
             "alarms": self._alarms(run),
@@ -228,11 +244,11 @@ def _binned(table: np.ndarray, size: int) -> np.ndarray:
     return table[:, : count * size].reshape(len(table), count, -1).mean(axis=2)
 
 
-def _band(values: np.ndarray) -> list[list[Any]] | None:
+def _band(values: np.ndarray, support: Support | None) -> list[list[Any]] | None:
     """The 95% interval of the mean over seeds; none where there is one seed."""
     if len(values) < 2:
         return None
-    low, high = bootstrap_interval(values)
+    low, high = mean_interval(values, support, draws=BAND_DRAWS)
     return [numbers(low), numbers(high)]
 
 
@@ -240,22 +256,28 @@ def as_list(found: Estimate) -> list[Any]:
     return [number(found.value), number(found.low), number(found.high), found.n]
 
 
-def estimates(values: np.ndarray) -> dict[str, list[Any]]:
-    return {n: as_list(statistics.estimate([values], s)) for n, s in STATISTICS.items()}
+def estimates(values: np.ndarray, support: Support | None) -> dict[str, list[Any]]:
+    """Over seeds. The mean has the interval that verdicts have; the others have none that holds for
+    every kind of data, and a bootstrap is an approximation."""
+    found = {n: statistics.estimate([values], s) for n, s in STATISTICS.items()}
+    if len(values) > 1:
+        low, high = map(float, mean_interval(values, support))
+        found["mean"] = found["mean"]._replace(low=low, high=high)
+    return {name: as_list(each) for name, each in found.items()}
 
 
-def _more(run: RunData) -> dict[str, Any]:
+def _more(run: RunData, bins: int) -> dict[str, Any]:
     """Coverage and spreads over episodes: mean and interval."""
     told = {}
     for column in MORE:
         table = _common(run.table(column))
+        counted = column == "coverage" and table.max(initial=0.0) <= bins
         smooth = moving_average(table, LAST)
         step = max(1, -(-table.shape[1] // FEW_POINTS))
         thin = smooth[:, step - 1 :: step]
         if np.any(thin != 0):
-            told[column] = {
-                "step": step, "mean": numbers(thin.mean(axis=0)), "band": _band(thin)
-            }  # fmt: skip
+            band = _band(thin, (0.0, bins) if counted else None)
+            told[column] = {"step": step, "mean": numbers(thin.mean(axis=0)), "band": band}
     return told
 
 

@@ -3,13 +3,13 @@
 const VERDICTS = { reproduced: "good", "not reproduced": "bad" };
 
 function claims(list) {
-  const head = ["claim", "what was measured", "verdict"].map((text) => heading(text, false));
+  const head = ["claim", "what was measured", "verdict", "after Holm"].map((text) => heading(text, false));
   const count = (v) => list.filter((c) => c.verdict === v).length;
   const kinds = [...new Set(list.map((c) => c.verdict))];
   return [el("h3", {}, "Claims"),
     el("p", { class: "muted" }, `Tested on these data: ${kinds.map((v) => `${count(v)} ${v}`).join(", ")}.`),
     table("Claims", head, list.map((claim) => el("tr", {}, el("td", {}, claim.text), el("td", {}, claim.evidence),
-      el("td", {}, el("span", { class: `verdict ${VERDICTS[claim.verdict] ?? "open"}` }, claim.verdict)))), "claims")];
+      el("td", {}, el("span", { class: `verdict ${VERDICTS[claim.verdict] ?? "open"}` }, claim.verdict)), el("td", {}, claim.after_holm))), "claims")];
 }
 
 /** All tasks together: a share of the optimum, and how often it is passed. */
@@ -27,7 +27,7 @@ function overall(key, told) {
     told.agents.map((a) => el("tr", {}, nameCell(a), el("td", { class: "number" }, String(a.estimates.mean[3])), cell(a.estimates[statistic.value]))), "narrow"));
   fill();
   return [el("h3", { id: key }, "All tasks together"),
-    el("p", { class: "muted" }, `The mean score of all episodes by the optimum, on ${told.tasks.join(", ")}; 95% intervals by a stratified bootstrap.${told.left_out.length ? ` Not on all of these, and left out: ${told.left_out.join("; ")}.` : ""}`),
+    el("p", { class: "muted" }, `The mean score of all episodes by the optimum, on ${told.tasks.join(", ")}; 95% intervals by a stratified bootstrap, which are approximate and with few seeds too narrow.${told.left_out.length ? ` Not on all of these, and left out: ${told.left_out.join("; ")}.` : ""}`),
     keys, drawn, el("div", { class: "controls" }, statistic), box];
 }
 

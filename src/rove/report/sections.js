@@ -119,8 +119,9 @@ function comparison(key, group) {
   };
   fill();
   return [el("h4", {}, several ? "Comparison" : "Numbers"), el("div", { class: "controls" }, statistic, several ? against : null), box,
-    el("p", { class: "muted small" }, "Under each number its 95% bootstrap interval over seeds." + (fewest > 1 ? "" : " A run of one seed has none.")
-      + (fewest > 1 && fewest < 20 ? " Of few seeds these come out too narrow: of five, they hold the truth some 84 times of 100." : "")
+    el("p", { class: "muted small" }, "Under each number its 95% interval over seeds." + (fewest > 1 ? "" : " A run of one seed has none.")
+      + (fewest > 1 ? (group.bounded ? " That of a mean is Gaffke’s, which relies on the range of the score alone." : " That of a mean is Student’s: the range of the score is not known.") : "")
+      + (fewest > 1 ? " Those of other numbers are bootstraps: approximate, and with few seeds too narrow." : "")
       + (solvable ? " Solved: ten optimal episodes in a row; the median is Kaplan and Meier’s, so lanes that did not solve it count as not solved so far." : "")
       + (several ? ` P(better): the probability that a seed of this agent has a higher mean over all ${group.unit}s than a seed of the other.` : ""))];
 }
@@ -184,7 +185,7 @@ function groupSection(key, group) {
   const alarms = group.runs.flatMap((run) => run.alarms.map((a) => `${run.label}, ${a}, before half of the optimum was found.`));
   return el("section", { "aria-label": group.title },
     el("h3", { id: key }, group.title),
-    el("p", { class: "muted" }, `Each curve is a mean over ${seeds} seed${seeds === "1" ? ", without an interval" : "s, with its 95% bootstrap interval"}.`),
+    el("p", { class: "muted" }, `Each curve is a mean over ${seeds} seed${seeds === "1" ? ", without an interval" : "s, with its 95% interval"}.`),
     curves(key, group), comparison(key, group), visited(key, group), believed(key, group),
     alarms.length ? el("details", { class: "alarms" }, el("summary", { class: "alarm" }, `${alarms.length} lane${alarms.length > 1 ? "s" : ""} whose beliefs collapsed`), el("ul", {}, alarms.map((a) => el("li", {}, a)))) : null,
     about(group));

@@ -66,7 +66,7 @@ function sweepTable(sweep) {
   return [el("h4", {}, "The best points"), table("The best points", head, best.map((p) => el("tr", {},
     p.at.map((v) => el("td", { class: "number" }, fmt(v))), el("td", { class: "number" }, String(p.score[3])), cell(p.score),
     el("td", { class: "number" }, p.confirmed ? String(p.confirmed[3]) : "–"), cell(p.confirmed)))),
-  el("p", { class: "muted small" }, "Those tried on most seeds come first. Mean score and its 95% bootstrap interval, on the seeds that points were chosen on, and confirmed on others.")];
+  el("p", { class: "muted small" }, "Those tried on most seeds come first. Mean score and its 95% bootstrap interval, which is approximate, on the seeds that points were chosen on, and confirmed on others.")];
 }
 
 function sweepSection(key, sweep) {
