@@ -142,9 +142,9 @@ SCOREBOARD = Search(
         "c51": {"epsilon": (0.01, 0.1), "high": (1.1, 12.0, 101.0)},  # one for each kind of task
         "qr_dqn": _EPSILON,
         "noisynet": {"rho": (-6.0, -5.0, -4.5, -4.0, -3.5, -3.0)},
-        "ge": _GAUSS | {"max_std": (0.3, 3.0, None)},
-        "vdqn": _GAUSS | {"max_std": (0.3, 3.0, None)},
-        "bbq": _GAUSS | {"prior": (0.3, 1.0, 3.0)},
+        "ge": {**_GAUSS, "max_std": (0.3, 3.0, None)},
+        "vdqn": {**_GAUSS, "max_std": (0.3, 3.0, None)},
+        "bbq": {**_GAUSS, "prior": (0.3, 1.0, 3.0)},
         "bayesian_dqn": _REGRESSION,
         "bootstrapped_dqn": {"prior": (1.0, 3.0, 10.0), "mask": (0.5, 1.0)},
         "parameter_noise": {"distance": (0.05, 0.2, 0.5), "std": (0.02, 0.1)},
