@@ -44,6 +44,22 @@ def test_a_sample_of_a_grid_has_every_value_equally_often():
         assert counts == [12 // len(values)] * len(values)
 
 
+def test_neighbours_of_a_point_are_new_and_a_step_away():
+    grid = {"lr": (1e-3, 3e-4, 1e-4), "rho": (-3.0, -2.0, -1.0, 0.0), "target_period": (25, 50)}
+    search = dataclasses.replace(TINY, grids={"noisynet": grid}, budget=6)
+    best = {"lr": 1e-3, "rho": -2.0, "target_period": 50}
+    found = search.neighbours("noisynet", [best], [best])
+    assert len(found) == 6
+    assert best not in found
+    assert found == search.neighbours("noisynet", [best], [best])
+    for point in found:
+        for field, values in grid.items():
+            assert abs(values.index(point[field]) - values.index(best[field])) <= 1
+    near = search.neighbours("noisynet", [best], [best, *found])
+    assert not any(point in found for point in near)
+    assert len(near) == 5, "there are 2·3·2 points within a step, itself among them"
+
+
 def test_every_search_has_its_defaults():
     """What `rove tune` finds is where `rove train` looks for it."""
     assert set(TUNED) == set(SEARCHES)

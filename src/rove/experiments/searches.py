@@ -14,11 +14,13 @@ from rove.trials import Rung
 from rove.tuned import tuned
 
 Grid = Mapping[str, tuple]
+Point = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Search:
-    """Every point of an agent's grid is tried on a few seeds; the best go on to further ones."""
+    """Points of an agent's grid are tried on a few seeds, then neighbours of the best if the search
+    is `refined`; the best of all go on to further seeds."""
 
     environments: Mapping[str, int]
     """The budget of a lane on each."""
@@ -29,6 +31,8 @@ class Search:
     first_seeds: tuple[int, ...]
     further_seeds: tuple[int, ...] = ()
     finalists: int = 1
+    refined: bool = False
+    """Whether as many points again are tried in the neighbourhood of the best."""
     bases: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     """By the family of an environment, settings that all agents which have them share."""
     keeps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -38,7 +42,7 @@ class Search:
     until_solved: bool = False
     """Whether a lane that has solved its task stops, and scores the optimum from there on."""
 
-    def points(self, agent: str) -> list[dict[str, Any]]:
+    def points(self, agent: str) -> list[Point]:
         """Every point of the agent's grid, or a Latin hypercube sample of it."""
         grid = self.grids[agent]
         if math.prod(map(len, grid.values())) <= self.budget:
@@ -47,9 +51,24 @@ class Search:
             chosen = _latin(grid, self.budget)
         return [dict(zip(grid, point, strict=True)) for point in chosen]
 
-    def rungs(self, agent: str) -> list[Rung]:
+    def neighbours(self, agent: str, best: Sequence[Point], tried: Sequence[Point]) -> list[Point]:
+        """As many points as the budget, or as the grid has left: each is one of the best with some
+        fields moved to the next value of the grid, up or down."""
+        grid, rng, found = self.grids[agent], np.random.default_rng(0), list(tried)
+        for attempt in range(100 * self.budget):
+            parent, point = best[attempt % len(best)], {}
+            for name, values in grid.items():
+                place = values.index(parent[name]) + rng.choice((-1, 0, 0, 1))
+                point[name] = values[min(max(place, 0), len(values) - 1)]
+            if point not in found:
+                found.append(point)
+            if len(found) == len(tried) + self.budget:
+                break
+        return found[len(tried) :]
+
+    def rungs(self, points: int) -> list[Rung]:
         """The first seeds for every point; the further ones for the finalists."""
-        first = Rung(len(self.points(agent)), self.first_seeds)
+        first = Rung(points, self.first_seeds)
         return [first] + [Rung(self.finalists, self.further_seeds)] * bool(self.further_seeds)
 
     def base(self, environment: str, agent: str) -> dict[str, Any]:
@@ -130,6 +149,7 @@ FIGURE_2 = Search(
     first_seeds=(1000, 1001),
     further_seeds=(1002, 1003, 1004),
     finalists=4,
+    refined=True,
 )
 
 _EPSILON: Grid = {"epsilon": (0.01, 0.03, 0.1), "epsilon_steps": (0, 5000)}
@@ -199,6 +219,7 @@ FIGURE_3 = Search(
     first_seeds=(1000, 1001),
     further_seeds=(1002, 1003, 1004, 1005),
     finalists=4,
+    refined=True,
     bases={f"sparse-{name}": _CONTROL for name in ("mountain-car", "acrobot", "cartpole")},
 )
 

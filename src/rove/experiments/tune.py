@@ -1,8 +1,8 @@
 """The searches behind the tuned settings: one budget for every agent, on seeds of its own.
 
-For each environment and agent, the points of the agent's grid are tried on the first seeds; the
-best go on to further seeds; the winner has the highest mean over all of them. No seed here is one
-that is reported.
+For each environment and agent, points of the agent's grid are tried on the first seeds, and then,
+in a refined search, neighbours of the best; the best of all go on to further seeds; the winner has
+the highest mean over all of them. No seed here is one that is reported.
 """
 
 import csv
@@ -18,7 +18,7 @@ from rove import runner, trials
 from rove.agents import settings_of
 from rove.environments import make
 from rove.errors import RunFolderError
-from rove.experiments.searches import Search, variant
+from rove.experiments.searches import Point, Search, variant
 from rove.runs import Config
 from rove.tables import as_csv, publish_text
 from rove.training.checkpoint import publish
@@ -37,8 +37,12 @@ def tune(
     for environment in search.environments:
         for agent in search.grids:
             points = search.points(agent)
-            attempt = partial(_try, search, record, out, environment, agent, workers)
-            scores = race(len(points), search.rungs(agent), attempt)
+            attempt = partial(_try, search, record, out, environment, agent, workers, points)
+            if search.refined:
+                first = attempt(range(len(points)), search.first_seeds)
+                best = [points[i] for i in ranking(first)[: search.finalists]]
+                points += search.neighbours(agent, best, points)
+            scores = race(len(points), search.rungs(len(points)), attempt)
             best = ranking(scores)[0]
             mean = float(np.mean(scores[best]))
             settings = search.base(environment, agent) | points[best]
@@ -61,20 +65,21 @@ def _try(
     environment: str,
     agent: str,
     workers: int | None,
+    points: Sequence[Point],
     chosen: Sequence[int],
     seeds: Sequence[int],
 ) -> list[list[float]]:
     """The scores of points on seeds; what the record does not have yet is trained, all at once,
     and added."""
-    keys = [json.dumps(search.points(agent)[i]) for i in chosen]
+    keys = [json.dumps(points[i]) for i in chosen]
     plan: list[tuple[str, Config]] = []
     base, budget = search.base(environment, agent), search.environments[environment]
     for key, i in zip(keys, chosen, strict=True):
         missing = [s for s in seeds if (environment, agent, key, s) not in record]
         if missing:
             # Only base and point are set: what an earlier search found must not leak in.
-            point = search.points(agent)[i]
-            settings, place = settings_of(variant(agent)[0])(**(base | point)), make(environment)
+            settings = settings_of(variant(agent)[0])(**(base | points[i]))
+            place = make(environment)
             until = search.until_solved and place.optimum is not None
             config = runner.configure(
                 settings, place, seeds=missing, until_solved=until, **{search.unit: budget}
