@@ -52,7 +52,7 @@ def main() -> None:
         reached = run.scores.any(axis=1)
         first = np.where(reached, run.scores.argmax(axis=1) + 1.0, np.inf)
         last = run.scores[:, -50:].mean(axis=1)
-        shown = {k: getattr(settings, k) for k in ("rho", "sigma", "max_std", "epsilon", "lr",
+        shown = {k: getattr(settings, k) for k in ("rho", "sigma", "prior_std", "epsilon", "lr",
                  "target_period") if hasattr(settings, k)}  # fmt: skip
         found[agent] = {
             "settings": shown,

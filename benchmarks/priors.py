@@ -26,11 +26,11 @@ SETTINGS = {
     "learning_starts": 500,
 }
 PRIORS = {
-    "uniform (the paper)": rove.GE(max_std=None, **SETTINGS),
-    "about μ, 3/√inputs": rove.GE(max_std=3.0, **SETTINGS),
-    "about μ, 1/√inputs": rove.GE(max_std=1.0, **SETTINGS),
-    "about μ, 0.3/√inputs": rove.GE(max_std=0.3, **SETTINGS),
-    "about μ, 0.1/√inputs": rove.GE(max_std=0.1, **SETTINGS),
+    "uniform (the paper)": rove.GE(prior_std=None, **SETTINGS),
+    "about μ, 3/√inputs": rove.GE(prior_std=3.0, **SETTINGS),
+    "about μ, 1/√inputs": rove.GE(prior_std=1.0, **SETTINGS),
+    "about μ, 0.3/√inputs": rove.GE(prior_std=0.3, **SETTINGS),
+    "about μ, 0.1/√inputs": rove.GE(prior_std=0.1, **SETTINGS),
     "about 0, 1 (BBQ)": rove.BBQ(prior=1.0, **SETTINGS),
     "about 0, 0.1 (BBQ)": rove.BBQ(prior=0.1, **SETTINGS),
 }

@@ -234,7 +234,7 @@ def test_minimiser_is_the_mean_field_posterior_of_linear_regression(prior, bound
     rng = np.random.default_rng(3)
     rows, sigma = 60, 0.7
     learner = agent(
-        MeanField(-1.0, prior, max_std=bound), sigma, hidden=(), batch_size=rows, gamma=0.9
+        MeanField(-1.0, prior, prior_std=bound), sigma, hidden=(), batch_size=rows, gamma=0.9
     )
     x = rng.normal(size=(rows, 2)) * [1.0, 2.0] + [0.5, 0.0]
     action = np.arange(rows) % 2

@@ -120,7 +120,7 @@ def test_underscores_and_hyphens_are_one(tmp_path):
         (["train", "ge", "chian-10"], "environment = 'chian-10' Did you mean 'chain-10'?"),
         (["train", "ge", "chain-1"], "environment = 'chain-1' at least 3"),
         (["train", "ge", "chain-10", "--agent.gamma", "nan"], "gamma = nan"),
-        (["train", "ge", "chain-10", "--agent.sigma", "0"], "sigma = 0.0 at least 1e-10"),
+        (["train", "ge", "chain-10", "--agent.sigma", "0"], "sigma = 0.0 at least 1e-08"),
         (["train", "ge", "chain-10", "--agent.sigma=-1"], "sigma = -1.0"),
         (["train", "ge", "chain-10", "--agent.batch-size", "60000"], "batch_size = 60000 50000"),
         (["train", "ge", "chain-10", "--env.n", "50"], "env.n = 50 write chain-50"),

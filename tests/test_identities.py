@@ -229,7 +229,7 @@ def test_bbq_differs_from_vdqn_by_the_prior_alone(batch):
     objectives differ by σ²/N times Σ(μ² + σ_θ²)/2s², the cross-entropy to N(0, s²) up to a
     constant."""
     settings = {"rho": -2.0, "sigma": 0.5, **SMALL}
-    vdqn = VDQN(max_std=None, **settings).compose()
+    vdqn = VDQN(prior_std=None, **settings).compose()
     bbq = BBQ(prior=0.3, **settings).compose()
     assert eqx.tree_equal(eqx.tree_at(lambda a: a.posterior, vdqn, MeanField(-2.0, 0.3)), bbq)
     assert np.array_equal(targets(vdqn, batch), targets(bbq, batch))

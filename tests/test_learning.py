@@ -132,7 +132,7 @@ def test_ge_solves_a_short_chain():
 
 
 SLIGHT = rove.GE(
-    hidden=(64, 64), rho=-5.0, sigma=1e-8, max_std=None, resample="episode", target_period=25
+    hidden=(64, 64), rho=-5.0, sigma=1e-8, prior_std=None, resample="episode", target_period=25
 )
 """GE whose noise is too slight at first to leave the start of the chain."""
 

@@ -67,9 +67,12 @@ def test_a_warning_says_if_jax_was_used_before_rove_could_set_its_flags(tmp_path
     assert "import rove first" in python(early).stderr
     assert python(early, XLA_FLAGS="--xla_cpu_experimental_ynn_fusion_type=").returncode == 0
     (tmp_path / "flags").write_text("--xla_cpu_multi_thread_eigen=false")
-    assert (
-        "add the flag to it" in python(SUMS.format(first=""), XLA_FLAGS=f"{tmp_path}/flags").stderr
-    )
+    plain = SUMS.format(first="")
+    assert "add the flag to it" in python(plain, XLA_FLAGS=f"{tmp_path}/flags").stderr
+    (tmp_path / "flags").write_text("--xla_cpu_experimental_ynn_fusion_type=")
+    assert python(plain, XLA_FLAGS=f"{tmp_path}/flags").returncode == 0
+    wrong = python(plain, XLA_FLAGS="--xla_cpu_experimental_ynn_fusion_type=X")
+    assert "XLA_FLAGS sets it to 'X'" in wrong.stderr
 
 
 def test_a_fingerprint_is_of_names_and_of_what_is_in_them(tmp_path):
@@ -118,14 +121,15 @@ def test_libraries_beside_xla_get_one_thread_unless_a_person_says_else(monkeypat
     assert os.environ["OPENBLAS_NUM_THREADS"] == "2"
 
 
-EIGEN, WIDTH = "--xla_cpu_multi_thread_eigen=false", "--xla_cpu_prefer_vector_width=512"
+EIGEN = "--xla_cpu_multi_thread_eigen=false"
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("", f"{EIGEN} {WIDTH}"),
-        (f"{EIGEN} {WIDTH}", f"{EIGEN} {WIDTH}"),
+        ("", EIGEN),
+        (EIGEN, EIGEN),
+        ("--xla_cpu_multi_thread_eigen=true", "--xla_cpu_multi_thread_eigen=true"),
         ("--xla_cpu_prefer_vector_width=256", f"--xla_cpu_prefer_vector_width=256 {EIGEN}"),
         ("flags.txt", "flags.txt"),
     ],

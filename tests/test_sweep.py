@@ -72,7 +72,7 @@ def test_values(field, told, values):
         ({"rho": np.array(3)}, {}, "a list of values"),
         ({"roh": "-4:-1:2"}, {}, "Did you mean 'rho'"),
         ({"hidden": "8,8"}, {}, "not swept by the command"),
-        ({"sigma": "-1,1"}, {}, "sigma = -1.0 is not allowed: a finite number at least 1e-10"),
+        ({"sigma": "-1,1"}, {}, "sigma = -1.0 is not allowed: a finite number at least 1e-08"),
         ({"lr": "-1:1:3"}, {}, "lr = -1.0 is not allowed"),
         ({"rho": "-4,-1"}, {"rho": -3.0}, "either swept or set"),
         ({}, {}, "fields = {} is not allowed: at least one"),

@@ -49,7 +49,7 @@ from rove.tabular import PosteriorSampling, QValueSampling
 
 __version__ = "0.1.0"
 
-platform.correct()
+platform.set_correct_sums()
 register()
 
 __all__ = [

@@ -93,12 +93,12 @@ class DDPGGE(ActorCriticSettings):
     """ρ at the start: the standard deviation of a parameter of the critic is softplus(ρ)."""
     sigma: float = 1e-3
     """σ of the return. The larger it is, the more the entropy of q_φ weighs against the data."""
-    max_std: float | None = 1.0
-    """Largest standard deviation of a parameter, as a multiple of 1/√inputs of its layer; None: no
-    bound (the paper)."""
+    prior_std: float | None = 1.0
+    """Standard deviation that a parameter tends to where no data inform it, as a multiple of
+    1/√inputs of its layer; None: it grows without end (the paper)."""
 
     def compose(self) -> ActorCritic:
-        posterior = MeanField(self.rho, max_std=self.max_std)
+        posterior = MeanField(self.rho, prior_std=self.prior_std)
         return ActorCritic(noisy(self.sigma), posterior, **self.shared())
 
 
@@ -126,15 +126,15 @@ class TD3(ActorCriticSettings):
     """ρ of a mean-field critic at the start."""
     sigma: float = 0.0
     """σ of the return. The larger it is, the more the entropy of q_φ weighs against the data."""
-    max_std: float | None = 1.0
-    """Largest standard deviation of a parameter of a mean-field critic, as a multiple of 1/√inputs
-    of its layer; None: no bound."""
+    prior_std: float | None = 1.0
+    """Standard deviation that a parameter of a mean-field critic tends to where no data inform it,
+    as a multiple of 1/√inputs of its layer; None: it grows without end."""
 
     def compose(self) -> ActorCritic:
         check_choice("critic", self.critic, ("dirac", "mean_field"))
         return ActorCritic(
             Gaussian(self.sigma),
-            Dirac() if self.critic == "dirac" else MeanField(self.rho, max_std=self.max_std),
+            Dirac() if self.critic == "dirac" else MeanField(self.rho, prior_std=self.prior_std),
             critics=2,
             policy_period=self.policy_period,
             smoothing_std=self.smoothing_std,

@@ -143,12 +143,12 @@ class GE(GaussSettings):
 
     name: ClassVar[str] = "ge"
     label: ClassVar[str] = "GE"
-    max_std: float | None = 1.0
-    """Largest standard deviation of a parameter, as a multiple of 1/√inputs of its layer; None: no
-    bound (the paper)."""
+    prior_std: float | None = 1.0
+    """Standard deviation that a parameter tends to where no data inform it, as a multiple of
+    1/√inputs of its layer; None: it grows without end (the paper)."""
 
     def compose(self) -> Agent:
-        posterior = MeanField(self.rho, max_std=self.max_std)
+        posterior = MeanField(self.rho, prior_std=self.prior_std)
         return Agent(noisy(self.sigma), posterior, **self.shared())
 
 
@@ -160,7 +160,7 @@ class VDQN(GE):
     label: ClassVar[str] = "VDQN"
 
     def compose(self) -> Agent:
-        posterior = MeanField(self.rho, max_std=self.max_std)
+        posterior = MeanField(self.rho, prior_std=self.prior_std)
         return Agent(noisy(self.sigma, draw="mean"), posterior, **self.shared())
 
 
@@ -311,9 +311,9 @@ class IGE(NetworkSettings):
     """ρ at the start, of a diagonal part of the last layer; None: without."""
     sigma: float = 1e-4
     """σ of the return. The larger it is, the more the entropy of q_φ weighs against the data."""
-    max_std: float | None = 1.0
-    """Largest standard deviation of a weight of the last layer, as a multiple of 1/√inputs; None:
-    no bound."""
+    prior_std: float | None = 1.0
+    """Standard deviation that a weight of the last layer tends to where no data inform it, as a
+    multiple of 1/√inputs; None: it grows without end."""
 
     def compose(self) -> Agent:
         posterior = LowRank(
@@ -321,7 +321,7 @@ class IGE(NetworkSettings):
             prior=self.prior,
             rho=self.rho,
             draws=self.draws,
-            max_std=self.max_std,
+            prior_std=self.prior_std,
             paired=self.paired,
         )
         return Agent(noisy(self.sigma), posterior, **self.shared())

@@ -13,12 +13,19 @@ from rove.noise import Key
 from rove.posteriors.base import Law, Posterior
 from rove.returns.base import Return
 
-EPSILON = 1e-16
-"""Adam's ε. It is negligible beside the least gradient that must act, the entropy's in `descended`
-(1e-10 at σ = 1e-8), and above 3e-18, below which the square of a gradient vanishes in float32."""
+EPSILON, LEAST_EPSILON = 1e-8, 1e-16
+"""Adam's ε, as usual where the objective has no entropy, and where it has one. The second is
+negligible beside the entropy's gradient in `descended`, which is 1e-10 at σ = 1e-8 and a minibatch
+of 64, and above 3e-18, below which the square of a gradient vanishes in float32."""
 
-_adam = optax.scale_by_adam(eps=EPSILON)
-init_optimiser = _adam.init
+
+def _adam(scale: float | Array) -> optax.GradientTransformation:
+    return optax.scale_by_adam(eps=jnp.where(scale > 0.0, LEAST_EPSILON, EPSILON))
+
+
+def init_optimiser(parameters: Any) -> Any:
+    """Adam's moments at the start."""
+    return optax.scale_by_adam().init(parameters)
 
 
 def objective(
@@ -77,14 +84,14 @@ def descended(
 ) -> tuple[Any, Any]:
     """A step of Adam: the parameters, and its moments, after it.
 
-    Adam's step is the same for any positive multiple of the objective, if ε is negligible and
-    squares of gradients are within float32. In the objective of `scale` c the data's gradients are
-    of the order of 1 and the entropy's of c/N, whose squares vanish where σ is small. Divided by
-    √c, both are safe for σ from 1e-8 to 1: the least entropy gradient is 1e-10, and the largest
-    of the data, with errors of 1e3, about 1e14.
+    Adam's steps are the same for any positive multiple of the objective, as long as it is one
+    multiple in all steps, ε is negligible and squares of gradients are within float32. In the
+    objective of `scale` c the data's gradients are of the order of 1 and the entropy's of c/N,
+    whose squares vanish where σ is small. Divided by √c, both are safe for σ from 1e-8 to 1: the
+    least entropy gradient is 1e-10, and the largest of the data, with errors of 1e3, about 1e14.
+    Where c is 0 the gradient is taken as it is.
     """
-    c = jnp.asarray(scale, jnp.float32)
-    factor = jnp.where(c > 0.0, lax.rsqrt(jnp.where(c > 0.0, c, 1.0)), 1.0)
+    factor = lax.rsqrt(jnp.where(scale > 0.0, scale, 1.0))
     gradient = jax.tree.map(lambda g: factor * g, gradient)
-    direction, optimiser = _adam.update(gradient, optimiser)
+    direction, optimiser = _adam(scale).update(gradient, optimiser)
     return jax.tree.map(lambda p, d: p - lr * d, parameters, direction), optimiser

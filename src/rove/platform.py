@@ -1,4 +1,4 @@
-"""How JAX is set up for rove: one thread a lane, wide vectors, compiled programs kept on disk."""
+"""How JAX is set up for rove: right sums, one thread per lane, compiled programs kept on disk."""
 
 import gc
 import hashlib
@@ -9,37 +9,49 @@ from pathlib import Path
 import jax
 from jax._src import xla_bridge
 
-_RIGHT = "xla_cpu_experimental_ynn_fusion_type"
+_LIBRARY_FUSIONS = "xla_cpu_experimental_ynn_fusion_type"
 """XLA's CPU backend in jaxlib 0.10 fuses some reductions into kernels that give wrong sums, without
 an error (jax-ml/jax issue 39103). An empty value for this flag switches those kernels off."""
 
-# One thread a lane; and vectors as wide as the processor has, which XLA does not use by itself (a
-# step of GE took 252 µs in place of 273 on an AMD EPYC with AVX-512, 2026-11-16).
-_FLAGS = {"xla_cpu_multi_thread_eigen": "false", "xla_cpu_prefer_vector_width": "512"}
+_FLAGS = {"xla_cpu_multi_thread_eigen": "false"}
+"""One thread per lane. (Vectors of 512 bits, which XLA does not use by itself, would save 8% of a
+step of GE, but with them its compiler runs out of memory on some small matrix products.)"""
 
 
-def correct() -> None:
-    """Keep XLA from computing wrong sums. `import rove` calls this; XLA reads its flags once, when
-    JAX is first used, so a warning says if that was before."""
+def set_correct_sums() -> None:
+    """Switch off the kernels of XLA that give wrong sums. `import rove` calls this; XLA reads its
+    flags once, when JAX is first used, so a warning says if that was before."""
     flags = os.environ.get("XLA_FLAGS", "").strip()
-    if _RIGHT in flags:
+    inline = not flags or flags.startswith("-")  # else it is the name of a file that has them
+    words = flags.split() if inline else _words(Path(flags))
+    values = [word.partition("=")[2] for word in words if word.startswith(f"--{_LIBRARY_FUSIONS}")]
+    if values and values[-1] == "":
         return
-    advice = (
-        f"Without the XLA flag --{_RIGHT}= (empty), JAX {jax.__version__} computes some sums "
-        "wrongly on a CPU, and results of rove may be wrong."
+    used = xla_bridge.backends_are_initialized()
+    if not used and inline and not values:
+        os.environ["XLA_FLAGS"] = f"{flags} --{_LIBRARY_FUSIONS}=".strip()
+        return
+    reason = (
+        "JAX was used before rove could set it: import rove first, or set XLA_FLAGS in the "
+        "environment"
+        if used
+        else f"XLA_FLAGS sets it to {values[-1]!r}"
+        if values
+        else f"XLA_FLAGS names a file, {flags}: add the flag to it"
     )
-    if xla_bridge.backends_are_initialized():
-        warnings.warn(
-            f"{advice} JAX was used before rove could set it: import rove first, or set XLA_FLAGS "
-            "in the environment.",
-            stacklevel=3,
-        )
-    elif flags and not flags.startswith("-"):
-        warnings.warn(
-            f"{advice} XLA_FLAGS names a file, {flags}: add the flag to it.", stacklevel=3
-        )
-    else:
-        os.environ["XLA_FLAGS"] = f"{flags} --{_RIGHT}=".strip()
+    warnings.warn(
+        f"Without the XLA flag --{_LIBRARY_FUSIONS}= (empty), JAX {jax.__version__} computes some "
+        f"sums wrongly on a CPU, and results of rove may be wrong. {reason}.",
+        stacklevel=3,
+    )
+
+
+def _words(file: Path) -> list[str]:
+    """What a file of flags has in it; nothing if it cannot be read, as XLA will say."""
+    try:
+        return file.read_text().split()
+    except OSError:
+        return []
 
 
 def prepare(lanes: int | None = None) -> None:

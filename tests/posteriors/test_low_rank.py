@@ -278,16 +278,36 @@ def test_without_a_diagonal_the_entropy_is_on_the_plane_of_the_factors():
 
 @pytest.mark.parametrize("rho", [None, -1.0])
 def test_with_a_bound_the_variances_are_taken_off_the_entropy(rho):
-    """tr(D + F·Fᵀ/M)/2s², with s = max_std/√inputs of the last layer."""
+    """tr(D + F·Fᵀ/M)/2s², with s = prior_std/√inputs of the last layer."""
     law, _ = some_law(LowRank(3, rho=rho), 11)
     inputs = law.head.weight.shape[0]
     trace = sum(np.sum(np.asarray(f, np.float64) ** 2) for f in law.factors) / 3
     if rho is not None:
         trace += sum(np.sum(np.asarray(v, np.float64)) for v in law.variance)
     apart = float(entropy(LowRank(3, rho=rho), law)) - float(
-        entropy(LowRank(3, rho=rho, max_std=0.7), law)
+        entropy(LowRank(3, rho=rho, prior_std=0.7), law)
     )
-    assert apart == pytest.approx(trace * inputs / (2 * 0.7**2), rel=1e-4)
+    directions = 1.0 if rho is not None else 3 / sum(part.size for part in law.head)
+    assert apart == pytest.approx(directions * trace * inputs / (2 * 0.7**2), rel=1e-4)
+
+
+def test_without_data_a_weight_has_the_standard_deviation_of_its_prior():
+    """Where the entropy alone decides: its gradient is 0 at factors F = s·√(weights)·Qᵀ with
+    orthonormal rows, whose mean variance of a weight is s² = prior_std²/inputs."""
+    posterior = LowRank(2, prior_std=0.7)
+    law, _ = some_law(posterior, 11)
+    inputs, outputs = law.head.weight.shape
+    weights, s = inputs * outputs + outputs, 0.7 / np.sqrt(inputs)
+    rows = np.linalg.qr(np.random.default_rng(0).normal(size=(weights, 2)))[0].T
+    rows = jnp.asarray(rows * s * np.sqrt(weights), jnp.float32)
+    factors = Linear(
+        rows[:, : inputs * outputs].reshape(2, inputs, outputs), rows[:, inputs * outputs :]
+    )
+    variance = np.sum(np.asarray(rows) ** 2, axis=0) / 2
+    assert np.mean(variance) == pytest.approx(s**2, rel=1e-5)
+    slope = jax.grad(lambda f: posterior.entropy(law._replace(factors=f)))(factors)
+    for leaf in slope:
+        np.testing.assert_allclose(leaf, 0.0, atol=1e-4)
 
 
 def test_the_variance_is_softplus_of_rho_squared():
@@ -335,7 +355,7 @@ def test_prior_functions_never_change_while_the_rest_learns():
         ("draws", {"draws": 0}),
         ("prior", {"prior": -0.1}),
         ("prior", {"prior": float("nan")}),
-        ("max_std", {"max_std": 0.0}),
+        ("prior_std", {"prior_std": 0.0}),
         ("rho", {"rho": -31.0}),
         ("rho", {"rho": float("inf")}),
     ],

@@ -161,7 +161,7 @@ def test_with_a_prior_the_entropy_is_minus_kl_up_to_the_known_constant(prior):
 
 
 def test_with_a_bound_the_entropy_is_minus_kl_to_a_prior_about_the_mean():
-    """−KL(N(μ, σ²) ‖ N(μ, s²)) = log σ/s + ½ − σ²/2s², with s = max_std/√inputs of the layer: the
+    """−KL(N(μ, σ²) ‖ N(μ, s²)) = log σ/s + ½ − σ²/2s², with s = prior_std/√inputs of the layer: the
     constants ½ − log s apart. Where σ = s its gradient is 0, and it has none by μ."""
     law, bound = some_law((3, 4, 2), 2), 0.6
     exact = 0.0
@@ -169,7 +169,7 @@ def test_with_a_bound_the_entropy_is_minus_kl_to_a_prior_about_the_mean():
         variance = np.concatenate([np.asarray(v, np.float64).ravel() for v in layer])
         s = bound / np.sqrt(layer.weight.shape[0])
         exact += np.sum(0.5 * np.log(variance) - variance / (2 * s**2))
-    posterior = MeanField(-1.0, max_std=bound)
+    posterior = MeanField(-1.0, prior_std=bound)
     assert float(posterior.entropy(law)) == pytest.approx(exact, rel=1e-5)
     at_bound = Law(
         law.mean,
@@ -285,10 +285,10 @@ def test_bad_prior_is_refused_by_name(prior, monkeypatch):
         MeanField(-1.0, prior)
 
 
-@pytest.mark.parametrize("max_std", [0.0, -1.0, float("nan")])
-def test_bad_bound_is_refused_by_name(max_std, monkeypatch):
+@pytest.mark.parametrize("prior_std", [0.0, -1.0, float("nan")])
+def test_bad_bound_is_refused_by_name(prior_std, monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-    with pytest.raises(ConfigError, match="max_std"):
-        MeanField(-1.0, max_std=max_std)
+    with pytest.raises(ConfigError, match="prior_std"):
+        MeanField(-1.0, prior_std=prior_std)
     with pytest.raises(ConfigError, match="None where prior is set"):
-        MeanField(-1.0, 1.0, max_std=1.0)
+        MeanField(-1.0, 1.0, prior_std=1.0)

@@ -88,7 +88,7 @@ def test_sigma_0_leaves_no_weight_on_the_entropy():
         ("sigma", {"sigma": -0.1}),
         ("sigma", {"sigma": float("nan")}),
         ("sigma", {"sigma": float("inf")}),
-        ("sigma", {"sigma": 1e-12}),
+        ("sigma", {"sigma": 1e-9}),
         ("draw", {"sigma": 1.0, "draw": "median"}),
     ],
 )

@@ -125,7 +125,7 @@ PERIODS = (25, 50, 100, 200)
 _BOUNDED: Grid = {
     "rho": (-7.0, -6.0, -5.0, -4.0, -3.0, -2.0, -1.0),
     "sigma": (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
-    "max_std": (0.1, 0.3, 1.0, 3.0, 10.0, None),
+    "prior_std": (0.1, 0.3, 1.0, 3.0, 10.0, None),
 }
 """GE's: the paper's ranges of ρ and σ, and the bound on σ_θ, which the paper does not have."""
 _STEP: Grid = {"lr": RATES, "target_period": PERIODS}
@@ -162,8 +162,8 @@ SCOREBOARD = Search(
         "c51": {"epsilon": (0.01, 0.1), "high": (1.1, 12.0, 101.0)},  # one for each kind of task
         "qr_dqn": _EPSILON,
         "noisynet": {"rho": (-6.0, -5.0, -4.5, -4.0, -3.5, -3.0)},
-        "ge": {**_GAUSS, "max_std": (0.3, 3.0, None)},
-        "vdqn": {**_GAUSS, "max_std": (0.3, 3.0, None)},
+        "ge": {**_GAUSS, "prior_std": (0.3, 3.0, None)},
+        "vdqn": {**_GAUSS, "prior_std": (0.3, 3.0, None)},
         "bbq": {**_GAUSS, "prior": (0.3, 1.0, 3.0)},
         "bayesian_dqn": _REGRESSION,
         "bootstrapped_dqn": {"prior": (1.0, 3.0, 10.0), "mask": (0.5, 1.0)},

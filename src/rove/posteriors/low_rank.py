@@ -15,7 +15,7 @@ from rove.networks import Linear, Theta
 from rove.noise import Key
 from rove.posteriors import priors
 from rove.posteriors.base import Phi, Posterior
-from rove.posteriors.mean_field import check_rho, excess, softplus
+from rove.posteriors.mean_field import check_rho, prior_penalty, softplus
 
 
 class Learned(NamedTuple):
@@ -58,8 +58,8 @@ class LowRank(Posterior):
     draws: int = eqx.field(default=1, static=True)
     """θ drawn for each transition of an update. With more the gradient varies less; all share the
     networks' work but for the last sum."""
-    max_std: float | Array | None = eqx.field(default=None, kw_only=True)
-    """As `MeanField.max_std`, for the weights of the last layer; None: no bound."""
+    prior_std: float | Array | None = eqx.field(default=None, kw_only=True)
+    """As `MeanField.prior_std`, for the weights of the last layer; None: no such prior."""
     paired: bool = eqx.field(default=True, static=True, kw_only=True)
     """Whether a transition's target takes the index z of its Q, and the noise of its diagonal
     (the default), or its own."""
@@ -71,8 +71,8 @@ class LowRank(Posterior):
             check_number("prior", self.prior, at_least=0.0)
         if self.rho is not None:
             check_rho(self.rho)
-        if self.max_std is not None:
-            check_number("max_std", self.max_std, above=0.0)
+        if self.prior_std is not None:
+            check_number("prior_std", self.prior_std, above=0.0)
 
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
         if self.rho is None and self.rank > (most := sizes[-2] * sizes[-1]):
@@ -125,15 +125,20 @@ class LowRank(Posterior):
     def entropy(self, law: Law) -> Float[Array, ""]:
         """½·log det(D + F·Fᵀ) = ½·(Σ log d + log det(I + Fᵀ·D⁻¹·F)), with F the factors over √M:
         a determinant of M rows. Without a diagonal it is of the density on the plane that the
-        factors span: ½·log det(Fᵀ·F). With `max_std` it is −KL to a prior N(W₀, s²·I), which takes
-        off the sum of the variances over 2s²."""
+        factors span: ½·log det(Fᵀ·F).
+
+        With `prior_std` it is −KL to a prior N(W₀, s²·I), which takes off the sum of the variances
+        over 2s². Without a diagonal the prior is on the plane, and has there the variance that it
+        has in all: s² for each weight, shared by M directions."""
         total = self._log_volume(law)
-        if self.max_std is None:
+        if self.prior_std is None:
             return total
         variance = jax.tree.map(lambda f: jnp.sum(f**2, axis=0) / self.rank, law.factors)
         if self.rho is not None:
             variance = jax.tree.map(jnp.add, variance, law.variance)
-        return total - excess(variance, self.max_std)
+            return total - prior_penalty(variance, self.prior_std)
+        weights = sum(part.size for part in law.head)
+        return total - prior_penalty(variance, self.prior_std) * self.rank / weights
 
     def _log_volume(self, law: Law) -> Float[Array, ""]:
         f = jnp.concatenate([w.reshape(self.rank, -1) for w in law.factors], axis=1)

@@ -36,17 +36,17 @@ class MeanField(Posterior):
     """Independent Gaussians. Every ρ_θ starts at `rho` and is learned.
 
     The prior of a parameter is uniform (the paper's), N(0, `prior`²) (BBQ's) or N(μ_θ, s²) with
-    s = `max_std`/√inputs, which is uniform in location and bounded in width. Under the uniform one
-    the objective has no minimum in a network: σ_θ of a weight that no data inform grows for as long
-    as training lasts, and it pays to make weights uninformed by switching hidden units off.
+    s = `prior_std`/√inputs, which has a width and no location of its own. Under the uniform one the
+    objective has no minimum in a network: σ_θ of a weight that no data inform grows for as long as
+    training lasts, and it pays without limit to switch hidden units off.
     """
 
     rho: float | Array
     prior: float | Array | None = None
     """Standard deviation of a Gaussian prior of mean 0; None: no such prior."""
-    max_std: float | Array | None = eqx.field(default=None, kw_only=True)
+    prior_std: float | Array | None = eqx.field(default=None, kw_only=True)
     """What σ_θ tends to where no data inform θ, as a multiple of 1/√inputs, the standard deviation
-    of a new network's weights; None: no bound."""
+    of a new network's weights; None: it grows without end."""
     paired: bool = eqx.field(default=False, static=True, kw_only=True)
     """Whether θ⁻ takes the noise of θ in the target of a transition."""
 
@@ -54,11 +54,11 @@ class MeanField(Posterior):
         check_rho(self.rho)
         if self.prior is not None:
             check_number("prior", self.prior, above=0.0)
-        if self.max_std is not None:
-            check_number("max_std", self.max_std, above=0.0)
+        if self.prior_std is not None:
+            check_number("prior_std", self.prior_std, above=0.0)
             if self.prior is not None:
-                what = "None where prior is set: a Gaussian prior bounds every σ_θ already"
-                raise ConfigError("max_std", self.max_std, what)
+                what = "None where prior is set: a parameter has one prior"
+                raise ConfigError("prior_std", self.prior_std, what)
 
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
         return centred(sizes, self.rho, key)
@@ -115,17 +115,17 @@ class MeanField(Posterior):
             squares = [jnp.sum(m**2) for m in jax.tree.leaves(law.mean)]
             squares += [jnp.sum(v) for v in jax.tree.leaves(law.variance)]
             total -= sum(squares) / (2.0 * self.prior**2)
-        if self.max_std is not None:
-            total -= sum(excess(v, self.max_std) for v in law.variance)
+        if self.prior_std is not None:
+            total -= sum(prior_penalty(v, self.prior_std) for v in law.variance)
         return total
 
 
-def excess(variance: Linear, max_std: float | Array) -> Float[Array, ""]:
-    """Σ σ_θ²/2s² over a layer, with s = max_std/√inputs: what a prior of that width takes off its
+def prior_penalty(variance: Linear, prior_std: float | Array) -> Float[Array, ""]:
+    """Σ σ_θ²/2s² over a layer, with s = prior_std/√inputs: what a prior N(μ_θ, s²) takes off its
     entropy."""
     inputs = variance.weight.shape[-2]
     total = jnp.sum(variance.weight) + jnp.sum(variance.bias)
-    return total * inputs / (2.0 * max_std**2)
+    return total * inputs / (2.0 * prior_std**2)
 
 
 def check_rho(rho: float | Array) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from rove.errors import ConfigError, check_number
 from rove.noise import Key
 
 
@@ -75,6 +76,18 @@ class Return(eqx.Module):
     def loss(self, z: Float[Array, " outputs"], target: Array) -> Float[Array, ""]:
         """−log Z_θ(x), up to a constant, or times one (see `scale`); of a law in place of a draw
         x, the family's discrepancy from it."""
+
+
+LEAST_SCALE = 1e-16
+"""The least `scale` above 0, σ² at the low end of the paper's range. Gradients are divided by its
+root, and their squares must be within float32."""
+
+
+def check_weight(field: str, value: float | Array, least: float = LEAST_SCALE) -> None:
+    """Refuse a weight of the entropy that is neither 0 nor one that float32 can act on."""
+    check_number(field, value, at_least=0.0)
+    if 0.0 < float(value) < least * (1.0 - 1e-6):
+        raise ConfigError(field, value, f"0, or at least {least:g}")
 
 
 GRID = np.linspace(-4.0, 4.0, 101, dtype=np.float32)

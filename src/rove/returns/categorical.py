@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from rove.errors import check_integer, check_number
 from rove.noise import Key
-from rove.returns.base import Return
+from rove.returns.base import Return, check_weight
 
 
 class Categorical(Return):
@@ -30,7 +30,7 @@ class Categorical(Return):
         check_integer("atoms", self.atoms, at_least=2, at_most=2**16)
         check_number("low", self.low)
         check_number("high", self.high, above=float(self.low))
-        check_number("weight", self.weight, at_least=0.0)
+        check_weight("weight", self.weight)
 
     @property
     def outputs(self) -> int:

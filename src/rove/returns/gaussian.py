@@ -9,12 +9,9 @@ from jax import Array
 from jaxtyping import Float
 
 from rove import noise
-from rove.errors import ConfigError, check_choice, check_number
+from rove.errors import check_choice
 from rove.noise import Key
-from rove.returns.base import GRID, Return, visible
-
-LEAST = 1e-10
-"""The least σ > 0. Gradients are divided by it, and float32 ends near 1e38."""
+from rove.returns.base import GRID, LEAST_SCALE, Return, check_weight, visible
 
 
 class Gaussian(Return):
@@ -29,9 +26,7 @@ class Gaussian(Return):
     """What stands for r + γZ: a sample of it (the paper), or its mean (Variational DQN)."""
 
     def __check_init__(self) -> None:
-        check_number("sigma", self.sigma, at_least=0.0)
-        if 0.0 < float(self.sigma) < LEAST:
-            raise ConfigError("sigma", self.sigma, f"0, or at least {LEAST:g}")
+        check_weight("sigma", self.sigma, LEAST_SCALE**0.5)
         check_choice("draw", self.draw, ("sample", "mean"))
 
     @property

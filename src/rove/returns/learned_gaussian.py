@@ -10,7 +10,7 @@ from jaxtyping import Float
 from rove import noise
 from rove.errors import check_choice, check_number
 from rove.noise import Key
-from rove.returns.base import Return
+from rove.returns.base import Return, check_weight
 from rove.returns.gaussian import bell, log_density
 
 
@@ -29,7 +29,7 @@ class LearnedGaussian(Return):
 
     def __check_init__(self) -> None:
         check_number("floor", self.floor, at_least=1e-6)
-        check_number("weight", self.weight, at_least=0.0)
+        check_weight("weight", self.weight)
         check_choice("draw", self.draw, ("sample", "mean"))
 
     @property

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from rove import noise
 from rove.errors import check_choice, check_integer, check_number
 from rove.noise import Key
-from rove.returns.base import GRID, Return, visible
+from rove.returns.base import GRID, Return, check_weight, visible
 from rove.returns.gaussian import log_density
 
 
@@ -35,7 +35,7 @@ class Mixture(Return):
     def __check_init__(self) -> None:
         check_integer("components", self.components, at_least=1, at_most=2**16)
         check_number("floor", self.floor, at_least=1e-6)
-        check_number("weight", self.weight, at_least=0.0)
+        check_weight("weight", self.weight)
         check_choice("draw", self.draw, ("sample", "mean"))
 
     @property

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from rove.errors import check_integer, check_number
 from rove.noise import Key
-from rove.returns.base import Return
+from rove.returns.base import Return, check_weight
 
 
 class Quantile(Return):
@@ -27,7 +27,7 @@ class Quantile(Return):
     def __check_init__(self) -> None:
         check_integer("quantiles", self.quantiles, at_least=1, at_most=2**16)
         check_number("kappa", self.kappa, at_least=0.0)
-        check_number("weight", self.weight, at_least=0.0)
+        check_weight("weight", self.weight)
 
     @property
     def outputs(self) -> int:
