@@ -106,7 +106,8 @@ COLUMNS = {
     "ratios of medians": ("rate_over_sb3", "time_over_dqn", "rate_over_one_lane"),
     "each in its own process": ("compile_s", "startup_s", "peak_MB"),
 }
-_XLA_FLAGS = "--xla_cpu_multi_thread_eigen=false --xla_cpu_experimental_ynn_fusion_type="  # as rove's own
+# As rove sets them.
+_XLA_FLAGS = "--xla_cpu_multi_thread_eigen=false --xla_cpu_experimental_ynn_fusion_type="
 # Variables that would change how many threads run, or hide the time to compile.
 _DROPPED = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "JAX_COMPILATION_CACHE_DIR")
 
