@@ -430,3 +430,14 @@ def test_collapsed_at_by_hand():
     assert collapsed_at(np.r_[np.zeros(15), np.ones(26)], spread, 1.0) is None
     assert collapsed_at(np.zeros(41), np.maximum(spread, 0.02), 1.0) is None
     assert collapsed_at(np.zeros(0), np.zeros(0), 1.0) is None
+
+
+def test_long_curves_are_taken_in_blocks_and_values_out_of_range_have_students_interval():
+    rng = np.random.default_rng(0)
+    curve = rng.uniform(size=(6, 1000))
+    low, high = mean_interval(curve, (0.0, 1.0), draws=2000)
+    for at in (0, 255, 256, 999):
+        alone = mean_interval(curve[:, at], (0.0, 1.0), draws=2000)
+        np.testing.assert_allclose([low[at], high[at]], alone, rtol=1e-12)
+    beyond = curve[:, 0] + 1.0
+    np.testing.assert_allclose(mean_interval(beyond, (0.0, 1.0)), mean_interval(beyond, None))

@@ -40,6 +40,8 @@ COLOURS = {
     "ge-step": "#2a9d5c", "ge-episode": "#8e6bbf",
 }  # fmt: skip
 WINDOW = 20
+BAND_POINTS = 500
+"""Of a curve, the most that an interval is computed at."""
 POINTS = 250
 """The most of a curve over steps."""
 
@@ -74,9 +76,10 @@ def learning_curves(
             episodes, mean, color=colour, lw=1.6, label=(names or {}).get(name) or label_of(name)
         )
         if len(scores) > 1:
-            low, high = mean_interval(smooth, support, draws=BAND_DRAWS)
+            shown = np.unique(np.linspace(0, len(episodes) - 1, BAND_POINTS).astype(int))
+            low, high = mean_interval(smooth[:, shown], support, draws=BAND_DRAWS)
             alpha = 0.2 if len(curves) <= 3 else 0.1
-            axes.fill_between(episodes, low, high, color=line.get_color(), alpha=alpha, lw=0)
+            axes.fill_between(episodes[shown], low, high, color=line.get_color(), alpha=alpha, lw=0)
         if per_seed:
             axes.plot(episodes, smooth.T, color=line.get_color(), lw=0.5, alpha=0.5)
     if optimum is not None:

@@ -64,6 +64,8 @@ Support: TypeAlias = tuple[float | int, float | int]
 """The least and the greatest value that a quantity can have."""
 DRAWS, BAND_DRAWS = 100_000, 2000
 """Monte Carlo draws of an interval: for numbers and verdicts, and for the bands of curves."""
+BLOCK = 256
+"""Points of a curve whose intervals are computed at a time."""
 
 
 class Comparison(NamedTuple):
@@ -91,20 +93,24 @@ def mean_interval(
 ) -> tuple[Float[np.ndarray, "*rest"], Float[np.ndarray, "*rest"]]:
     """Interval of the mean over seeds (the first axis).
 
-    With a support, which each value must lie in, it is Gaffke's (2005; Learned-Miller and Thomas
+    With a support that each value lies in, it is Gaffke's (2005; Learned-Miller and Thomas
     2019): with weights D ~ Dirichlet(1, …, 1) over the n values and one more point, the lower
     limit is a quantile of Σ Dᵢxᵢ where that point is the lower end of the support, the upper
     limit one where it is the upper end. Of values at the two ends alone this is Clopper and
     Pearson's interval of a proportion. It assumes nothing else of the values.
 
-    Without one it is Student's, which assumes that values are normal. Of seeds that succeed or
+    Otherwise it is Student's, which assumes that values are normal. Of seeds that succeed or
     fail it covers far less than it says, and equal values make it a point.
     """
     x = np.asarray(values, float)
-    if support is None:
+    if support is None or not within(x, support):
         return _student(x, confidence)
-    lower, upper = _limits(x, support, draws)
-    return _quantiles(lower, upper, confidence)
+    columns = x.reshape(len(x), -1)
+    low, high = np.empty(columns.shape[1]), np.empty(columns.shape[1])
+    for start in range(0, len(low), BLOCK):  # so that memory does not grow with the curve
+        part = slice(start, start + BLOCK)
+        low[part], high[part] = _quantiles(*_limits(columns[:, part], support, draws), confidence)
+    return low.reshape(x.shape[1:]), high.reshape(x.shape[1:])
 
 
 def difference_test(
@@ -161,7 +167,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def _weights(n: int, draws: int, group: int) -> np.ndarray:
     """[draws, n]: of Dirichlet(1, …, 1) over n + 1 points, the weights of the first n."""
     gaps = np.random.default_rng([n, group]).standard_exponential((draws, n + 1))

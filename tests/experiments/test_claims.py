@@ -121,3 +121,14 @@ def test_several_experiments_are_adjusted_together(tmp_path):
         assert told["p_holm"] == pytest.approx(3 * 22 / 1024)
         assert told["after_holm"] == "does not stand"
         assert "| does not stand |" in (tmp_path / name / "claims.md").read_text()
+
+
+def test_of_groups_of_unequal_size_the_weakest_decides():
+    """Five of five seeds alone are inconclusive, whatever a larger group does; two of thirty are
+    not reproduced, whatever a group of two does."""
+    five, nine = np.ones(5, bool), np.arange(10) < 9
+    assert Claim.count("a claim", "solved", five).verdict == "inconclusive"
+    assert Claim.count("a claim", "solved", nine).verdict == "reproduced"
+    assert Claim.count("a claim", "solved", {"a": five, "b": nine}).verdict == "inconclusive"
+    two, few = np.zeros(2, bool), np.arange(30) < 2
+    assert Claim.count("a claim", "solved", {"a": two, "b": few}).verdict == "not reproduced"

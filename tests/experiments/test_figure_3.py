@@ -117,7 +117,7 @@ def test_never_or_very_rarely_is_a_count_of_seeds():
 
 
 def test_spread_is_the_number_of_cells_where_visits_are_even():
-    even = made_up([], [[0.5] * 7 + [0.0] * 3])
-    assert spread_of(even) == pytest.approx([7.0])
-    uneven = made_up([], [[0.9, 0.1]])
-    assert spread_of(uneven) == pytest.approx([np.exp(-0.9 * np.log(0.9) - 0.1 * np.log(0.1))])
+    assert spread_of(np.array([[0.5] * 7 + [0.0] * 3])) == pytest.approx([7.0])
+    assert spread_of(np.array([[0.9, 0.1]])) == pytest.approx(
+        [np.exp(-0.9 * np.log(0.9) - 0.1 * np.log(0.1))]
+    )

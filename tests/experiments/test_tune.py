@@ -66,7 +66,8 @@ def test_every_search_has_its_defaults():
     for name, search in SEARCHES.items():
         for environment in search.environments:
             for agent in search.grids:
-                assert tuned(agent, environment, [name])
+                fallback = variant(agent)[0]
+                assert tuned(agent, environment, [name]) or tuned(fallback, environment, [name])
 
 
 def test_the_scoreboard_search_has_every_agent_and_every_kind_of_task():
@@ -103,6 +104,21 @@ def test_a_tiny_search_picks_the_best_and_goes_on_from_its_record(tmp_path, monk
     again = []
     tune.tune(TINY, tmp_path, again.append)
     assert again == said
+
+
+@pytest.mark.slow
+def test_a_refined_search_tries_neighbours_too_and_resumes(tmp_path, monkeypatch):
+    """Two points of six, then two neighbours of the better one; the best of all gets the further
+    seeds."""
+    grid = {"hidden": ((8,),), "epsilon": (0.0, 0.1, 0.2, 0.3, 0.5, 1.0), "buffer_size": (64,)}
+    search = dataclasses.replace(TINY, grids={"dqn": grid}, refined=True)
+    tune.tune(search, tmp_path, lambda text: None)
+    record = tune._read(tmp_path / "record.csv")
+    points = {settings for _, _, settings, _ in record}
+    assert len(points) == 4
+    assert len(record) == 4 * 2 + 3
+    monkeypatch.setattr(runner, "run_all", None)  # a second call trains nothing
+    tune.tune(search, tmp_path, lambda text: None)
 
 
 def test_what_a_lane_scores_by_hand():

@@ -38,7 +38,7 @@ def reproduce(
     root = out or Path("reproduction")
     if experiment != "all":
         folder = out or root / (experiment + "-quick" * quick)
-        _experiment(experiment, quick, folder, workers)
+        display.claims_table(console, _experiment(experiment, quick, folder, workers), experiment)
         return
     folders = {name: root / (name + "-quick" * quick) for name in EXPERIMENTS}
     claims = {}
@@ -47,8 +47,10 @@ def reproduce(
             say(f"{name} is left out: {missing}")
             del folders[name]
             continue
-        claims[folder] = _experiment(name, quick, folder, workers)
-    _adjust(claims)
+        claims[name] = _experiment(name, quick, folder, workers)
+    for name, found in _adjusted(claims).items():
+        write_claims(folders[name], found)
+        display.claims_table(console, found, name)
     from rove import report
 
     page = root / ("report-quick.html" if quick else "report.html")
@@ -61,16 +63,14 @@ def _experiment(name: str, quick: bool, folder: Path, workers: int | None) -> li
     made = EXPERIMENTS[name](quick=quick)
     with display.Live(console, made.jobs()) as bars:
         claims = made.run(folder, bars.report, workers)
-    display.claims_table(console, claims, name)
-    say(f"written to {folder} in {time.monotonic() - began:.0f} s")
+    say(f"{name}: written to {folder} in {time.monotonic() - began:.0f} s")
     return claims
 
 
-def _adjust(claims: Mapping[Path, Sequence[Claim]]) -> None:
+def _adjusted(claims: Mapping[str, Sequence[Claim]]) -> dict[str, list[Claim]]:
     """Holm's adjustment over all experiments, in place of that within each."""
     left = iter(adjusted([claim for found in claims.values() for claim in found]))
-    for folder, found in claims.items():
-        write_claims(folder, list(itertools.islice(left, len(found))))
+    return {name: list(itertools.islice(left, len(found))) for name, found in claims.items()}
 
 
 def tune(
@@ -82,7 +82,7 @@ def tune(
     """Search the settings of agents with one budget for all, on seeds of its own.
 
     Args:
-        search: which one: figure-2, figure-3, mountain-car, figure-4, scoreboard or deep-sea.
+        search: which one: figure-2, figure-3, figure-4, scoreboard or deep-sea.
         out: folder for tuned.json and record.csv, which a second call goes on from.
         workers: lanes (a lane is the run of one seed) to run at once.
     """

@@ -42,9 +42,9 @@ class Claim:
 
     @staticmethod
     def count(text: str, what: str, groups: np.ndarray | Mapping[str, np.ndarray]) -> "Claim":
-        """Most seeds do something, by whether each does; of several groups, most seeds of each: the
-        smallest fraction is above a half. That it is below is adjusted for having been the
-        smallest (Bonferroni)."""
+        """More than half of all seeds satisfy a condition; of several groups, more than half of
+        every group. For it the weakest group decides; against it the strongest does, adjusted for
+        the number of groups (Bonferroni)."""
         groups = groups if isinstance(groups, Mapping) else {"": groups}
         found, evidence = [], what
         for name, holds in groups.items():
@@ -53,10 +53,9 @@ class Claim:
             interval = f"95% interval {each.low:.0%} to {each.high:.0%}"
             evidence += f"{f'; {name}' * bool(name)}: {count} of {n} seeds ({interval})"
             found.append(each)
-        least = min(found, key=lambda each: each.value)
-        above = least.value > 0.5
-        p = least.p if above else min(1.0, len(groups) * least.p)
-        return Claim.judge(text, evidence, above, p)
+        below = [each.p for each in found if each.value <= 0.5]
+        p = min(1.0, len(groups) * min(below)) if below else max(each.p for each in found)
+        return Claim.judge(text, evidence, not below, p)
 
     @staticmethod
     def ahead(

@@ -174,7 +174,7 @@ class Figure4(Experiment):
             curve = self.curve(run)
             if curve.max(axis=1).mean() < RISE * curve[:, POINTS // 10 - 1].mean():
                 evidence = f"{judged.evidence}; one of them made no progress"
-                return Claim(text, evidence, "inconclusive")
+                return Claim(text, evidence, "inconclusive", p=1.0)
         return judged
 
     def falls(self, run: Run) -> np.ndarray:

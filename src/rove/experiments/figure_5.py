@@ -201,11 +201,11 @@ def chosen(table: np.ndarray, worst: bool = False) -> tuple[int, np.ndarray]:
 
 
 def critical(text: str, line: Sequence[Sequence[Outcome]]) -> Claim:
-    """The best value is ahead of the worst."""
+    """The best value is ahead of the worst, by more than a part PART of its score."""
     table = table_of(line)
     (_, best), (_, worst) = chosen(table), chosen(table, worst=True)
-    what = f"best value ahead of the worst, each chosen on other seeds{_means(best, worst)}"
-    return Claim.count(text, what, best > worst)
+    what = f"best value ahead of the worst by more than {PART:.0%}, each chosen on other seeds"
+    return Claim.count(text, what + _means(best, worst), worst < (1 - PART) * best)
 
 
 def peaked(text: str, line: Sequence[Sequence[Outcome]], values: Sequence[float]) -> Claim:
@@ -237,11 +237,12 @@ def cells_by(lane: Outcome, step: int) -> float:
 
 
 def hindered(text: str, line: Sequence[Sequence[Outcome]]) -> Claim:
-    """The best of the other values is ahead of the largest."""
+    """The best of the other values is ahead of the largest, by more than a part PART of its
+    score."""
     table = table_of(line)
     (_, best), largest = chosen(table[:-1]), judged(table)[-1]
-    what = "best other value, chosen on other seeds, ahead of the largest"
-    return Claim.count(text, what + _means(best, largest), best > largest)
+    what = f"best other value, chosen on other seeds, ahead of the largest by more than {PART:.0%}"
+    return Claim.count(text, what + _means(best, largest), largest < (1 - PART) * best)
 
 
 def _means(*groups: np.ndarray) -> str:

@@ -80,8 +80,10 @@ class Search:
 
 
 def _latin(grid: Grid, count: int) -> list[tuple]:
-    """Distinct points in which every value of a field occurs equally often, to within one."""
-    for seed in itertools.count():
+    """Points in which every value of a field occurs equally often, to within one. Repetitions, if
+    some are left after many tries, are dropped."""
+    points: list[tuple] = []
+    for seed in range(100):
         rng = np.random.default_rng(seed)
         columns = []
         for values in grid.values():
@@ -89,8 +91,8 @@ def _latin(grid: Grid, count: int) -> list[tuple]:
             columns.append([values[i] for i in rng.permutation(places)])
         points = list(zip(*columns, strict=True))
         if len(set(points)) == count:
-            return points
-    raise AssertionError("unreachable")
+            break
+    return list(dict.fromkeys(points))
 
 
 VARIANTS: Mapping[str, tuple[str, dict[str, Any]]] = {

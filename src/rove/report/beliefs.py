@@ -33,12 +33,15 @@ def visits(run: RunData) -> dict[str, Any] | None:
         return None
     share = np.clip(np.array(rows, float), 0.0, 1.0)
     board = len(place.cells) == 2
-    sides = mean_interval(share, (0.0, 1.0), draws=BAND_DRAWS)
+    band = None
+    if not board and len(rows) > 1:
+        sides = mean_interval(share, (0.0, 1.0), draws=BAND_DRAWS)
+        band = [numbers(side, 3) for side in sides]
     return {
         "cells": list(place.cells),
         "sides": [list(side) for side in place.coordinates],
         "mean": numbers(share.mean(axis=0), 3),
-        "band": None if board or len(rows) < 2 else [numbers(side, 3) for side in sides],
+        "band": band,
         "n": len(rows),
     }
 
