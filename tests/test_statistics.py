@@ -95,7 +95,7 @@ def test_a_value_outside_the_support_is_refused():
     assert within(np.array([0.0, 1.0 + 1e-8]), UNIT)
     assert not within(np.array([0.5, 1.1]), UNIT)
     with pytest.raises(ValueError, match="not in"):
-        mean_interval(np.array([0.5, 1.1]), UNIT)
+        difference_test(np.array([0.5, 1.1]), np.array([0.5, 0.6]), UNIT)
 
 
 def test_without_a_support_a_means_interval_is_students():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rove.commands import reproducing
+from rove.experiments.base import write_claims
 from rove.experiments.claims import Claim, adjusted, as_json, as_markdown
 from rove.statistics import holm
 
@@ -110,12 +111,10 @@ def test_what_is_written():
 
 def test_several_experiments_are_adjusted_together(tmp_path):
     """Each by itself would stand: 3 × 0.0215 and more do not."""
-    folders = {tmp_path / name: [Claim.count(name, "stuck", yes(9))] for name in "abc"}
-    for folder, found in folders.items():
-        folder.mkdir()
-        assert adjusted(found)[0].after_holm == "stands"
-    reproducing._adjust(folders)
-    for name in "abc":
+    claims = {name: [Claim.count(name, "stuck", yes(9))] for name in "abc"}
+    assert all(adjusted(found)[0].after_holm == "stands" for found in claims.values())
+    for name, found in reproducing._adjusted(claims).items():
+        write_claims(tmp_path / name, found)
         (told,) = json.loads((tmp_path / name / "claims.json").read_text())
         assert told["text"] == name
         assert told["p_holm"] == pytest.approx(3 * 22 / 1024)

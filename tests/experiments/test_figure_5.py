@@ -147,10 +147,10 @@ YES, NO, OPEN = "reproduced", "not reproduced", "inconclusive"
 
 
 def test_the_other_claims_can_come_out_each_way():
-    """Of "critical" the worst value is chosen too: that it is the best can only come of noise."""
+    """Values that differ by less than 5% are not told apart, so at 5% it is a matter of chance."""
     assert critical("a claim", line((10, 50, 40, 10))).verdict == YES
-    assert critical("a claim", line((10, 10, 10, 10))).verdict != YES
-    found = [hindered("a claim", line((10, 50, 40, last))).verdict for last in (10, 50, 90)]
+    assert critical("a claim", line((10, 10, 10, 10))).verdict == NO
+    found = [hindered("a claim", line((10, 50, 40, last))).verdict for last in (10, 47.5, 90)]
     assert found == [YES, OPEN, NO]
     rates = [(0.1, 1, 1, 0.7), (0.5, 1, 1, 0.5), (0.7, 1, 1, 0.1)]
     found = [active("a claim", line((1, 1, 1, 1), cells)).verdict for cells in rates]
@@ -160,8 +160,8 @@ def test_the_other_claims_can_come_out_each_way():
 def test_evidence_has_the_means():
     told = hindered("a claim", line((10, 50, 40, 20), noise=0.0)).evidence
     assert told == (
-        "best other value, chosen on other seeds, ahead of the largest (mean steps an episode "
-        "50 and 20): 10 of 10 seeds (95% interval 69% to 100%)"
+        "best other value, chosen on other seeds, ahead of the largest by more than 5% (mean steps "
+        "an episode 50 and 20): 10 of 10 seeds (95% interval 69% to 100%)"
     )
 
 

@@ -310,6 +310,29 @@ def test_without_data_a_weight_has_the_standard_deviation_of_its_prior():
         np.testing.assert_allclose(leaf, 0.0, atol=1e-4)
 
 
+@pytest.mark.parametrize("rho", [None, -8.0])
+def test_the_entropys_gradient_is_right_where_factors_are_nearly_dependent(rho):
+    """Against the closed form in float64: ∂/∂F of ½·log det(FᵀF) is F·(FᵀF)⁻¹, and with a diagonal
+    of ½·log det(D + FFᵀ) it is (D + FFᵀ)⁻¹·F. The condition number of F is about 5e3."""
+    rng = np.random.default_rng(0)
+    posterior = LowRank(4, rho=rho)
+    law, _ = some_law(posterior, 11)
+    base = rng.normal(size=(1, 14))
+    f = np.float32(base + 1e-3 * rng.normal(size=(4, 14)))
+    assert 1e3 < np.linalg.cond(f) < 2e4
+    parts = Linear(jnp.asarray(f[:, :12]).reshape(law.factors.weight.shape), jnp.asarray(f[:, 12:]))
+    slope = jax.grad(lambda factors: posterior.entropy(law._replace(factors=factors)))(parts)
+    found = np.concatenate([np.asarray(s, np.float64).reshape(4, -1) for s in slope], axis=1)
+    columns = f.astype(np.float64).T / 2.0  # F over √M
+    if rho is None:
+        exact = columns @ np.linalg.inv(columns.T @ columns)
+    else:
+        diagonal = np.concatenate([np.asarray(v, np.float64).ravel() for v in law.variance])
+        exact = np.linalg.solve(np.diag(diagonal) + columns @ columns.T, columns)
+    exact = exact.T / 2.0
+    assert np.max(np.abs(found - exact)) < 1e-2 * np.max(np.abs(exact))
+
+
 def test_the_variance_is_softplus_of_rho_squared():
     phi = LowRank(M, rho=-2.0).init(SIZES, noise.root(0))
     for v in LowRank(M, rho=-2.0).law(phi).variance:

@@ -141,14 +141,17 @@ class LowRank(Posterior):
         return total - prior_penalty(variance, self.prior_std) * self.rank / weights
 
     def _log_volume(self, law: Law) -> Float[Array, ""]:
-        f = jnp.concatenate([w.reshape(self.rank, -1) for w in law.factors], axis=1)
-        if self.rho is None:
-            return 0.5 * jnp.linalg.slogdet(f @ f.T / self.rank)[1]
-        std = jnp.sqrt(jnp.concatenate([v.ravel() for v in law.variance]))
-        scaled = f / std  # d itself has a slope of 1/d², beyond float32 where ρ is low
-        gram = scaled @ scaled.T / self.rank
-        _, log_determinant = jnp.linalg.slogdet(jnp.eye(self.rank) + gram)
-        return jnp.sum(jnp.log(std)) + 0.5 * log_determinant
+        """½·log det by the diagonal of a triangle U with UᵀU = FᵀF, or I + FᵀD⁻¹F: to form these
+        products would square the condition number, which float32 does not bear."""
+        f = jnp.concatenate([w.reshape(self.rank, -1) for w in law.factors], axis=1).T
+        f /= self.rank**0.5
+        total = jnp.zeros(())
+        if self.rho is not None:
+            std = jnp.sqrt(jnp.concatenate([v.ravel() for v in law.variance]))
+            total += jnp.sum(jnp.log(std))
+            f = jnp.concatenate([jnp.eye(self.rank), f / std[:, None]])
+        triangle = jnp.linalg.qr(f, mode="r")
+        return total + jnp.sum(jnp.log(jnp.abs(jnp.diagonal(triangle))))
 
     def _index(self, key: Key, *shape: int) -> Float[Array, "*shape rank"]:
         return noise.normal(key, (*shape, self.rank)) / self.rank**0.5
