@@ -78,7 +78,7 @@ def test_values(field, told, values):
         ({}, {}, "fields = {} is not allowed: at least one"),
         ({"rho": "-4,-1"}, {"workers": 0}, "workers = 0 is not allowed"),
         ({"rho": "-4,-1"}, {"on": "threds"}, "on = 'threds' is not allowed"),
-        ({"rho": "-9:0:1000", "sigma": "1e-9:1:log1000"}, {}, "points = 1000000 is not allowed"),
+        ({"rho": "-9:0:1000", "sigma": "1e-8:1:log1000"}, {}, "points = 1000000 is not allowed"),
         ({"rho": "-4,-1"}, {"method": "random"}, "points = None is not allowed: how many to draw"),
         ({"rho": "-4,-1"}, {"method": "random", "points": 0}, "points = 0 is not allowed"),
         ({"rho": "-4,-1"}, {"method": "random", "points": 10**6}, "at most 10000"),
@@ -140,7 +140,7 @@ def test_the_papers_grid_is_one_command():
 
 
 def test_random_points_are_some_of_the_grid_and_stay_the_same():
-    fields = {"rho": "-9:0:1000", "sigma": "1e-9:1:log1000"}
+    fields = {"rho": "-9:0:1000", "sigma": "1e-8:1:log1000"}
     options = {"method": "random", "points": 20, "episodes": 1}
     made, again = (sweeps.plan("ge", "chain-5", fields, **options) for _ in range(2))
     assert made.points == again.points

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, get_args, get_type_hints
 from rove.errors import ConfigError, check_number, did_you_mean
 from rove.learner import Learner
 from rove.returns import Gaussian
-from rove.returns.base import LEAST_SCALE
+from rove.returns.gaussian import LEAST_SIGMA
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ def with_settings(settings: Settings, changes: dict[str, Any]) -> Settings:
 
 def noisy(sigma: float, draw: Literal["sample", "mean"] = "sample") -> Gaussian:
     """A Gaussian return with σ > 0: at 0 the entropy of q_φ would have no weight."""
-    check_number("sigma", sigma, at_least=LEAST_SCALE**0.5)
+    check_number("sigma", sigma, at_least=LEAST_SIGMA)
     return Gaussian(sigma, draw)
 
 

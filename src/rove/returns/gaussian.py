@@ -13,6 +13,9 @@ from rove.errors import check_choice
 from rove.noise import Key
 from rove.returns.base import GRID, LEAST_SCALE, Return, check_weight, visible
 
+LEAST_SIGMA = LEAST_SCALE**0.5 * (1.0 - 1e-7)
+"""1e-8, or what rounding leaves of it."""
+
 
 class Gaussian(Return):
     """A Gaussian of mean Q_θ and fixed standard deviation σ.
@@ -26,7 +29,7 @@ class Gaussian(Return):
     """What stands for r + γZ: a sample of it (the paper), or its mean (Variational DQN)."""
 
     def __check_init__(self) -> None:
-        check_weight("sigma", self.sigma, LEAST_SCALE**0.5)
+        check_weight("sigma", self.sigma, LEAST_SIGMA)
         check_choice("draw", self.draw, ("sample", "mean"))
 
     @property
