@@ -35,28 +35,41 @@ def content(out: Path) -> tuple[bytes, list[dict[str, np.ndarray]]]:
     return (out / "episodes.csv").read_bytes(), [checkpoint.load_arrays(f)[0] for f in files]
 
 
+def until_first_file(process, out: Path) -> None:
+    """Waits until a run has written its first checkpoint, or has ended."""
+    while process.is_alive() and not any(out.glob("lanes/*")):
+        time.sleep(0.005)
+
+
 @pytest.mark.parametrize("agent", AGENTS)
 def test_killed_runs_end_bit_identical(tmp_path, agent):
-    """Half of the kills for each agent. The moments are random, from before the
-    first file to the last; a run that got to its end counts as not killed and starts anew."""
+    """Half of the kills for each agent, at random moments: every other one at any time
+    since the start, the others at any time since the first checkpoint. A run that
+    reached its end before its kill does not count, and the next starts anew."""
     killing.finish(train, tmp_path / "whole", agent)
-    began = time.monotonic()
-    killing.finish(train, tmp_path / "warm", agent)
+    began, process = time.monotonic(), killing.start(train, tmp_path / "warm", agent)
+    until_first_file(process, tmp_path / "warm")
+    first = time.monotonic() - began
+    process.join()
     takes = time.monotonic() - began
     rng, kills, runs, inside = random.Random(agent), 0, 0, 0
-    while kills < KILLS // 2 or (inside < 3 and runs < KILLS):
+    while kills < KILLS // 2:
         out = tmp_path / f"killed-{runs}"
         runs += 1
-        for _ in range(5):
-            began, process = time.monotonic(), killing.start(train, out, agent)
-            process.join(rng.uniform(0.0, takes))
+        assert runs < 5 * KILLS, "runs end before they can be killed"
+        for attempt in range(5):
+            process = killing.start(train, out, agent)
+            if attempt % 2:
+                until_first_file(process, out)
+                process.join(rng.uniform(0.0, (takes - first) / 2))
+            else:
+                process.join(rng.uniform(0.0, takes))
             alive = process.is_alive()
             process.kill()
             process.join()
             kills += alive
             inside += alive and any(out.glob("lanes/*"))
             if not alive:
-                takes = time.monotonic() - began  # the machine has less to do than it had
                 break
         killing.finish(train, out, agent)
         (csv, arrays), (csv_whole, arrays_whole) = content(out), content(tmp_path / "whole")
