@@ -470,6 +470,13 @@ def test_a_reversion_of_independent_noise_is_refused():
         rove.TD3(noise_reversion=0.3).compose()
 
 
+@pytest.mark.parametrize("setting", [{"rho": -3.0}, {"prior_std": None}])
+def test_td3_refuses_what_a_critic_of_one_theta_has_not(setting):
+    rove.TD3(critic="mean_field", **setting).compose()
+    with pytest.raises(ConfigError, match="critic = 'mean_field' alone"):
+        rove.TD3(**setting).compose()
+
+
 def test_a_table_is_refused_as_a_critic():
     with pytest.raises(ConfigError, match="no row of a table"):
         ActorCritic(Gaussian(1.0), Conjugate(), hidden=())

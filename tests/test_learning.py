@@ -138,22 +138,20 @@ SLIGHT = rove.GE(
 
 
 def solved_within(agent: rove.Settings, episodes: int) -> int:
-    """Of four seeds on chain-50, how many solve it."""
-    run = rove.train(
-        agent, "chain-50", seeds=(200, 201, 204, 207), episodes=episodes, until_solved=True
-    )
+    """Of seeds 200 to 207 on chain-50, how many solve it."""
+    run = rove.train(agent, "chain-50", seeds=range(200, 208), episodes=episodes, until_solved=True)
     return sum(episodes_to_solve(lane.scores, 11.0) is not None for lane in run.outcomes)
 
 
 def test_the_entropy_makes_ge_explore_at_the_least_sigma():
-    """4 of 4 seeds within 120 episodes; without the entropy, which is NoisyNet, none."""
-    assert solved_within(SLIGHT, 120) >= 3
+    """7 of 8 seeds within 120 episodes; without the entropy, which is NoisyNet, 3 of 8."""
+    assert solved_within(SLIGHT, 120) >= 6
 
 
 @pytest.mark.slow
 def test_without_its_entropy_ge_does_not_explore():
     without = rove.NoisyNet(hidden=(64, 64), rho=-5.0, resample="episode", target_period=25)
-    assert solved_within(without, 120) <= 1
+    assert solved_within(without, 120) <= 4
 
 
 SEA = {

@@ -168,3 +168,11 @@ def test_bad_values_are_refused_by_name(field, settings, monkeypatch):
         Chain(**settings)
     assert caught.value.field == field
     assert repr(settings[field]) in str(caught.value)
+
+
+@pytest.mark.parametrize("n", [3, 100, 10_992, 10_993, 20_000])
+def test_the_optimum_is_the_better_of_the_two_ends(n):
+    right = [0.0] * (n - 2) + [1.0] * 11
+    left = [0.0] + [0.001] * (n + 8)
+    assert len(right) == len(left) == Chain(n).horizon
+    assert Chain(n).optimum == pytest.approx(max(sum(right), sum(left)))

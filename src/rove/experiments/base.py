@@ -19,8 +19,15 @@ from rove.training.outcomes import Job
 Key: TypeAlias = tuple[str, str]
 """An environment and an agent, by the names that the experiment gives them."""
 Runs: TypeAlias = Mapping[Key, Run]
+DQNS = ("dqn-paper", "dqn")
+"""What the paper says of DQN is judged of both: with its ε, and with the one that was searched."""
+AGENTS = (*DQNS, "noisynet", "ge-step", "ge-episode")
+"""Those of Figures 2 and 3. What the paper says of GE is judged of `ge-step`, which draws θ at
+every step as the paper's does."""
+LEFT_OUT = ("dqn-paper", "ge-episode")
+"""Of the quick form."""
 LABELS = {"dqn-paper": "DQN, ε = 0.1", "ge-step": "GE", "ge-episode": "GE, θ per episode"}
-"""Of variants. The paper's GE draws θ at every step."""
+"""Of variants."""
 
 
 def label(name: str) -> str:

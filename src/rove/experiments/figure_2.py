@@ -7,7 +7,7 @@ import numpy as np
 
 from rove import runner
 from rove.agents import settings_of
-from rove.experiments.base import LABELS, Experiment, Key, Runs, label
+from rove.experiments.base import AGENTS, DQNS, LABELS, LEFT_OUT, Experiment, Key, Runs, label
 from rove.experiments.claims import Claim
 from rove.experiments.searches import variant_settings
 from rove.run import Run
@@ -22,12 +22,6 @@ from rove.statistics import (
 )
 from rove.tables import as_csv, publish_text
 
-DQNS = ("dqn-paper", "dqn")
-"""What the paper says of DQN is judged of both: with its ε, and with the one that was searched."""
-AGENTS = (*DQNS, "noisynet", "ge-step", "ge-episode")
-"""What the paper says of GE is judged of `ge-step`, which is its GE."""
-LEFT_OUT = ("dqn-paper", "ge-episode")
-"""Of the quick form."""
 SEARCHED = ("figure-2",)
 """Whose settings the agents have."""
 BOOTSTRAPPED = "bootstrapped_dqn"
