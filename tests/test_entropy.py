@@ -134,3 +134,13 @@ def test_a_step_does_not_depend_on_the_size_of_the_gradient(size):
         expected += update
         found, moments = descended(found, factor * size * gradient, moments, 0.1, size**0.5)
     np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_a_gradient_too_large_to_be_squared_does_not_stop_a_parameter_for_good():
+    """Its square would be infinite, and Adam's step 0 ever after."""
+    parameter, moments = jnp.zeros(1), init_optimiser(jnp.zeros(1))
+    parameter, moments = descended(parameter, jnp.full(1, 1e30), moments, 0.1, 1e-16)
+    for _ in range(3):
+        before = parameter
+        parameter, moments = descended(parameter, jnp.full(1, 1e30), moments, 0.1, 1e-16)
+        np.testing.assert_allclose(before - parameter, 0.1, rtol=1e-2)

@@ -51,7 +51,9 @@ print(int(squares[-1]))
 def python(script: str, **environment: str) -> subprocess.CompletedProcess:
     inherited = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"}
     command = [sys.executable, "-c", script]
-    return subprocess.run(command, capture_output=True, text=True, env=inherited | environment)
+    return subprocess.run(
+        command, capture_output=True, text=True, env=inherited | environment, timeout=120
+    )
 
 
 def test_sums_are_right_after_import_rove():
@@ -138,3 +140,16 @@ def test_xlas_flags_are_added_unless_a_person_has_set_them(monkeypatch, before, 
     monkeypatch.setenv("XLA_FLAGS", before)
     platform.prepare()
     assert os.environ["XLA_FLAGS"] == after
+
+
+SIDE_BY_SIDE = """
+import rove
+small = {"hidden": (16,), "batch_size": 16, "learning_starts": 40, "period": 50}
+rove.train("bayesian_dqn", "chain-8", seeds=2, episodes=40, workers=2, **small)
+"""
+
+
+def test_lanes_on_threads_that_decompose_matrices_do_not_wait_for_each_other_forever():
+    """XLA runs a batch of decompositions on the pool that the lanes themselves run on."""
+    done = python(SIDE_BY_SIDE, NPROC="2")
+    assert done.returncode == 0, done.stderr

@@ -441,3 +441,15 @@ def test_long_curves_are_taken_in_blocks_and_values_out_of_range_have_students_i
         np.testing.assert_allclose([low[at], high[at]], alone, rtol=1e-12)
     beyond = curve[:, 0] + 1.0
     np.testing.assert_allclose(mean_interval(beyond, (0.0, 1.0)), mean_interval(beyond, None))
+
+
+@pytest.mark.parametrize("support", [(0.0, np.inf), (-np.inf, np.inf), (np.nan, 1.0), (1.0, 0.0)])
+def test_a_support_that_is_no_range_is_refused(support):
+    with pytest.raises(ValueError, match=r"two finite ends|not in"):
+        difference_test(np.zeros(2), np.zeros(2), support)
+
+
+@pytest.mark.parametrize(("count", "n"), [(0, 0), (5, 3), (-1, 3)])
+def test_what_is_no_proportion_is_refused(count, n):
+    with pytest.raises(ValueError, match=f"{count} of {n}"):
+        proportion_test(count, n)

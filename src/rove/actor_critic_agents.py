@@ -132,12 +132,13 @@ class TD3(ActorCriticSettings):
 
     def compose(self) -> ActorCritic:
         check_choice("critic", self.critic, ("dirac", "mean_field"))
+        posterior = MeanField(self.rho, prior_std=self.prior_std)
         for name in ("rho", "prior_std") if self.critic == "dirac" else ():
             if (value := getattr(self, name)) != getattr(TD3, name):
                 raise ConfigError(name, value, "set with critic = 'mean_field' alone")
         return ActorCritic(
             Gaussian(self.sigma),
-            Dirac() if self.critic == "dirac" else MeanField(self.rho, prior_std=self.prior_std),
+            Dirac() if self.critic == "dirac" else posterior,
             critics=2,
             policy_period=self.policy_period,
             smoothing_std=self.smoothing_std,

@@ -25,9 +25,9 @@ def set_correct_sums() -> None:
     inline = not flags or flags.startswith("-")  # else it is the name of a file that has them
     words = flags.split() if inline else _words(Path(flags))
     values = [word.partition("=")[2] for word in words if word.startswith(f"--{_LIBRARY_FUSIONS}")]
+    used = xla_bridge.backends_are_initialized()
     if values and values[-1] == "":
         return
-    used = xla_bridge.backends_are_initialized()
     if not used and inline and not values:
         os.environ["XLA_FLAGS"] = f"{flags} --{_LIBRARY_FUSIONS}=".strip()
         return
@@ -50,7 +50,7 @@ def _words(file: Path) -> list[str]:
     """What a file of flags has in it; nothing if it cannot be read, as XLA will say."""
     try:
         return file.read_text().split()
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         return []
 
 

@@ -142,6 +142,8 @@ def proportion_interval(count: int, n: int, confidence: float = 0.95) -> tuple[f
     """Clopper and Pearson's exact interval of a probability, where `count` of n had it."""
     from scipy.special import betaincinv  # here, because it takes long to import
 
+    if not 0 <= count <= n or n == 0:
+        raise ValueError(f"{count} of {n} is not a proportion")
     tail = (1 - confidence) / 2
     low = float(betaincinv(count, n - count + 1, tail)) if count else 0.0
     high = float(betaincinv(count + 1, n - count, 1 - tail)) if count < n else 1.0
@@ -152,9 +154,10 @@ def proportion_test(count: int, n: int, limit: float = 0.5) -> Comparison:
     """A proportion, its exact interval, and the p-value of a limit."""
     from scipy.special import bdtr, bdtrc  # here, because it takes long to import
 
+    interval = proportion_interval(count, n)
     at_least = float(bdtrc(count - 1, n, limit)) if count else 1.0
     p = min(1.0, 2 * min(at_least, float(bdtr(count, n, limit))))
-    return Comparison(count / n, *proportion_interval(count, n), p)
+    return Comparison(count / n, *interval, p)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -179,6 +182,10 @@ def _limits(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper draws of a mean, [draws, *rest] each. Groups have draws of their own."""
     low, high = support
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise ValueError(f"a support has two finite ends, and {support} has not")
+    if not len(x):
+        raise ValueError("a group without seeds has no mean")
     if not within(x, support):
         raise ValueError(f"values from {np.nanmin(x):g} to {np.nanmax(x):g} are not in {support}")
     x, weights = np.clip(x, low, high), _weights(len(x), draws, group)

@@ -10,6 +10,7 @@ import pytest
 from rove import runner, trials
 from rove.agents import fitting, settings_of
 from rove.environments import make
+from rove.errors import RunFolderError
 from rove.experiments import figure_2, scoreboard, tune
 from rove.experiments.searches import FIGURE_2, SCOREBOARD, SEARCHES, Search, variant
 from rove.tuned import SEARCHES as TUNED
@@ -108,9 +109,10 @@ def test_a_tiny_search_picks_the_best_and_goes_on_from_its_record(tmp_path, monk
 
 @pytest.mark.slow
 def test_a_refined_search_tries_neighbours_too_and_resumes(tmp_path, monkeypatch):
-    """Two points of six, then two neighbours of the better one; the best of all gets the further
-    seeds."""
-    grid = {"hidden": ((8,),), "epsilon": (0.0, 0.1, 0.2, 0.3, 0.5, 1.0), "buffer_size": (64,)}
+    """Two points of twelve, then two neighbours of the better one; the best of all gets the
+    further seeds."""
+    epsilons = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0)
+    grid = {"hidden": ((8,),), "epsilon": epsilons, "lr": (1e-3, 1e-4), "buffer_size": (64,)}
     search = dataclasses.replace(TINY, grids={"dqn": grid}, refined=True)
     tune.tune(search, tmp_path, lambda text: None)
     record = tune._read(tmp_path / "record.csv")
@@ -157,3 +159,17 @@ def test_every_agent_has_settings_for_every_task_of_the_scoreboard():
         found = tuned(agent, environment, ["scoreboard"])
         assert found or agent == scoreboard.EXACT, (agent, environment)
         assert np.isfinite(config.episodes)
+
+
+ROW = 'chain-10,dqn,{"lr": 0.1},1000,'
+
+
+@pytest.mark.parametrize("rows", [[ROW + "nan"], [ROW + "inf"], [ROW + "1.0", ROW + "99.0"]])
+def test_a_record_with_impossible_or_repeated_scores_is_refused(tmp_path, rows):
+    cells = [r.replace('{"lr": 0.1}', '"{""lr"": 0.1}"') for r in rows]
+    path = tmp_path / "record.csv"
+    path.write_text("\n".join([",".join(tune.COLUMNS), *cells]) + "\n")
+    with pytest.raises(RunFolderError, match="not a record of this search"):
+        tune._read(path)
+    path.write_text("\n".join([",".join(tune.COLUMNS), cells[0].rpartition(",")[0] + ",-inf"]))
+    assert list(tune._read(path).values()) == [-np.inf]

@@ -7,6 +7,7 @@ the highest mean over all of them. No seed here is one that is reported.
 
 import csv
 import json
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -100,8 +101,13 @@ def _read(path: Path) -> Record:
     try:
         with open(path, newline="") as file:
             rows = list(csv.DictReader(file))
-        return {(r["environment"], r["agent"], r["settings"], int(r["seed"])): float(r["score"])
-                for r in rows}  # fmt: skip
+        record: Record = {}
+        for r in rows:
+            key, score = (r["environment"], r["agent"], r["settings"], int(r["seed"])), r["score"]
+            if key in record or not float(score) < math.inf:  # −∞ is a run that diverged
+                raise ValueError(f"score {score} of {key}, or another row of it")
+            record[key] = float(score)
+        return record
     except (KeyError, TypeError, ValueError, OSError) as error:
         raise RunFolderError(f"{path} is not a record of this search: {error!r}") from None
 

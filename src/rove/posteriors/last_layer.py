@@ -1,6 +1,7 @@
 """q_φ(θ): Bayesian linear regression on the last hidden layer (Bayesian DQN), exact."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -164,8 +165,9 @@ SAFE = 1e-4
 
 
 def _triangle(*rows: Float[Array, "actions _ columns"]) -> Float[Array, "actions columns columns"]:
-    """The triangle that rows are a rotation of."""
-    return jnp.linalg.qr(jnp.concatenate(rows, axis=1), mode="r")
+    """The triangle that rows are a rotation of, of one action at a time: a batch of decompositions
+    waits for threads of XLA's pool, and waits forever if lanes that do the same have them all."""
+    return lax.map(partial(jnp.linalg.qr, mode="r"), jnp.concatenate(rows, axis=1))
 
 
 def hidden(body: Theta, x: Float[Array, "*n features"]) -> Float[Array, "*n weights"]:

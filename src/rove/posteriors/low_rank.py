@@ -15,7 +15,7 @@ from rove.networks import Linear, Theta
 from rove.noise import Key
 from rove.posteriors import priors
 from rove.posteriors.base import Phi, Posterior
-from rove.posteriors.mean_field import check_rho, prior_penalty, softplus
+from rove.posteriors.mean_field import check_prior_std, check_rho, prior_penalty, softplus
 
 
 class Learned(NamedTuple):
@@ -72,7 +72,7 @@ class LowRank(Posterior):
         if self.rho is not None:
             check_rho(self.rho)
         if self.prior_std is not None:
-            check_number("prior_std", self.prior_std, above=0.0)
+            check_prior_std(self.prior_std)
 
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
         if self.rho is None and self.rank > (most := sizes[-2] * sizes[-1]):

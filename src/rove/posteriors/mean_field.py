@@ -53,9 +53,9 @@ class MeanField(Posterior):
     def __check_init__(self) -> None:
         check_rho(self.rho)
         if self.prior is not None:
-            check_number("prior", self.prior, above=0.0)
+            check_number("prior", self.prior, at_least=1e-6, at_most=1e6)
         if self.prior_std is not None:
-            check_number("prior_std", self.prior_std, above=0.0)
+            check_prior_std(self.prior_std)
             if self.prior is not None:
                 what = "None where prior is set: a parameter has one prior"
                 raise ConfigError("prior_std", self.prior_std, what)
@@ -126,6 +126,10 @@ def prior_penalty(variance: Linear, prior_std: float | Array) -> Float[Array, ""
     inputs = variance.weight.shape[-2]
     total = jnp.sum(variance.weight) + jnp.sum(variance.bias)
     return total * inputs / (2.0 * prior_std**2)
+
+
+def check_prior_std(prior_std: float | Array) -> None:
+    check_number("prior_std", prior_std, at_least=1e-6, at_most=1e6)
 
 
 def check_rho(rho: float | Array) -> None:

@@ -85,7 +85,7 @@ root, and their squares must be within float32."""
 
 def check_weight(field: str, value: float | Array, least: float = LEAST_SCALE) -> None:
     """Refuse a weight of the entropy that is neither 0 nor one that float32 can act on."""
-    check_number(field, value, at_least=0.0)
+    check_number(field, value, at_least=0.0, at_most=1e6)
     if 0.0 < float(value) < least:
         raise ConfigError(field, value, f"0, or at least {least:g}")
 

@@ -29,6 +29,7 @@ from rove.training import lanes, outcomes
 from rove.training.lane import (
     ENVIRONMENT,
     EVALUATION,
+    FAULTS,
     LOG_CAPACITY,
     Lane,
     act,
@@ -95,6 +96,9 @@ def _programs(structure: Any) -> _Programs:
         return agent, environment, unpack(packed, shape)
 
     def closed(lane: Lane, action: Array) -> tuple[Packed, Array, Array]:
+        # An action that is not finite ends the lane here, before the environment sees it.
+        bad = jnp.any(~jnp.isfinite(action)) & (lane.fault == 0)
+        lane = lane._replace(fault=jnp.where(bad, FAULTS.index("action"), lane.fault))
         return pack(lane), action, jnp.append(action.astype(jnp.float32), lane.fault)
 
     def begin(numbers: list, packed: Packed, observation: Array) -> tuple:

@@ -1,0 +1,77 @@
+"""Records a hash of what every agent does and learns, and compares with it later.
+
+    python tests/golden.py record     writes tests/golden.json
+    python tests/golden.py            exits with 1 if an agent's hash has changed
+
+Rounding differs between machines, so a record holds on the machine that made it.
+"""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import rove
+from rove import platform
+
+RECORD = Path(__file__).with_name("golden.json")
+SMALL = {"hidden": (16, 12), "batch_size": 16, "buffer_size": 300, "learning_starts": 40}
+CASES = {
+    "dqn": {}, "dqn double": {"double": True, "epsilon_steps": 200}, "c51": {}, "qr_dqn": {},
+    "noisynet": {}, "noisynet factorised": {"noise": "factorised", "resample": "episode"},
+    "ge": {}, "ge episode": {"resample": "episode", "prior_std": None}, "vdqn": {"resample": 7},
+    "bbq": {}, "bbq bonus": {"bonus": 0.1}, "bayesian_dqn": {"period": 50},
+    "bootstrapped_dqn": {"size": 4},
+    "bootstrapped_dqn whole": {"size": 3, "prior": None, "mask": 1.0},
+    "parameter_noise": {}, "double_uncertain": {}, "rlsvi": {"period": 50},
+    "ige": {"rank": 3, "draws": 5}, "ige diagonal": {"rho": -4.0, "paired": False, "prior": None},
+    "psrl": {}, "bayesian_q_learning": {}, "thompson": {},
+    "ddpg": {}, "ddpg_noisynet": {}, "ddpg_ge": {"resample": "episode"}, "td3": {},
+    "td3 ge": {"critic": "mean_field", "sigma": 1e-3},
+}  # fmt: skip
+TABULAR, BANDIT = ("psrl", "bayesian_q_learning"), ("thompson",)
+
+
+def digest(case: str) -> str:
+    name = case.split()[0]
+    task = {"environment": "chain-8", "episodes": 40}
+    settings = SMALL | CASES[case]
+    if name in TABULAR:
+        settings = CASES[case]
+    if name in BANDIT:
+        task, settings = {"environment": "bandit-10", "episodes": 60}, {}
+    if name == "rlsvi":
+        settings["hidden"] = ()
+    if name.startswith(("ddpg", "td3")):
+        task = {"environment": "linear-quadratic-1", "steps": 400}
+        settings["random_steps"] = 30
+    run = rove.train(name, task.pop("environment"), seeds=2, **task, **settings)
+    sha = hashlib.sha256()
+    for outcome in run.outcomes:
+        state = outcome.lane.agent
+        actor = jax.tree.leaves(state.actor)
+        for leaf in [*outcome.episodes, *jax.tree.leaves(state.phi), *actor]:
+            sha.update(np.ascontiguousarray(leaf).tobytes())
+    return sha.hexdigest()[:16]
+
+
+def main() -> None:
+    platform.prepare()
+    digests = {}
+    for case in CASES:
+        digests[case] = digest(case)
+        print(digests[case], case, flush=True)
+    if "record" in sys.argv:
+        RECORD.write_text(json.dumps(digests, indent=2) + "\n")
+        return
+    recorded = json.loads(RECORD.read_text())
+    changed = [case for case in CASES if digests[case] != recorded[case]]
+    print(f"{len(digests) - len(changed)} of {len(digests)} agents as recorded", *changed, sep="\n")
+    sys.exit(bool(changed))
+
+
+if __name__ == "__main__":
+    main()
