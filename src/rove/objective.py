@@ -18,10 +18,6 @@ EPSILON, LEAST_EPSILON = 1e-8, 1e-16
 negligible beside the entropy's gradient in `descended`, which is 1e-10 at σ = 1e-8 and a minibatch
 of 64, and above 3e-18, below which the square of a gradient vanishes in float32."""
 
-LARGEST = 1e18
-"""Larger gradients are clipped: their squares would overflow, after which Adam never moves that
-parameter again."""
-
 
 def _adam(scale: float | Array) -> optax.GradientTransformation:
     return optax.scale_by_adam(eps=jnp.where(scale > 0.0, LEAST_EPSILON, EPSILON))
@@ -96,6 +92,6 @@ def descended(
     Where c is 0 the gradient is taken as it is.
     """
     factor = lax.rsqrt(jnp.where(scale > 0.0, scale, 1.0))
-    gradient = jax.tree.map(lambda g: jnp.clip(factor * g, -LARGEST, LARGEST), gradient)
+    gradient = jax.tree.map(lambda g: factor * g, gradient)
     direction, optimiser = _adam(scale).update(gradient, optimiser)
     return jax.tree.map(lambda p, d: p - lr * d, parameters, direction), optimiser

@@ -100,6 +100,9 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
     if fault in ("observation", "reward"):
         raise LaneError(told)
     diverged = f"{told} (try a smaller lr)" if fault else ""
+    if not fault and _overflowed(lane.agent.optimiser):
+        remedy = "smaller rewards, a larger sigma or a wider prior"
+        diverged = f"{job.name}: a gradient was too large to be squared (try {remedy})"
     count = int(lane.log.count) - bool(diverged and int(lane.length) == 0)
     episodes = Episodes(
         *(
@@ -110,6 +113,11 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
     limits = ((lane.step, job.steps), (lane.episode, job.episodes), (lane.streak, job.in_a_row))
     finished = bool(diverged) or any(int(reached) >= limit for reached, limit in limits)
     return Outcome(job, episodes, _retired(lane) if finished else lane, finished, diverged)
+
+
+def _overflowed(optimiser: Any) -> bool:
+    """Whether one of Adam's moments is infinite: its parameter would never move again."""
+    return any(not np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(optimiser))
 
 
 def _retired(lane: Lane) -> Lane:
