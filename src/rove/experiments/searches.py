@@ -124,12 +124,13 @@ def family(environment: str) -> str:
 
 RATES = (1e-3, 3e-4, 1e-4)
 PERIODS = (25, 50, 100, 200)
-_BOUNDED: Grid = {
+_GAUSS: Grid = {
     "rho": (-7.0, -6.0, -5.0, -4.0, -3.0, -2.0, -1.0),
     "sigma": (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
-    "prior_std": (0.1, 0.3, 1.0, 3.0, 10.0, None),
 }
-"""GE's: the paper's ranges of ρ and σ, and the bound on σ_θ, which the paper does not have."""
+"""The paper's ranges of ρ and σ."""
+_BOUNDED: Grid = {**_GAUSS, "prior_std": (0.1, 0.3, 1.0, 3.0, 10.0, None)}
+"""GE's: also the width of the prior, which the paper does not have (None)."""
 _STEP: Grid = {"lr": RATES, "target_period": PERIODS}
 _PAPER: Mapping[str, Grid] = {
     "dqn": {
@@ -155,7 +156,6 @@ FIGURE_2 = Search(
 )
 
 _EPSILON: Grid = {"epsilon": (0.01, 0.03, 0.1), "epsilon_steps": (0, 5000)}
-_GAUSS: Grid = {"rho": (-5.0, -4.0, -3.0), "sigma": (1e-4, 1e-3, 1e-2)}
 _REGRESSION: Grid = {"sigma": (0.03, 0.1, 0.3), "prior": (1.0, 10.0)}
 SCOREBOARD = Search(
     environments={"chain-50": 150, "deep-sea-10": 400, "bandit-10": 500},
@@ -164,19 +164,19 @@ SCOREBOARD = Search(
         "c51": {"epsilon": (0.01, 0.1), "high": (1.1, 12.0, 101.0)},  # one for each kind of task
         "qr_dqn": _EPSILON,
         "noisynet": {"rho": (-6.0, -5.0, -4.5, -4.0, -3.5, -3.0)},
-        "ge": {**_GAUSS, "prior_std": (0.3, 3.0, None)},
-        "vdqn": {**_GAUSS, "prior_std": (0.3, 3.0, None)},
-        "bbq": {**_GAUSS, "prior": (0.3, 1.0, 3.0)},
+        "ge": {"lr": RATES, **_BOUNDED},
+        "vdqn": {"lr": RATES, **_BOUNDED},
+        "bbq": {"lr": RATES, **_GAUSS, "prior": (0.1, 0.3, 1.0, 3.0)},
         "bayesian_dqn": _REGRESSION,
         "bootstrapped_dqn": {"prior": (1.0, 3.0, 10.0), "mask": (0.5, 1.0)},
         "parameter_noise": {"distance": (0.05, 0.2, 0.5), "std": (0.02, 0.1)},
         "double_uncertain": {"rate": (0.02, 0.1, 0.3), "resample": ("step", "episode")},
         "rlsvi": _REGRESSION,
-        "ige": {"prior": (3.0, 10.0, 30.0), "sigma": (1e-6, 1e-4)},
+        "ige": {"lr": RATES, "prior": (3.0, 10.0, 30.0), "sigma": _GAUSS["sigma"]},
         "psrl": {"concentration": (0.01, 0.1, 1.0), "reward_std": (0.3, 1.0)},
         "bayesian_q_learning": {"lam": (0.03, 0.1, 1.0), "beta": (0.1, 1.0)},
     },
-    budget=6,
+    budget=12,
     first_seeds=(1000, 1001),
     bases={
         "chain": {"target_period": 25},
@@ -205,9 +205,9 @@ DEEP_SEA = Search(
     environments={"deep-sea-20": 600},
     grids={
         "bootstrapped_dqn": {"prior": (3.0, 10.0, 30.0), "mask": (0.5, 1.0)},
-        "ige": {"prior": (3.0, 10.0, 30.0), "rank": (4, 8)},
+        "ige": {"prior": (3.0, 10.0, 30.0), "rank": (4, 8), "sigma": _GAUSS["sigma"]},
     },
-    budget=6,
+    budget=12,
     first_seeds=(1000, 1001, 1002, 1003),
     bases={"deep-sea": SCOREBOARD.bases["deep-sea"]},
     until_solved=True,
@@ -234,7 +234,7 @@ FIGURE_4 = Search(
         "ddpg_noisynet": {
             "rho": (-8.0, -7.0, -6.0, -5.5, -5.0, -4.5, -4.0, -3.5, -3.0, -2.5, -2.0, -1.0)
         },
-        "ddpg_ge": _BOUNDED,
+        "ddpg_ge": {"critic_lr": RATES, **_BOUNDED},
     },
     budget=12,
     first_seeds=(1000, 1001),
