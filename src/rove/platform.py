@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jax
 from jax._src import xla_bridge
+from platformdirs import user_cache_path
 
 _LIBRARY_FUSIONS = "xla_cpu_experimental_ynn_fusion_type"
 """XLA's CPU backend in jaxlib 0.10 fuses some reductions into kernels that give wrong sums, without
@@ -104,6 +105,4 @@ CODE = fingerprint()
 
 def cache_folder() -> Path:
     """Where compiled programs are kept: $ROVE_CACHE, or rove in the user's cache folder."""
-    if own := os.environ.get("ROVE_CACHE"):
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rove"
+    return Path(os.environ.get("ROVE_CACHE") or user_cache_path("rove"))

@@ -2,11 +2,9 @@
 
 import csv
 import dataclasses
-import fcntl
 import hashlib
 import io
 import json
-import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ from typing import Any, Protocol
 import equinox as eqx
 import jax
 import numpy as np
+from filelock import FileLock, Timeout
 
 import rove.posteriors
 import rove.returns
@@ -196,25 +195,21 @@ class RunFolder:
         """Claim the folder for a run: new, or the same one to go on with. One that is refused is
         left as it was."""
         told = config.identity()
+        lock = FileLock(self.path / ".lock", blocking=False)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._holds(told)
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            lock = os.open(self.path / ".lock", flags, 0o666)
+            lock.acquire()
+        except Timeout:
+            raise RunFolderError(f"{self.path} is in use by another process") from None
         except OSError as error:
             raise RunFolderError(f"cannot write to {self.path}: {error.strerror}") from None
         try:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise RunFolderError(f"{self.path} is in use by another process") from None
-            except OSError as error:
-                raise RunFolderError(f"cannot lock {self.path}: {error.strerror}") from None
             if not self._holds(told):  # which may have changed before the lock was held
                 self._claim(told)
             yield
         finally:
-            os.close(lock)
+            lock.release()
 
     def _holds(self, told: dict[str, Any]) -> bool:
         """Whether the run is there already; an error, if anything else is."""

@@ -1,7 +1,6 @@
 """What `rove report` is given: run folders, experiment folders and sweep folders."""
 
 import csv
-import fcntl
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from filelock import FileLock, Timeout
 
 from rove.environments import ALIASES, HostEnvironment
 from rove.environments.host import OWN
@@ -179,14 +179,16 @@ def read(paths: Sequence[Path | str]) -> list[Source]:
 
 def _held(path: Path) -> bool:
     """Whether a process has claimed a folder, as `RunFolder.open` does."""
-    try:
-        with open(path / ".lock") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # nobody ever has, or nobody can
+    lock = path / ".lock"
+    if not lock.exists():
         return False
-    return False
+    try:
+        with FileLock(lock, blocking=False):
+            return False
+    except Timeout:
+        return True
+    except OSError:  # it cannot be locked, so nobody has
+        return False
 
 
 def _is_run(path: Path) -> bool:
