@@ -150,7 +150,7 @@ FIGURE_2 = Search(
     grids=_PAPER,
     budget=24,
     first_seeds=(1000, 1001),
-    further_seeds=(1002, 1003, 1004),
+    further_seeds=tuple(range(1002, 1012)),
     finalists=4,
     refined=True,
 )
