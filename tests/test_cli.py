@@ -71,7 +71,7 @@ def test_help_of_an_agent_shows_its_fields(capsys):
     with pytest.raises(SystemExit):
         cli.main(["train", "c51", "sparse-acrobot", "--help"])
     shown = capsys.readouterr().out
-    assert "Plain defaults: nothing was tuned for this agent here." in shown
+    assert "Defaults are generic: this agent has not been tuned for this environment." in shown
     for field in ("--env.reward", "--env.environment.horizon"):
         assert field in shown
 
@@ -114,7 +114,7 @@ def test_underscores_and_hyphens_are_one(tmp_path):
     [
         (["trian"], "Did you mean 'train'?"),
         (["train"], "needs an agent and an environment first usage: rove train"),
-        (["sweep", "ge"], "needs an agent and an environment first, and got: ge usage: rove sweep"),
+        (["sweep", "ge"], "needs an agent and an environment first, got: ge usage: rove sweep"),
         (["report"], "needs at least one folder"),
         (["train", "gee", "chain-10"], "agent = 'gee' Did you mean 'ge'?"),
         (["train", "ge", "chian-10"], "environment = 'chian-10' Did you mean 'chain-10'?"),
@@ -164,8 +164,8 @@ def test_a_run_that_ends_before_learning_starts_says_so(steps, warned, capsys):
         lane=types.SimpleNamespace(step=steps), job=types.SimpleNamespace(agent=AGENTS["ge"]())
     )
     training._warn_untrained(types.SimpleNamespace(outcomes=[outcome], errors=[]))
-    told = "nothing was learned: learning starts at step 500, and the run has 499"
-    assert (told in " ".join(capsys.readouterr().err.split())) == warned
+    warning = "nothing was learned: learning starts at step 500, but the run ended after 499 steps"
+    assert (warning in " ".join(capsys.readouterr().err.split())) == warned
 
 
 @pytest.mark.parametrize(
@@ -174,9 +174,9 @@ def test_a_run_that_ends_before_learning_starts_says_so(steps, warned, capsys):
 )
 def test_a_budget_that_is_not_told(agent, place, budget):
     """Episodes; where actions are continuous, steps. One that is told is the only one."""
-    told, _ = training._told("train", training.Train, [agent, place])
+    told, _ = training._parse("train", training.Train, [agent, place])
     assert (told.episodes, told.steps) == budget
-    told, _ = training._told("train", training.Train, [agent, place, "--episodes", "3"])
+    told, _ = training._parse("train", training.Train, [agent, place, "--episodes", "3"])
     assert (told.episodes, told.steps) == (3, None)
 
 

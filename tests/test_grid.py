@@ -56,7 +56,7 @@ def test_a_pair_trains_is_saved_and_evaluated(tmp_path, pair):
     assert any(not np.array_equal(a, b) for a, b in zip(before, after, strict=True))
     again = rove.load(tmp_path / "run")
     assert np.array_equal(again.returns, run.returns)
-    assert grid.place(again.config.compose()) == pair
+    assert grid.families_of(again.config.compose()) == pair
     policies = [r.policy() for r in (run, again)]
     for x in place.probes().values():
         assert policies[0](x) == policies[1](x)
@@ -74,12 +74,12 @@ def test_a_pair_that_makes_no_sense_names_one_that_does(pair):
 def test_every_composition_has_its_place():
     """Except the tabular ones, which are not compositions."""
     for pair in WORKING:
-        assert grid.place(PAIRS[pair]) == pair
+        assert grid.families_of(PAIRS[pair]) == pair
     for diagonal in (None, -3.0):  # which neither row is about
         for prior, row in ((None, "LowRank"), (2.0, "LowRank, prior functions")):
             agent = Agent(rove.Gaussian(0.2), rove.LowRank(prior=prior, rho=diagonal))
-            assert grid.place(agent) == ("Gaussian", row)
+            assert grid.families_of(agent) == ("Gaussian", row)
     for settings in rove.AGENTS.values():
         agent = settings().compose()
         if isinstance(agent, Agent):
-            assert grid.place(agent) in WORKING
+            assert grid.families_of(agent) in WORKING

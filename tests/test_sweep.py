@@ -51,40 +51,44 @@ def test_values(field, told, values):
     ("fields", "options", "told"),
     [
         ({"rho": "-4:-4:3"}, {}, "rho = '-4:-4:3' is not allowed: two different ends"),
-        ({"rho": "-4:-1:0"}, {}, "at least 2 values"),
-        ({"rho": "-4:-1:1"}, {}, "at least 2 values"),
-        ({"rho": "-4:-1:log3"}, {}, "both ends above 0"),
-        ({"sigma": "0:1:log3"}, {}, "both ends above 0"),
+        ({"rho": "-4:-1:0"}, {}, "between 2 and 10,000 values"),
+        ({"rho": "-4:-1:1"}, {}, "between 2 and 10,000 values"),
+        ({"rho": "-4:-1:log3"}, {}, "both ends must be above 0"),
+        ({"sigma": "0:1:log3"}, {}, "both ends must be above 0"),
         ({"rho": "-4:-1"}, {}, "a:b:n for n values"),
         ({"rho": "-4:-1:2:3"}, {}, "a:b:n for n values"),
         ({"rho": "-4:x:2"}, {}, "a:b:n for n values"),
         ({"rho": "-4:inf:2"}, {}, "a:b:n for n values"),
         ({"rho": "-4,nan"}, {}, "finite numbers"),
-        ({"rho": "-4,,-3"}, {}, "a value after every comma"),
+        ({"rho": "-4,,-3"}, {}, "a value before and after every comma"),
         ({"lr": "1e308:-1e308:3"}, {}, "a:b:n for n values"),
         ({"batch_size": "-1.7e308:1.7e308:3"}, {}, "a:b:n for n values"),
         ({"lr": "1,1" + "0" * 400}, {}, "finite numbers"),
-        ({"rho": "-4,-3,-4"}, {}, "each value once"),
-        ({"rho": [-4, -4.0]}, {}, "each value once"),
-        ({"target_period": "1:2:5"}, {}, "each value once"),
+        ({"rho": "-4,-3,-4"}, {}, "distinct values"),
+        ({"rho": [-4, -4.0]}, {}, "distinct values"),
+        ({"target_period": "1:2:5"}, {}, "distinct values"),
         ({"rho": []}, {}, "at least one value"),
         ({"rho": 3}, {}, "a list of values"),
         ({"rho": np.array(3)}, {}, "a list of values"),
         ({"roh": "-4:-1:2"}, {}, "Did you mean 'rho'"),
-        ({"hidden": "8,8"}, {}, "not swept by the command"),
+        ({"hidden": "8,8"}, {}, "a single value without commas; use rove.sweep"),
         ({"sigma": "-1,1"}, {}, "sigma = -1.0 is not allowed: a finite number at least 1e-08"),
         ({"lr": "-1:1:3"}, {}, "lr = -1.0 is not allowed"),
-        ({"rho": "-4,-1"}, {"rho": -3.0}, "either swept or set"),
+        ({"rho": "-4,-1"}, {"rho": -3.0}, "either sweep it or set it, not both"),
         ({}, {}, "fields = {} is not allowed: at least one"),
         ({"rho": "-4,-1"}, {"workers": 0}, "workers = 0 is not allowed"),
         ({"rho": "-4,-1"}, {"on": "threds"}, "on = 'threds' is not allowed"),
         ({"rho": "-9:0:1000", "sigma": "1e-8:1:log1000"}, {}, "points = 1000000 is not allowed"),
-        ({"rho": "-4,-1"}, {"method": "random"}, "points = None is not allowed: how many to draw"),
+        (
+            {"rho": "-4,-1"},
+            {"method": "random"},
+            "points = None is not allowed: the method random needs",
+        ),
         ({"rho": "-4,-1"}, {"method": "random", "points": 0}, "points = 0 is not allowed"),
         ({"rho": "-4,-1"}, {"method": "random", "points": 10**6}, "at most 10000"),
-        ({"rho": "-4,-1"}, {"points": 1}, "not with the method grid"),
+        ({"rho": "-4,-1"}, {"points": 1}, "the method grid tries all points"),
         ({"rho": "-4,-1"}, {"method": "gird"}, "Did you mean 'grid'"),
-        ({"rho": "-4,-1"}, {"method": "halving", "seeds": 1}, "at least 2 with halving"),
+        ({"rho": "-4,-1"}, {"method": "halving", "seeds": 1}, "at least 2 with the method halving"),
         ({"rho": "-4,-1"}, {"seeds": 0}, "seeds = 0 is not allowed"),
         ({"rho": "-4,-1"}, {"confirm_seeds": 1001}, "at most 1000"),
     ],
@@ -98,7 +102,7 @@ def test_refused_before_anything_compiles(fields, options, told, tmp_path, monke
 
 
 def test_the_command_takes_ranges_and_other_options():
-    fields, others = spans.taken_out(
+    fields, others = spans.split_arguments(
         ["ge", "chain-5", "--agent.rho", "-10:-1:10", "--agent.hidden", "8", "8", "--agent.lr=1e-3",
          "--agent.target-period=1,2", "--seeds", "2", "--env.permuted", "False"]
     )  # fmt: skip
@@ -107,10 +111,10 @@ def test_the_command_takes_ranges_and_other_options():
         "ge", "chain-5", "--agent.hidden", "8", "8", "--agent.lr=1e-3", "--seeds", "2",
         "--env.permuted", "False",
     ]  # fmt: skip
-    with pytest.raises(ConfigError, match="only the fields of --agent"):
-        spans.taken_out(["ge", "chain-5", "--env.horizon=1,2"])
-    with pytest.raises(ConfigError, match="told once"):
-        spans.taken_out(["ge", "chain-5", "--agent.rho=1,2", "--agent.rho=3,4"])
+    with pytest.raises(ConfigError, match="only --agent options can be swept"):
+        spans.split_arguments(["ge", "chain-5", "--env.horizon=1,2"])
+    with pytest.raises(ConfigError, match="given twice"):
+        spans.split_arguments(["ge", "chain-5", "--agent.rho=1,2", "--agent.rho=3,4"])
 
 
 @pytest.mark.parametrize(
@@ -277,7 +281,7 @@ def test_a_lane_without_a_score_that_did_not_diverge_is_an_error(monkeypatch):
     none = outcomes.fresh(config.jobs(None)[0])._replace(finished=True)
     fault = LaneError("seed 0: the reward was not a finite number at step 1")
     for run, told in (
-        (rove.Run(config, [none]), "seed 0: no episode ended within 40 steps: give it more"),
+        (rove.Run(config, [none]), "seed 0: no episode ended within 40 steps; increase steps"),
         (rove.Run(config, [], errors=[fault]), str(fault)),
     ):
         monkeypatch.setattr(runner, "run_all", lambda *_, run=run: [run])

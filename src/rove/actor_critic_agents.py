@@ -1,4 +1,4 @@
-"""The named actor–critics: DDPG with each critic of the paper's Section 6, and TD3 with any."""
+"""The named actor–critics: DDPG with the three critics of the paper's Section 6, and TD3."""
 
 import dataclasses
 from typing import Any, ClassVar, Literal
@@ -12,59 +12,58 @@ from rove.settings import Settings, noisy
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ActorCriticSettings(Settings):
-    """What every actor–critic can be told."""
+    """Settings shared by all actor–critics."""
 
     actor_lr: float = 1e-4
-    """The learning rate of the policy's Adam."""
+    """Learning rate of Adam for the policy."""
     critic_lr: float = 1e-3
-    """α, the learning rate of the critic's Adam."""
+    """Learning rate α of Adam for the critic."""
     gamma: float = 0.99
-    """γ, the discount."""
+    """Discount factor γ."""
     tau: float = 0.005
-    """How far φ⁻ and ψ⁻ move towards φ and ψ; 1: copies."""
+    """Fraction by which the targets φ⁻ and ψ⁻ move towards φ and ψ; 1: copy."""
     target_period: int = 1
-    """Steps between such moves."""
+    """Number of steps between updates of the targets φ⁻ and ψ⁻."""
     resample: Literal["step", "episode"] | int = "step"
-    """When a new θ̂ is drawn for the policy's gradient: every step (the paper), every so many, or
-    episode."""
+    """When to resample θ̂ for the policy gradient: every step (the paper), episode, or N steps."""
     noise: Literal["ou", "gaussian"] = "ou"
-    """Noise on actions: an Ornstein–Uhlenbeck process, or independent."""
+    """Action noise: an Ornstein–Uhlenbeck process, or independent Gaussian noise."""
     noise_std: float = 0.0
-    """Its σ at a step."""
+    """Standard deviation of the action noise added per step."""
     noise_reversion: float = 0.15
-    """How much of an Ornstein–Uhlenbeck process is lost in a step; not for independent noise."""
+    """Fraction of the Ornstein–Uhlenbeck noise that decays per step; only with noise=ou."""
     random_steps: int = 500
-    """So many first actions are uniformly random."""
+    """Number of initial steps with uniformly random actions."""
     batch_size: int = 64
-    """N, transitions in a minibatch."""
+    """Number of transitions N in a minibatch."""
     buffer_size: int = 50_000
-    """Transitions the replay buffer holds."""
+    """Capacity of the replay buffer, in transitions."""
     learning_starts: int = 500
-    """The step of the first update."""
+    """Step of the first update."""
     hidden: tuple[int, ...] = (64, 64)
-    """Widths of the hidden layers, of the policy and of the critic."""
+    """Widths of the hidden layers of the policy and of the critic."""
 
     def shared(self) -> dict[str, Any]:
-        """The fields that go to `ActorCritic`: as they are, but for the kind of noise."""
+        """Return the settings that are passed to `ActorCritic`, with the kind of noise resolved."""
         check_choice("noise", self.noise, ("ou", "gaussian"))
         fields = dataclasses.fields(ActorCriticSettings)
-        told = {f.name: getattr(self, f.name) for f in fields if f.name != "noise"}
+        shared = {f.name: getattr(self, f.name) for f in fields if f.name != "noise"}
         if self.noise == "ou":
-            return told
+            return shared
         if self.noise_reversion != ActorCriticSettings.noise_reversion:
-            what = "set with noise = 'ou' alone; here it is 'gaussian', independent at every step"
+            what = "it has no effect with noise='gaussian'; remove it or set noise='ou'"
             raise ConfigError("noise_reversion", self.noise_reversion, what)
-        return told | {"noise_reversion": 1.0}
+        return shared | {"noise_reversion": 1.0}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DDPG(ActorCriticSettings):
-    """DDPG: a critic with all mass on one θ; noise on actions (Section 4.4)."""
+    """DDPG: critic with a point estimate of θ, action noise (Section 4.4)."""
 
     name: ClassVar[str] = "ddpg"
     label: ClassVar[str] = "DDPG"
     noise_std: float = 0.1
-    """Its σ at a step."""
+    """Standard deviation of the action noise added per step."""
 
     def compose(self) -> ActorCritic:
         return ActorCritic(Gaussian(0.0), Dirac(), **self.shared())
@@ -72,12 +71,12 @@ class DDPG(ActorCriticSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DDPGNoisyNet(ActorCriticSettings):
-    """DDPG with NoisyNet as its critic; no noise on actions (Section 4.4)."""
+    """DDPG with a NoisyNet critic, without action noise (Section 4.4)."""
 
     name: ClassVar[str] = "ddpg_noisynet"
     label: ClassVar[str] = "DDPG, NoisyNet critic"
     rho: float = -4.0
-    """ρ at the start: the noise of a parameter of the critic is softplus(ρ)."""
+    """Initial ρ; the noise on a parameter of the critic has standard deviation softplus(ρ)."""
 
     def compose(self) -> ActorCritic:
         return ActorCritic(Gaussian(0.0), MeanField(self.rho), **self.shared())
@@ -85,17 +84,16 @@ class DDPGNoisyNet(ActorCriticSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DDPGGE(ActorCriticSettings):
-    """DDPG with GE as its critic: Algorithm 2; no noise on actions (Section 4.4)."""
+    """DDPG with a GE critic (Algorithm 2), without action noise (Section 4.4)."""
 
     name: ClassVar[str] = "ddpg_ge"
     label: ClassVar[str] = "DDPG, GE critic"
     rho: float = -4.0
-    """ρ at the start: the standard deviation of a parameter of the critic is softplus(ρ)."""
+    """Initial ρ; the standard deviation of a parameter of the critic is softplus(ρ)."""
     sigma: float = 1e-3
-    """σ of the return. The larger it is, the more the entropy of q_φ weighs against the data."""
+    """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
     prior_std: float | None = 1.0
-    """Standard deviation that a parameter tends to where no data inform it, as a multiple of
-    1/√inputs of its layer; None: it grows without end (the paper)."""
+    """Standard deviation without data, as a multiple of 1/√inputs; None: no limit (the paper)."""
 
     def compose(self) -> ActorCritic:
         posterior = MeanField(self.rho, prior_std=self.prior_std)
@@ -104,38 +102,38 @@ class DDPGGE(ActorCriticSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TD3(ActorCriticSettings):
-    """TD3, beyond the paper: the lesser of two critics, a smoothed target, a policy that waits."""
+    """TD3 (not in the paper): minimum of two critics, smoothed targets, delayed policy updates."""
 
     name: ClassVar[str] = "td3"
     label: ClassVar[str] = "TD3"
     noise: Literal["ou", "gaussian"] = "gaussian"
-    """Noise on actions: an Ornstein–Uhlenbeck process, or independent."""
+    """Action noise: an Ornstein–Uhlenbeck process, or independent Gaussian noise."""
     noise_std: float = 0.1
-    """Its σ at a step."""
+    """Standard deviation of the action noise added per step."""
     target_period: int = 2
-    """Steps between moves of φ⁻ and ψ⁻."""
+    """Number of steps between updates of the targets φ⁻ and ψ⁻."""
     policy_period: int = 2
-    """Steps between updates of the policy."""
+    """Number of steps between updates of the policy."""
     smoothing_std: float = 0.2
-    """Standard deviation of the noise on the action of a target."""
+    """Standard deviation of the smoothing noise on the action of a target."""
     smoothing_clip: float = 0.5
-    """The most of it."""
+    """Bound on the smoothing noise."""
     critic: Literal["dirac", "mean_field"] = "dirac"
-    """q_φ of the critics: one θ, or a Gaussian for each parameter (NoisyNet; with sigma, GE)."""
+    """Critics' q_φ: a point estimate, or mean-field Gaussian (NoisyNet; GE if sigma is above 0)."""
     rho: float = -4.0
-    """ρ of a mean-field critic at the start."""
+    """Initial ρ of mean-field critics."""
     sigma: float = 0.0
-    """σ of the return. The larger it is, the more the entropy of q_φ weighs against the data."""
+    """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
     prior_std: float | None = 1.0
-    """Standard deviation that a parameter of a mean-field critic tends to where no data inform it,
-    as a multiple of 1/√inputs of its layer; None: it grows without end."""
+    """Mean-field standard deviation without data, as a multiple of 1/√inputs; None: no limit."""
 
     def compose(self) -> ActorCritic:
         check_choice("critic", self.critic, ("dirac", "mean_field"))
         posterior = MeanField(self.rho, prior_std=self.prior_std)
         for name in ("rho", "prior_std") if self.critic == "dirac" else ():
             if (value := getattr(self, name)) != getattr(TD3, name):
-                raise ConfigError(name, value, "set with critic = 'mean_field' alone")
+                what = "it has no effect with critic='dirac'; remove it or set critic='mean_field'"
+                raise ConfigError(name, value, what)
         return ActorCritic(
             Gaussian(self.sigma),
             Dirac() if self.critic == "dirac" else posterior,

@@ -1,5 +1,5 @@
-"""The named agents: each is one composition of a return family and a parameter family, but for
-the two tabular ones that they are measured by."""
+"""The named agents. Each combines a return family with a parameter family, except for two tabular
+baselines."""
 
 import dataclasses
 from typing import Any, ClassVar, Literal
@@ -26,47 +26,47 @@ from rove.tabular import PosteriorSampling, QValueSampling
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NetworkSettings(Settings):
-    """What every agent that is a return family and a parameter family can be told."""
+    """Settings shared by all agents that combine a return family with a parameter family."""
 
     lr: float = 1e-3
-    """α, the learning rate of Adam."""
+    """Learning rate α of Adam."""
     gamma: float = 0.99
-    """γ, the discount."""
+    """Discount factor γ."""
     resample: Literal["step", "episode"] | int = "step"
-    """When a new θ is drawn for control: every step (the paper), every so many, or episode."""
+    """When to resample θ for acting: every step (the paper), every episode, or every N steps."""
     epsilon: float = 0.0
-    """Probability of a random action, once its schedule has ended."""
+    """Final probability ε of a random action."""
     epsilon_start: float = 1.0
-    """The same at step 0."""
+    """Probability of a random action at step 0, if epsilon-steps is above 0."""
     epsilon_steps: int = 0
-    """Steps over which it falls from epsilon-start to epsilon; 0: constant."""
+    """Number of steps over which ε falls from epsilon-start to epsilon; 0: constant."""
     batch_size: int = 64
-    """N, transitions in a minibatch."""
+    """Number of transitions N in a minibatch."""
     buffer_size: int = 50_000
-    """Transitions the replay buffer holds."""
+    """Capacity of the replay buffer, in transitions."""
     learning_starts: int = 500
-    """The step of the first update."""
+    """Step of the first update."""
     target_period: int = 100
-    """τ, steps between copies of φ to φ⁻."""
+    """Number of steps τ between updates of the target parameters, φ⁻ ← φ."""
     hidden: tuple[int, ...] = (100, 100)
     """Widths of the hidden layers."""
 
     def shared(self) -> dict[str, Any]:
-        """The fields that go to `Agent` as they are."""
+        """Return the settings that are passed to `Agent` unchanged."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(NetworkSettings)}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DQN(NetworkSettings):
-    """DQN: Gaussian return, σ → 0; all mass on one θ; ε-greedy (Section 5.2)."""
+    """DQN: Gaussian return with σ → 0, point estimate of θ, ε-greedy (Section 5.2)."""
 
     name: ClassVar[str] = "dqn"
     label: ClassVar[str] = "DQN"
     epsilon: float = 0.1
-    """Probability of a random action, once its schedule has ended."""
+    """Final probability ε of a random action."""
 
     double: bool = False
-    """Double Q-learning: the action of a target is chosen by φ, and valued by φ⁻."""
+    """Use double Q-learning: φ chooses the action of a target and φ⁻ evaluates it."""
 
     def compose(self) -> Agent:
         return Agent(Gaussian(0.0), Dirac(), double=self.double, **self.shared())
@@ -74,18 +74,18 @@ class DQN(NetworkSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class C51(NetworkSettings):
-    """C51: categorical return; all mass on one θ; ε-greedy (Section 5.3)."""
+    """C51: categorical return, point estimate of θ, ε-greedy (Section 5.3)."""
 
     name: ClassVar[str] = "c51"
     label: ClassVar[str] = "C51"
     epsilon: float = 0.1
-    """Probability of a random action, once its schedule has ended."""
+    """Final probability ε of a random action."""
     atoms: int = 51
-    """Points of the support."""
+    """Number of atoms of the support."""
     low: float = -1.0
-    """The least return on the support."""
+    """Lowest return of the support."""
     high: float = 12.0
-    """The greatest return on the support."""
+    """Highest return of the support."""
 
     def compose(self) -> Agent:
         returns = Categorical(atoms=self.atoms, low=self.low, high=self.high)
@@ -94,16 +94,16 @@ class C51(NetworkSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class QRDQN(NetworkSettings):
-    """QR-DQN: quantiles of the return; all mass on one θ; ε-greedy."""
+    """QR-DQN: quantiles of the return, point estimate of θ, ε-greedy."""
 
     name: ClassVar[str] = "qr_dqn"
     label: ClassVar[str] = "QR-DQN"
     epsilon: float = 0.1
-    """Probability of a random action, once its schedule has ended."""
+    """Final probability ε of a random action."""
     quantiles: int = 32
-    """How many."""
+    """Number of quantiles."""
     kappa: float = 1.0
-    """κ, where the Huber loss goes from square to linear."""
+    """Threshold κ at which the Huber loss turns from quadratic to linear."""
 
     def compose(self) -> Agent:
         returns = Quantile(quantiles=self.quantiles, kappa=self.kappa)
@@ -112,14 +112,14 @@ class QRDQN(NetworkSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NoisyNet(NetworkSettings):
-    """NoisyNet: Gaussian return, σ → 0; Gaussian noise on every parameter (Section 5.2)."""
+    """NoisyNet: Gaussian return with σ → 0, Gaussian noise on every parameter (Section 5.2)."""
 
     name: ClassVar[str] = "noisynet"
     label: ClassVar[str] = "NoisyNet"
     rho: float = -4.0
-    """ρ at the start: the noise of a parameter is softplus(ρ)."""
+    """Initial ρ; the noise on a parameter has standard deviation softplus(ρ)."""
     noise: Literal["independent", "factorised"] = "independent"
-    """A draw for each weight, or one for each input and output, multiplied."""
+    """One draw per weight (independent), or a product of one per input and one per output."""
 
     def compose(self) -> Agent:
         check_choice("noise", self.noise, ("independent", "factorised"))
@@ -129,23 +129,22 @@ class NoisyNet(NetworkSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GaussSettings(NetworkSettings):
-    """What GE, VDQN and BBQ have in common."""
+    """Settings shared by GE, VDQN and BBQ."""
 
     rho: float = -4.0
-    """ρ at the start: the standard deviation of a parameter is softplus(ρ)."""
+    """Initial ρ; the standard deviation of a parameter is softplus(ρ)."""
     sigma: float = 1e-3
-    """σ of the return. The larger it is, the more the entropy of q_φ weighs against the data."""
+    """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GE(GaussSettings):
-    """GE, Gauss Exploration: Gaussian return, mean-field Gaussian posterior (Algorithm 2)."""
+    """GE (Gauss Exploration): Gaussian return, mean-field Gaussian posterior (Algorithm 2)."""
 
     name: ClassVar[str] = "ge"
     label: ClassVar[str] = "GE"
     prior_std: float | None = 1.0
-    """Standard deviation that a parameter tends to where no data inform it, as a multiple of
-    1/√inputs of its layer; None: it grows without end (the paper)."""
+    """Standard deviation without data, as a multiple of 1/√inputs; None: no limit (the paper)."""
 
     def compose(self) -> Agent:
         posterior = MeanField(self.rho, prior_std=self.prior_std)
@@ -154,7 +153,7 @@ class GE(GaussSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VDQN(GE):
-    """Variational DQN: GE whose targets are means of the return, not draws (Section 5.2)."""
+    """Variational DQN: GE whose targets are the mean of the return, not a sample (Section 5.2)."""
 
     name: ClassVar[str] = "vdqn"
     label: ClassVar[str] = "VDQN"
@@ -171,9 +170,9 @@ class BBQ(GaussSettings):
     name: ClassVar[str] = "bbq"
     label: ClassVar[str] = "BBQ"
     prior: float = 1.0
-    """Standard deviation of the prior."""
+    """Standard deviation of the Gaussian prior on every parameter."""
     bonus: float | None = None
-    """η of an intrinsic reward: η times the standard deviation of Q over θ; None: without."""
+    """Weight η of an intrinsic reward, the standard deviation of Q over θ; None: no bonus."""
 
     def compose(self) -> Agent:
         posterior = MeanField(self.rho, prior=self.prior)
@@ -183,18 +182,18 @@ class BBQ(GaussSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BayesianDQN(NetworkSettings):
-    """Bayesian DQN: Gaussian return; Bayesian regression on the last layer (Section 5.2)."""
+    """Bayesian DQN: Gaussian return, Bayesian linear regression in the last layer (Section 5.2)."""
 
     name: ClassVar[str] = "bayesian_dqn"
     label: ClassVar[str] = "Bayesian DQN"
     resample: Literal["step", "episode"] | int = "episode"
-    """When a new θ is drawn for control: every step, every so many, or episode."""
+    """When to resample θ for acting: every step, every episode, or every N steps."""
     sigma: float = 0.1
-    """σ of a target around its value."""
+    """Standard deviation σ of a target around its value."""
     prior: float = 1.0
-    """Standard deviation of a weight of the last layer before there are data."""
+    """Prior standard deviation of a weight in the last layer."""
     period: int = 1000
-    """Steps between regressions."""
+    """Number of steps between regressions."""
 
     def compose(self) -> Agent:
         returns = Gaussian(self.sigma, draw="mean")
@@ -204,30 +203,30 @@ class BayesianDQN(NetworkSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RLSVI(BayesianDQN):
-    """RLSVI: Bayesian regression on the observation itself, a draw an episode."""
+    """RLSVI: Bayesian linear regression on the observation, θ resampled every episode."""
 
     name: ClassVar[str] = "rlsvi"
     label: ClassVar[str] = "RLSVI"
     hidden: tuple[int, ...] = ()
-    """Widths of the hidden layers: none, the value is linear."""
+    """Widths of the hidden layers; without any, Q is linear in the observation."""
     period: int = 100
-    """Steps between regressions."""
+    """Number of steps between regressions."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BootstrappedDQN(NetworkSettings):
-    """Bootstrapped DQN: Gaussian return, σ → 0; an ensemble, with or without prior functions."""
+    """Bootstrapped DQN: Gaussian return with σ → 0, ensemble with optional prior functions."""
 
     name: ClassVar[str] = "bootstrapped_dqn"
     label: ClassVar[str] = "Bootstrapped DQN"
     resample: Literal["step", "episode"] | int = "episode"
-    """When a new member is drawn for control: every step, every so many, or episode."""
+    """When to draw a new member for acting: every step, every episode, or every N steps."""
     size: int = 10
-    """K, the number of members."""
+    """Number of ensemble members K."""
     prior: float | None = 3.0
-    """β, the scale of each member's prior function; None: without."""
+    """Scale β of each member's prior function; None: no prior functions."""
     mask: float = 0.5
-    """Probability that a member learns from a transition."""
+    """Probability that a member learns from a given transition."""
 
     def compose(self) -> Agent:
         posterior = Ensemble(self.size, mask=self.mask, prior=self.prior)
@@ -236,16 +235,16 @@ class BootstrappedDQN(NetworkSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ParameterNoiseDQN(NetworkSettings):
-    """Parameter noise: DQN that acts on perturbed weights, by a scale that adapts."""
+    """Parameter noise: DQN that acts with perturbed weights, with an adaptive noise scale."""
 
     name: ClassVar[str] = "parameter_noise"
     label: ClassVar[str] = "Parameter noise"
     resample: Literal["step", "episode"] | int = "episode"
-    """When a new θ is drawn for control: every step, every so many, or episode."""
+    """When to resample θ for acting: every step, every episode, or every N steps."""
     std: float = 0.05
-    """Standard deviation of the noise at the start."""
+    """Initial standard deviation of the noise."""
     distance: float = 0.5
-    """How far perturbed values are kept from the unperturbed."""
+    """Target distance between the Q-values of perturbed and unperturbed weights."""
 
     def compose(self) -> Agent:
         posterior = ParameterNoise(self.std, self.distance)
@@ -254,12 +253,12 @@ class ParameterNoiseDQN(NetworkSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DoubleUncertain(NetworkSettings):
-    """Double uncertain value networks: a Gaussian return of learned variance; dropout."""
+    """Double uncertain value networks: Gaussian return with learned variance, dropout."""
 
     name: ClassVar[str] = "double_uncertain"
     label: ClassVar[str] = "Double uncertain"
     rate: float = 0.1
-    """Probability that a hidden unit is left out."""
+    """Dropout probability of a hidden unit."""
 
     def compose(self) -> Agent:
         return Agent(LearnedGaussian(), Dropout(self.rate), **self.shared())
@@ -267,24 +266,24 @@ class DoubleUncertain(NetworkSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Thompson(NetworkSettings):
-    """Thompson sampling, for bandits: Gaussian return; conjugate posterior (Section 5.1)."""
+    """Thompson sampling, for bandits: Gaussian return, conjugate posterior (Section 5.1)."""
 
     name: ClassVar[str] = "thompson"
     label: ClassVar[str] = "Thompson sampling"
     hidden: tuple[int, ...] = ()
-    """Widths of the hidden layers: there can be none."""
+    """Widths of the hidden layers; must be empty."""
     buffer_size: int = 10_000
-    """Transitions the posterior is computed from: the last so many."""
+    """Number of most recent transitions that the posterior is computed from."""
     learning_starts: int = 1
-    """The step of the first update."""
+    """Step of the first update."""
     batch_size: int = 1
-    """Nothing is left to a minibatch."""
+    """Number of transitions in a minibatch; has no effect on the exact posterior."""
     sigma: float = 1.0
-    """σ of a reward around its arm's mean."""
+    """Standard deviation σ of a reward around the mean of its arm."""
     prior: float = 1.0
-    """Standard deviation of an arm's mean before it is pulled."""
+    """Prior standard deviation of the mean of an arm."""
     period: int = 1
-    """Steps between updates of the posterior."""
+    """Number of steps between updates of the posterior."""
 
     def compose(self) -> Agent:
         posterior = Conjugate(prior=self.prior, period=self.period)
@@ -293,27 +292,26 @@ class Thompson(NetworkSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class IGE(NetworkSettings):
-    """Index GE, beyond the paper: a low-rank posterior whose index drives prior functions too."""
+    """Index GE (not in the paper): low-rank posterior whose index also drives prior functions."""
 
     name: ClassVar[str] = "ige"
     label: ClassVar[str] = "Index GE"
     resample: Literal["step", "episode"] | int = "episode"
-    """When a new index is drawn for control: every step, every so many, or episode."""
+    """When to resample the index for acting: every step, every episode, or every N steps."""
     rank: int = 4
-    """M, the length of the index."""
+    """Length M of the index."""
     draws: int = 20
-    """Indices drawn for each transition of an update."""
+    """Number of indices drawn per transition of an update."""
     prior: float | None = 3.0
-    """β, the scale of the prior functions; None: without."""
+    """Scale β of the prior functions; None: no prior functions."""
     paired: bool = True
-    """Whether a transition's target takes the index of its Q."""
+    """Use the same index for the Q-value of a transition and for its target."""
     rho: float | None = None
-    """ρ at the start, of a diagonal part of the last layer; None: without."""
+    """Initial ρ of a diagonal term in the last layer; None: no diagonal term."""
     sigma: float = 1e-4
-    """σ of the return. The larger it is, the more the entropy of q_φ weighs against the data."""
+    """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
     prior_std: float | None = 1.0
-    """Standard deviation that a weight of the last layer tends to where no data inform it, as a
-    multiple of 1/√inputs; None: it grows without end."""
+    """Last-layer standard deviation without data, as a multiple of 1/√inputs; None: no limit."""
 
     def compose(self) -> Agent:
         posterior = LowRank(
@@ -329,20 +327,20 @@ class IGE(NetworkSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PSRL(Settings):
-    """PSRL, a tabular gold standard: acts in an MDP drawn from its posterior every episode."""
+    """PSRL (tabular baseline): acts in an MDP that is resampled every episode."""
 
     name: ClassVar[str] = "psrl"
     label: ClassVar[str] = "PSRL"
     gamma: float = 0.99
-    """γ, the discount."""
+    """Discount factor γ."""
     concentration: float = 0.01
-    """Sum of the parameters of the Dirichlet prior over next states, which are all alike."""
+    """Sum of the parameters of the symmetric Dirichlet prior over next states."""
     reward_std: float = 0.3
-    """Standard deviation of a mean reward before it is seen."""
+    """Prior standard deviation of a mean reward."""
     noise_std: float = 0.03
-    """Standard deviation of a reward about its mean, taken as known."""
+    """Standard deviation of a reward around its mean, assumed to be known."""
     sweeps: int = 150
-    """Sweeps of value iteration: how many steps ahead it looks."""
+    """Number of sweeps of value iteration, which is the planning horizon in steps."""
 
     def compose(self) -> Learner:
         return PosteriorSampling(**dataclasses.asdict(self))
@@ -350,20 +348,20 @@ class PSRL(Settings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BayesianQLearning(Settings):
-    """Bayesian Q-learning, a tabular gold standard: a normal-gamma law of each pair's return."""
+    """Bayesian Q-learning (tabular baseline): normal-gamma posterior for every state and action."""
 
     name: ClassVar[str] = "bayesian_q_learning"
     label: ClassVar[str] = "Bayesian Q-learning"
     gamma: float = 0.99
-    """γ, the discount."""
+    """Discount factor γ."""
     mu: float = 0.0
-    """μ₀, the mean of a value before it is seen."""
+    """Prior mean μ₀ of a value."""
     lam: float = 0.1
-    """λ, how many returns that is worth."""
+    """Weight λ of the prior mean, as a number of returns."""
     alpha: float = 2.0
-    """α, half as many returns as the prior of their precision is worth."""
+    """Shape α of the prior on the precision of a return; worth 2α returns."""
     beta: float = 0.1
-    """β: the variance of a return is about β/(α − 1) before any is seen."""
+    """Rate β of that prior; the prior variance of a return is about β/(α − 1)."""
 
     def compose(self) -> Learner:
         return QValueSampling(**dataclasses.asdict(self))
@@ -377,17 +375,18 @@ AGENTS: dict[str, type[Settings]] = {kind.name: kind for kind in _ALL}
 
 
 def label_of(name: str) -> str:
-    """How to call an agent in a picture: its label, or the name it has."""
+    """Return the display name of an agent; an unknown name is returned unchanged."""
     return AGENTS[name].label if name in AGENTS else name
 
 
 def settings_of(name: str) -> type[Settings]:
-    """The settings class of a named agent."""
+    """Return the settings class of a named agent."""
     if name not in AGENTS:
-        raise ConfigError("agent", name, "one of " + ", ".join(AGENTS) + did_you_mean(name, AGENTS))
+        known = f"one of the {len(AGENTS)} agents that `rove list` shows"
+        raise ConfigError("agent", name, known + did_you_mean(name, AGENTS))
     return AGENTS[name]
 
 
 def fitting(continuous: bool) -> list[str]:
-    """The named agents for continuous actions, or for discrete ones."""
+    """Return the names of the agents for continuous or for discrete actions."""
     return [name for name, kind in AGENTS.items() if kind().compose().continuous == continuous]

@@ -13,36 +13,36 @@ from rove.commands import console, errors, listing, reproducing, say, showing, t
 from rove.errors import ConfigError, LaneError, RoveError, did_you_mean
 
 COMMANDS = {
-    "list": "agents, environments and experiments, each with a line",
+    "list": "list the agents, environments and experiments",
     "train": "train an agent on an environment",
-    "sweep": "try many settings of an agent, and confirm the best",
+    "sweep": "try many settings of an agent and confirm the best on fresh seeds",
     "reproduce": "run an experiment, such as a figure of the paper, and check its claims",
-    "watch": "a film of a trained policy",
-    "tune": "search the settings of agents with one budget for all",
-    "report": "one HTML file of runs, experiments and sweeps, that opens offline",
+    "watch": "record a video of a trained policy",
+    "tune": "search the settings of several agents, with the same budget for each",
+    "report": "write an HTML report of runs, experiments and sweeps that works offline",
 }
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run a command. Exit code 2 for a mistake in what was asked, 1 for a lane that failed."""
+    """Run a command. Exits with code 2 after a usage error and with code 1 after a failed run."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    for stream in (sys.stdout, sys.stderr):  # a terminal that has no θ shows something in its place
+    for stream in (sys.stdout, sys.stderr):  # print ? for characters the terminal lacks
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    if argv is None:  # a scheduler's SIGTERM is a Ctrl-C, which a shell's & ignores: save and stop
+    if argv is None:  # treat a scheduler's SIGTERM like Ctrl-C; also in a background job
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        gc.freeze()  # what is imported stays: no need to go over it while a program is traced
+        gc.freeze()  # imported modules stay alive: keep the collector off them while tracing
     try:
         _dispatch(arguments)
     except RoveError as error:
         errors.print("[bold red]error:[/]", end=" ")
         errors.print(str(error), markup=False, highlight=False, soft_wrap=True)
         sys.exit(1 if isinstance(error, LaneError) else 2)
-    except OSError as error:  # such as an output that cannot be written to; runs have their own
+    except OSError as error:  # such as a closed pipe; run folders raise RunFolderError
         errors.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
-        errors.print("stopped; run the same command again to go on from the last checkpoint")
+        errors.print("stopped; run the same command again to resume from the last checkpoint")
         sys.exit(130)
 
 
@@ -80,7 +80,7 @@ def _help() -> None:
     for name, text in COMMANDS.items():
         table.add_row(f"rove {name}", text)
     console.print(table)
-    say(f"\nusage: {training.USAGE['train']}\n       more on each: rove COMMAND --help")
+    say(f"\nusage: {training.USAGE['train']}\n       for details:  rove COMMAND --help")
 
 
 if __name__ == "__main__":

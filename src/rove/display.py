@@ -1,4 +1,4 @@
-"""What the command shows: live progress, and tables at the end."""
+"""Terminal output of the commands: live progress, and tables at the end."""
 
 import contextlib
 import threading
@@ -13,7 +13,7 @@ from rich.table import Table
 
 from rove.environments import Bandit
 from rove.statistics import episodes_to_solve, mean_and_interval, solve_summary
-from rove.sweeps import Standing, Sweep, shown
+from rove.sweeps import Standing, Sweep, format_value
 from rove.training import lanes
 from rove.training.outcomes import Job
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from rove.run import Run
 
 MANY = 12
-"""Lanes up to which each has a bar of its own."""
+"""Maximum number of seeds that get a progress bar each; with more, they share one per run."""
 
 
 class Live:
-    """A bar for every lane (for every group of lanes, where there are many); plain lines where
-    there is no terminal."""
+    """Progress bars, one per seed or, with many seeds, one per run; plain lines if the output is
+    not a terminal."""
 
     def __init__(self, console: Console, jobs: Sequence[Job]):
         self._console = console
@@ -36,47 +36,48 @@ class Live:
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[shown]}"),
+            TextColumn("{task.fields[status]}"),
             TimeRemainingColumn(compact=True),
             console=console,
             disable=not console.is_terminal,
         )
         self._bars = {}
-        self._seen: dict[str, dict[int, lanes.Progress]] = {}
+        self._latest: dict[str, dict[int, lanes.Progress]] = {}
         self._last_line = 0.0
         self._jobs = list(jobs)
         for job in jobs:
             name = self._bar_of(job)
             if name not in self._bars:
                 total = sum(j.goal[1] for j in jobs if self._bar_of(j) == name)
-                self._bars[name] = self._progress.add_task(name, total=total, shown="starting")
-                self._seen[name] = {}
+                self._bars[name] = self._progress.add_task(name, total=total, status="starting")
+                self._latest[name] = {}
 
     def _bar_of(self, job: Job) -> str:
         many = len(self._jobs) > MANY
         return job.name.rsplit(", seed", 1)[0] if many else job.name
 
-    def report(self, told: lanes.Progress) -> None:
+    def report(self, progress: lanes.Progress) -> None:
+        """Show the progress of a seed."""
         with self._lock:
-            name = self._bar_of(told.job)
-            seen = self._seen[name]
-            seen[id(told.job)] = told
-            done = sum(_done(p) for p in seen.values())
-            speed = sum(p.steps_per_second for p in seen.values() if not p.finished)
-            ended = [p.recent for p in seen.values() if np.isfinite(p.recent)]
-            recent = np.mean(ended) if ended else np.nan
-            label = told.job.environment.score_label
-            shown = f"{label} {_score(recent):>7}  " + (f"{speed:6,.0f} steps/s" if speed else "")
-            self._progress.update(self._bars[name], completed=done, shown=shown)
+            name = self._bar_of(progress.job)
+            latest = self._latest[name]
+            latest[id(progress.job)] = progress
+            done = sum(_done(p) for p in latest.values())
+            speed = sum(p.steps_per_second for p in latest.values() if not p.finished)
+            recents = [p.recent for p in latest.values() if np.isfinite(p.recent)]
+            recent = np.mean(recents) if recents else np.nan
+            label = progress.job.environment.score_label
+            text = f"{label} {_score(recent):>7}  " + (f"{speed:6,.0f} steps/s" if speed else "")
+            self._progress.update(self._bars[name], completed=done, status=text)
             quiet = time.monotonic() - self._last_line < 5.0
-            if not self._console.is_terminal and (told.finished or not quiet):
+            if not self._console.is_terminal and (progress.finished or not quiet):
                 self._last_line = time.monotonic()
-                unit, goal = told.job.goal
+                unit, goal = progress.job.goal
                 _say(
                     self._console,
-                    f"{told.job.name}: {getattr(told, unit)} of {goal} {unit}s, "
-                    f"{label} {_score(told.recent)}"
-                    + (f", {told.steps_per_second:,.0f} steps/s" if told.steps_per_second else ""),
+                    f"{progress.job.name}: {getattr(progress, unit)} of {goal} {unit}s, "
+                    f"{label} {_score(progress.recent)}"
+                    + (f", {pace:,.0f} steps/s" if (pace := progress.steps_per_second) else ""),
                 )
 
     def __enter__(self) -> "Live":
@@ -88,38 +89,39 @@ class Live:
 
 
 def _say(console: Console, line: str) -> None:
-    """A line of progress. No lane fails because it cannot be written."""
+    """Print a line of progress. A failure to write must not stop training."""
     with contextlib.suppress(OSError):
         console.print(line, highlight=False, soft_wrap=True)
 
 
 def _score(value: float | np.floating) -> str:
-    """A dash before the first episode has ended."""
+    """Format a score; a dash before the first episode has ended."""
     return f"{value:.3f}" if np.isfinite(value) else "–"
 
 
 class SweepLive:
-    """One bar for a sweep: lanes done, the best so far, the time left; plain lines where there is
-    no terminal."""
+    """One progress bar for a sweep: runs done, best point so far and time left; plain lines if the
+    output is not a terminal."""
 
     def __init__(self, console: Console, total: int):
         self._console, self._last_line = console, 0.0
         self._progress = Progress(
-            TextColumn("lanes"),
+            TextColumn("runs"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[shown]}"),
+            TextColumn("{task.fields[status]}"),
             console=console,
             disable=not console.is_terminal,
         )
-        self._bar = self._progress.add_task("lanes", total=total, shown="starting")
+        self._bar = self._progress.add_task("runs", total=total, status="starting")
 
-    def report(self, told: Standing) -> None:
-        shown = _standing(told)
-        self._progress.update(self._bar, completed=told.done, shown=shown)
+    def report(self, standing: Standing) -> None:
+        """Show the progress of the sweep."""
+        text = _standing(standing)
+        self._progress.update(self._bar, completed=standing.done, status=text)
         if not self._console.is_terminal and time.monotonic() - self._last_line > 5.0:
             self._last_line = time.monotonic()
-            line = f"{told.done} of {told.total} lanes" + (f", {shown}" if shown else "")
+            line = f"{standing.done} of {standing.total} runs" + (f", {text}" if text else "")
             _say(self._console, line)
 
     def __enter__(self) -> "SweepLive":
@@ -130,48 +132,49 @@ class SweepLive:
         self._progress.stop()
 
 
-def _standing(told: Standing) -> str:
+def _standing(standing: Standing) -> str:
+    """Describe the best point so far and the time left."""
     parts = []
-    if told.best is not None:
-        scores = told.best.scores
-        parts.append(f"best {np.mean(scores):.3f} (n = {len(scores)}) at {told.best.label}")
-    if told.seconds_left is not None:
-        minutes, seconds = divmod(round(told.seconds_left), 60)
+    if standing.best is not None:
+        scores = standing.best.scores
+        parts.append(f"best {np.mean(scores):.3f} (n = {len(scores)}) at {standing.best.label}")
+    if standing.seconds_left is not None:
+        minutes, seconds = divmod(round(standing.seconds_left), 60)
         parts.append(f"{minutes} min {seconds} s left" if minutes else f"{seconds} s left")
     return ", ".join(parts)
 
 
-def sweep_table(console: Console, found: Sweep) -> None:
-    """The ten best points, and the best on both kinds of seeds."""
-    base = found.plan.base
+def sweep_table(console: Console, sweep: Sweep) -> None:
+    """Print the ten best points, and the scores of the best on tuning and on fresh seeds."""
+    base = sweep.plan.base
 
     def interval(scores: Sequence[float]) -> str:
         return mean_and_interval(np.array(scores), base.environment.score_range)
 
-    table = Table(title=f"{base.label}: the best of {len(found.points)}", title_justify="left")
-    for name in found.plan.fields:
+    table = Table(title=f"{base.label}: best of {len(sweep.points)} points", title_justify="left")
+    for name in sweep.plan.fields:
         table.add_column(name, justify="right")
     table.add_column(f"mean {base.environment.score_label} on tuning seeds")
-    for point in found.ranked[:10]:
-        row = (shown(value) for value in point.settings.values())
+    for point in sweep.ranked[:10]:
+        row = (format_value(value) for value in point.settings.values())
         table.add_row(*row, interval(point.scores))
     console.print(table)
-    best = found.best
+    best = sweep.best
     lines = [f"best: {best.label}", f"on tuning seeds: {interval(best.scores)}"]
     if best.confirmed:
-        lines.append(f"on other seeds:  {interval(best.confirmed)}")
+        lines.append(f"on fresh seeds:  {interval(best.confirmed)}")
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
 
 
-def _done(told: lanes.Progress) -> int:
-    """How far a lane is; one that stopped before its goal, because it is solved, is done."""
-    unit, goal = told.job.goal
-    return goal if told.finished else getattr(told, unit)
+def _done(progress: lanes.Progress) -> int:
+    """Return the episodes or steps done; a seed that stopped early counts as complete."""
+    unit, goal = progress.job.goal
+    return goal if progress.finished else getattr(progress, unit)
 
 
 def closing_table(console: Console, run: "Run") -> None:
-    """One row a seed, and the mean with its interval."""
+    """Print one row per seed, and the mean over seeds with its interval."""
     optimum, label = run.config.environment.optimum, run.config.environment.score_label
     table = Table(title=run.config.label, title_justify="left")
     for column in ("seed", "episodes", "steps", f"mean {label}", "last 20", "greedy", "solved at"):
@@ -190,14 +193,14 @@ def closing_table(console: Console, run: "Run") -> None:
         )  # fmt: skip
     console.print(table)
     if len(last) > 1:
-        told = mean_and_interval(np.array(last), run.config.environment.score_range, digits=3)
-        console.print(f"last 20 episodes: {told} seeds", highlight=False)
+        mean = mean_and_interval(np.array(last), run.config.environment.score_range, digits=3)
+        console.print(f"last 20 episodes: {mean} seeds", highlight=False)
     if isinstance(bandit := run.config.environment, Bandit):
         regret = bandit.regret(np.stack([outcome.visits for outcome in run.outcomes]))
         pulls = [len(outcome.scores) for outcome in run.outcomes]
-        told = mean_and_interval(regret, (0.0, max(pulls) * bandit.regrets.max()), digits=1)
+        mean = mean_and_interval(regret, (0.0, max(pulls) * bandit.regrets.max()), digits=1)
         console.print(
-            f"regret: {told} seeds; Lai and Robbins' rate times log {np.mean(pulls):.0f}: "
+            f"regret: {mean} seeds; Lai and Robbins' rate times log {np.mean(pulls):.0f}: "
             f"{bandit.lai_robbins * np.log(np.mean(pulls)):.1f}",
             highlight=False,
         )
@@ -210,7 +213,8 @@ def closing_table(console: Console, run: "Run") -> None:
 
 
 def claims_table(console: Console, claims: Sequence["Claim"], name: str) -> None:
-    table = Table(title=f"{name}: claims, tested on these data", title_justify="left")
+    """Print the claims of an experiment with their verdicts."""
+    table = Table(title=f"{name}: claims tested on these data", title_justify="left")
     table.add_column("claim", ratio=3)
     table.add_column("what was measured", ratio=4)
     table.add_column("verdict")

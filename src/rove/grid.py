@@ -1,4 +1,4 @@
-"""The grid: every return family with every parameter family, and which pairs make an agent."""
+"""Every pair of a return family and a parameter family, and which pairs make an agent."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -34,7 +34,7 @@ POSTERIORS: dict[str, Posterior] = {
 
 
 def working() -> dict[tuple[str, str], Agent | ConfigError]:
-    """By the names of its families, every pair's agent, a small one, or why there is none."""
+    """Return, for every pair of family names, a small agent, or the error that rules it out."""
     return {
         (r, p): _pair(returns, posterior)
         for p, posterior in POSTERIORS.items()
@@ -45,7 +45,7 @@ def working() -> dict[tuple[str, str], Agent | ConfigError]:
 def _pair(
     returns: Return, posterior: Posterior, hidden: tuple[int, ...] = (8,)
 ) -> Agent | ConfigError:
-    """With a hidden layer, or without any where that is refused."""
+    """Build the agent with one hidden layer or, if that is refused, without any."""
     small = {"batch_size": 8, "buffer_size": 64, "learning_starts": 8}
     try:
         return Agent(returns, posterior, hidden=hidden, **small)
@@ -53,17 +53,17 @@ def _pair(
         return _pair(returns, posterior, ()) if hidden else error
 
 
-def place(agent: Agent) -> tuple[str, str]:
-    """Where on the grid an agent is."""
+def families_of(agent: Agent) -> tuple[str, str]:
+    """Return the names of the return family and the parameter family of an agent."""
     return _nearest(RETURNS, agent.returns), _nearest(POSTERIORS, agent.posterior)
 
 
 def _nearest(families: Mapping[str, Return | Posterior], one: Return | Posterior) -> str:
-    """Of its own class, the one that has and lacks most of the same parts."""
+    """Return the name of the family of the same class that differs in the fewest optional parts."""
     alike = [name for name, family in families.items() if type(family) is type(one)]
     return min(alike, key=lambda name: len(_parts(families[name]) ^ _parts(one)))
 
 
 def _parts(family: Return | Posterior) -> set[str]:
-    """The fields that are not None."""
+    """Return the names of the fields that are not None."""
     return {f.name for f in fields(family) if getattr(family, f.name) is not None}

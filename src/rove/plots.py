@@ -1,4 +1,4 @@
-"""Pictures. Every curve is a mean over seeds with its interval."""
+"""Figures. Every curve is a mean over seeds with its 95% interval."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -41,16 +41,16 @@ COLOURS = {
 }  # fmt: skip
 WINDOW = 20
 BAND_POINTS = 500
-"""Of a curve, the most that an interval is computed at."""
+"""Maximum number of points of a curve at which an interval is computed."""
 POINTS = 250
-"""The most of a curve over steps."""
+"""Maximum number of points of a curve over steps."""
 
 
 def figure(rows: int = 1, columns: int = 1, width: float = 6.0, height: float = 3.6) -> Figure:
-    """An empty figure that needs no screen and no global state."""
-    made = Figure(figsize=(width, height), layout="constrained")
-    made.subplots(rows, columns)
-    return made
+    """Return an empty figure that needs no screen and no global state."""
+    empty = Figure(figsize=(width, height), layout="constrained")
+    empty.subplots(rows, columns)
+    return empty
 
 
 def learning_curves(
@@ -64,9 +64,9 @@ def learning_curves(
     every: int = 1,
     support: Support | None = None,
 ) -> None:
-    """For each name, scores of shape [seeds, episodes]: smoothed mean and 95% interval. `label`
-    tells what is scored, `names` how to call a curve other than by its agent, `every` how far
-    apart two numbers are, `support` what range scores are in."""
+    """Draw the smoothed mean and 95% interval of scores of shape [seeds, episodes], for each name.
+    `label` is the label of the scores, `names` overrides the labels of curves, `every` is the
+    spacing of the scores, and `support` is their range."""
     for name, scores in curves.items():
         smooth = moving_average(scores, window)
         episodes = every * np.arange(1, scores.shape[1] + 1)
@@ -76,10 +76,11 @@ def learning_curves(
             episodes, mean, color=colour, lw=1.6, label=(names or {}).get(name) or label_of(name)
         )
         if len(scores) > 1:
-            shown = np.unique(np.linspace(0, len(episodes) - 1, BAND_POINTS).astype(int))
-            low, high = mean_interval(smooth[:, shown], support, draws=BAND_DRAWS)
+            points = np.unique(np.linspace(0, len(episodes) - 1, BAND_POINTS).astype(int))
+            low, high = mean_interval(smooth[:, points], support, draws=BAND_DRAWS)
             alpha = 0.2 if len(curves) <= 3 else 0.1
-            axes.fill_between(episodes[shown], low, high, color=line.get_color(), alpha=alpha, lw=0)
+            colour = line.get_color()
+            axes.fill_between(episodes[points], low, high, color=colour, alpha=alpha, lw=0)
         if per_seed:
             axes.plot(episodes, smooth.T, color=line.get_color(), lw=0.5, alpha=0.5)
     if optimum is not None:
@@ -90,8 +91,8 @@ def learning_curves(
 
 
 def visits(axes: Any, frequency: np.ndarray, coordinates: Sequence[Coordinate] = ()) -> None:
-    """In what fraction of its episodes each cell was visited, of shape [seeds, cells], or
-    [seeds, rows, columns] for a board, whose sides may be coordinates."""
+    """Draw the fraction of episodes in which each cell was visited, of shape [seeds, cells], or
+    [seeds, rows, columns] for a board, whose axes may be coordinates."""
     mean = frequency.mean(axis=0)
     if mean.ndim == 2:
         _board(axes, mean, coordinates)
@@ -105,11 +106,11 @@ def visits(axes: Any, frequency: np.ndarray, coordinates: Sequence[Coordinate] =
 
 
 def _board(axes: Any, mean: np.ndarray, coordinates: Sequence[Coordinate]) -> None:
-    """Where the sides are coordinates most cells are rarely visited: the scale is of square roots,
-    and cells that never were are left blank."""
+    """Draw a board of cells. If its axes are coordinates, most cells are visited rarely: colours
+    are on a square-root scale, and cells that were never visited are blank."""
     if coordinates:
         up, across = coordinates
-        shown = axes.imshow(
+        image = axes.imshow(
             np.where(mean > 0, mean, np.nan),
             norm=PowerNorm(0.5, vmin=0.0, vmax=1.0),
             extent=(across.low, across.high, up.low, up.high),
@@ -119,17 +120,17 @@ def _board(axes: Any, mean: np.ndarray, coordinates: Sequence[Coordinate]) -> No
         axes.set_xlabel(across.name)
         axes.set_ylabel(up.name)
     else:
-        shown = axes.imshow(mean, vmin=0.0, vmax=1.0)
-    axes.figure.colorbar(shown, ax=axes, shrink=0.8)
+        image = axes.imshow(mean, vmin=0.0, vmax=1.0)
+    axes.figure.colorbar(image, ax=axes, shrink=0.8)
     axes.grid(False)
 
 
 def lines(
     axes: Any, values: Mapping[str, np.ndarray], logarithmic: bool = False, window: int = WINDOW
 ) -> None:
-    """Over episodes, of shape [seeds, episodes] for each name: the mean, and each seed's."""
-    for name, each in values.items():
-        smooth = moving_average(each, window)
+    """Draw the smoothed mean and every seed of values of shape [seeds, episodes], for each name."""
+    for name, table in values.items():
+        smooth = moving_average(table, window)
         episodes = np.arange(1, smooth.shape[1] + 1)
         if logarithmic and not np.any(smooth > 0):
             axes.plot([], [], label=f"{name}: 0")
@@ -142,8 +143,8 @@ def lines(
 
 
 def beliefs(axes: Any, values: np.ndarray, episodes: np.ndarray) -> None:
-    """q(Q(s, a)) over training, [snapshots, draws, actions]: the draws as dots, their mean as a
-    line, a colour for each action."""
+    """Draw q(Q(s, a)) over training from values of shape [snapshots, draws, actions]: draws as dots
+    and their mean as a line, with one colour per action."""
     for action in range(min(values.shape[2], 10)):
         draws = values[:, :, action]
         (line,) = axes.plot(episodes, draws.mean(axis=1), lw=1.4, label=f"action {action}")
@@ -155,35 +156,36 @@ def beliefs(axes: Any, values: np.ndarray, episodes: np.ndarray) -> None:
 
 
 def returns(axes: Any, pictures: Mapping[int, Sequence[tuple[Any, Any]]], discrete: bool) -> None:
-    """Z(s, a) of every action after some episodes, from its points and heights: a colour for each
-    action, the fainter the earlier. Densities are drawn alike high: a narrow one would hide a wide
-    one."""
-    for place, (episode, actions) in enumerate(pictures.items(), start=1):
-        clear = place / len(pictures)
+    """Draw Z(s, a) of every action after some episodes, from its points and heights. Each action
+    has a colour, which is fainter for earlier episodes. Densities are scaled to the same height,
+    since otherwise a narrow one would hide a wide one."""
+    for count, (episode, actions) in enumerate(pictures.items(), start=1):
+        opacity = count / len(pictures)
         for action, picture in enumerate(actions[:10]):
             points, heights = map(np.asarray, picture)
-            told = {"color": f"C{action}", "label": "" if action else f"after episode {episode}"}
+            style = {"color": f"C{action}", "label": "" if action else f"after episode {episode}"}
             if discrete:
-                axes.vlines(points, 0, heights, color=f"C{action}", lw=1.5, alpha=0.7 * clear)
-                axes.plot(points, heights, ".", ms=3, alpha=clear, **told)
+                axes.vlines(points, 0, heights, color=f"C{action}", lw=1.5, alpha=0.7 * opacity)
+                axes.plot(points, heights, ".", ms=3, alpha=opacity, **style)
             else:
-                axes.plot(points, heights / max(heights.max(), 1e-30), lw=1.4, alpha=clear, **told)
+                scaled = heights / max(heights.max(), 1e-30)
+                axes.plot(points, scaled, lw=1.4, alpha=opacity, **style)
     axes.set_xlabel("return")
-    axes.set_ylabel("probability" if discrete else "density, of its highest")
+    axes.set_ylabel("probability" if discrete else "density (scaled to its maximum)")
     axes.set_ylim(bottom=0.0)
 
 
 TICKS = 12
-"""As many values have labels."""
+"""Maximum number of tick labels."""
 MANY_CELLS = 100
-"""With more, a heat map tells no numbers."""
+"""Maximum number of cells of a heat map that shows numbers."""
 
 
 def _values_on(axis: Any, values: Sequence[Any], name: str) -> None:
-    """Values side by side, evenly, whatever they are."""
+    """Label an axis with evenly spaced values of any type."""
     step = -(-len(values) // TICKS)
-    told = [f"{v:g}" if isinstance(v, float) else str(v) for v in values[::step]]
-    axis.set_ticks(range(0, len(values), step), told)
+    labels = [f"{v:g}" if isinstance(v, float) else str(v) for v in values[::step]]
+    axis.set_ticks(range(0, len(values), step), labels)
     axis.set_label_text(name)
 
 
@@ -196,23 +198,23 @@ def heat_map(
     limits: tuple[float | None, float | None] = (None, None),
     support: Support | None = None,
 ) -> None:
-    """The mean score of each pair of values over its seeds, with its 95% interval where there is
-    room. Each side has a name and values; a pair without scores is left blank. `support` is the
-    range that scores are in."""
+    """Draw the mean score over seeds of each pair of values, with its 95% interval if there is
+    room. `rows` and `columns` are a name and its values; a pair without scores is blank. `support`
+    is the range of the scores."""
     means, texts = np.full((len(rows[1]), len(columns[1])), np.nan), {}
     for (i, row), (j, column) in itertools.product(enumerate(rows[1]), enumerate(columns[1])):
-        found = np.asarray(scores.get((row, column), ()), float)
-        means[i, j] = found.mean() if len(found) and np.all(np.isfinite(found)) else np.nan
+        seeds = np.asarray(scores.get((row, column), ()), float)
+        means[i, j] = seeds.mean() if len(seeds) and np.all(np.isfinite(seeds)) else np.nan
         if means.size <= MANY_CELLS and np.isfinite(means[i, j]):
-            told = f"{means[i, j]:.3g}"
-            if len(found) > 1:
-                low, high = mean_interval(found, support)
-                told += f"\n{low:.3g}–{high:.3g}"
-            texts[i, j] = axes.text(j, i, told, ha="center", va="center", fontsize=6)
-    shown = axes.imshow(means, origin="lower", aspect="auto", vmin=limits[0], vmax=limits[1])
+            text = f"{means[i, j]:.3g}"
+            if len(seeds) > 1:
+                low, high = mean_interval(seeds, support)
+                text += f"\n{low:.3g}–{high:.3g}"
+            texts[i, j] = axes.text(j, i, text, ha="center", va="center", fontsize=6)
+    image = axes.imshow(means, origin="lower", aspect="auto", vmin=limits[0], vmax=limits[1])
     for at, text in texts.items():
-        text.set_color("black" if shown.norm(means[at]) > 0.6 else "white")
-    axes.figure.colorbar(shown, ax=axes, shrink=0.8, label=label)
+        text.set_color("black" if image.norm(means[at]) > 0.6 else "white")
+    axes.figure.colorbar(image, ax=axes, shrink=0.8, label=label)
     _values_on(axes.xaxis, columns[1], columns[0])
     _values_on(axes.yaxis, rows[1], rows[0])
     axes.grid(False)
@@ -227,72 +229,72 @@ def interval_curve(
     label: str | None = None,
     support: Support | None = None,
 ) -> None:
-    """The mean score at each value of a field, its 95% interval over seeds, and every seed. Where
-    some values have one seed, and so no interval, the others have a bar in place of the band.
-    `support` is the range that scores are in."""
-    told = [(i, np.asarray(s, float)) for i, s in enumerate(scores)]
-    told = [(i, s) for i, s in told if len(s) and np.all(np.isfinite(s))]
-    at = [i for i, _ in told]
-    (line,) = axes.plot(at, [s.mean() for _, s in told], "o-", ms=4, color=colour, label=label)
-    several = [i for i, s in told if len(s) > 1]
-    ends = np.array([mean_interval(s, support) for _, s in told if len(s) > 1]).reshape(-1, 2)
+    """Draw the mean score at each value of a field, its 95% interval over seeds, and every seed. If
+    some values have a single seed, and so no interval, the others get bars instead of a band.
+    `support` is the range of the scores."""
+    drawn = [(i, np.asarray(s, float)) for i, s in enumerate(scores)]
+    drawn = [(i, s) for i, s in drawn if len(s) and np.all(np.isfinite(s))]
+    at = [i for i, _ in drawn]
+    (line,) = axes.plot(at, [s.mean() for _, s in drawn], "o-", ms=4, color=colour, label=label)
+    several = [i for i, s in drawn if len(s) > 1]
+    ends = np.array([mean_interval(s, support) for _, s in drawn if len(s) > 1]).reshape(-1, 2)
     if several == at:
         axes.fill_between(at, ends[:, 0], ends[:, 1], color=line.get_color(), alpha=0.2, lw=0)
     else:
         axes.vlines(several, ends[:, 0], ends[:, 1], color=line.get_color(), lw=1.6)
-    for i, s in told:
+    for i, s in drawn:
         axes.plot([i] * len(s), s, ".", ms=3, alpha=0.5, color=line.get_color())
     _values_on(axes.xaxis, values, name)
 
 
 def _best_points(axes: Any, points: Sequence[Any], support: Support | None) -> None:
-    """Points from the top down, each with its mean and, of several seeds, its interval."""
+    """Draw points from top to bottom, each with its mean and, for several seeds, its interval."""
     for i, point in enumerate(points):
-        found = np.asarray(point.scores, float)
-        if len(found) > 1:
-            axes.hlines(i, *mean_interval(found, support), color="#555555", lw=1.6)
-        axes.plot(found, [i] * len(found), ".", ms=3, alpha=0.5, color="#555555")
-        axes.plot([found.mean()], [i], "o", ms=4, color="#555555")
+        scores = np.asarray(point.scores, float)
+        if len(scores) > 1:
+            axes.hlines(i, *mean_interval(scores, support), color="#555555", lw=1.6)
+        axes.plot(scores, [i] * len(scores), ".", ms=3, alpha=0.5, color="#555555")
+        axes.plot([scores.mean()], [i], "o", ms=4, color="#555555")
     axes.set_yticks(range(len(points)), [point.label for point in points])
     axes.invert_yaxis()
 
 
-def sweep(found: "Sweep") -> Figure:
-    """A heat map for two fields, a curve for one, else the best points with intervals."""
-    fields, base = found.plan.fields, found.plan.base
+def sweep(result: "Sweep") -> Figure:
+    """Draw a curve for one field, a heat map for two, or else the best points with intervals."""
+    fields, base = result.plan.fields, result.plan.base
     support = base.environment.score_range
-    about = f"mean {base.environment.score_label} of a lane"
+    label = f"mean {base.environment.score_label} of a seed"
     if len(fields) == 2:
         rows, columns = fields.items()
-        made = figure(
+        drawn = figure(
             width=max(5.0, 1.8 + 0.62 * len(columns[1])), height=1.6 + 0.36 * len(rows[1])
         )
-        scores = {tuple(point.settings.values()): point.scores for point in found.points}
-        heat_map(made.axes[0], rows, columns, scores, about, support=support)
+        scores = {tuple(point.settings.values()): point.scores for point in result.points}
+        heat_map(drawn.axes[0], rows, columns, scores, label, support=support)
     elif len(fields) == 1:
-        made = figure()
+        drawn = figure()
         ((name, values),) = fields.items()
-        scores = [point.scores for point in found.points]
-        interval_curve(made.axes[0], values, scores, name, "#555555", support=support)
-        made.axes[0].set_ylabel(about)
+        scores = [point.scores for point in result.points]
+        interval_curve(drawn.axes[0], values, scores, name, "#555555", support=support)
+        drawn.axes[0].set_ylabel(label)
     else:
-        best = [point for point in found.ranked if np.all(np.isfinite(point.scores))][:20]
-        made = figure(width=8.0, height=1.2 + 0.25 * len(best))
-        _best_points(made.axes[0], best, support)
-        made.axes[0].set_xlabel(about)
-    counts = [len(point.scores) for point in found.points if point.scores]
+        best = [point for point in result.ranked if np.all(np.isfinite(point.scores))][:20]
+        drawn = figure(width=8.0, height=1.2 + 0.25 * len(best))
+        _best_points(drawn.axes[0], best, support)
+        drawn.axes[0].set_xlabel(label)
+    counts = [len(point.scores) for point in result.points if point.scores]
     fewest, most = min(counts), max(counts)
     seeds = f"{fewest} to {most}" if fewest < most else f"{most}"
-    told = f"tuning seed{'s' * (most > 1)}{', 95% intervals' * (most > 1)}"
-    made.suptitle(f"{base.label}: {seeds} {told}", fontsize=10)
-    return made
+    about = f"tuning seed{'s' * (most > 1)}{', 95% intervals' * (most > 1)}"
+    drawn.suptitle(f"{base.label}: {seeds} {about}", fontsize=10)
+    return drawn
 
 
-def save(made: Figure, path: Path) -> None:
-    """Write a figure, without the date, so that the same data give the same file."""
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure without a date, so that the same data give the same file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     blank = {".svg": {"Date": None}, ".png": {"Software": None}}.get(path.suffix)
     try:
-        made.savefig(path, metadata=blank)
+        figure.savefig(path, metadata=blank)
     except (OSError, ValueError) as error:
         raise RunFolderError(f"cannot write {path}: {error}") from None

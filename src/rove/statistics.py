@@ -1,4 +1,4 @@
-"""Statistics that are honest with few seeds."""
+"""Statistics that remain valid with few seeds."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,13 +9,13 @@ import numpy as np
 from jaxtyping import Bool, Float, Num
 
 TOLERANCE = 1e-4
-"""How far below the optimum a score may be that counts as optimal."""
+"""Maximum distance below the optimum at which a score still counts as optimal."""
 IN_A_ROW = 10
-"""So many optimal episodes in a row, and a task is solved."""
+"""Number of consecutive optimal episodes after which a task counts as solved."""
 
 
 class Estimate(NamedTuple):
-    """A number as a person should see it."""
+    """An estimate with its 95% interval and the number of values it is based on."""
 
     value: float
     low: float
@@ -23,18 +23,18 @@ class Estimate(NamedTuple):
     n: int
 
     def __str__(self) -> str:
-        told = f"{self.value:.3g}, 95% interval {self.low:.3g} to {self.high:.3g}, n = {self.n}"
-        return told.replace("inf", "not reached")
+        text = f"{self.value:.3g}, 95% interval {self.low:.3g} to {self.high:.3g}, n = {self.n}"
+        return text.replace("inf", "not reached")
 
 
 def mean_over_steps(scores: Num[np.ndarray, " n"], lengths: Num[np.ndarray, " n"]) -> float:
-    """Of every step, the score of its episode; 0 where no episode has ended."""
+    """Return the mean score of episodes weighted by their length; 0 if no episode has ended."""
     return float(np.average(scores, weights=lengths)) if np.size(scores) else 0.0
 
 
 def score_at(scores: np.ndarray, ends: np.ndarray, at: np.ndarray) -> Float[np.ndarray, " points"]:
-    """Of each of some steps the score of its episode, where episodes end at the steps `ends`; of
-    one that has not ended, not a number."""
+    """Return, for each step in `at`, the score of the episode it belongs to. Episodes end at the
+    steps `ends`; for an episode that has not ended the score is NaN."""
     episode = np.searchsorted(ends, at)
     return np.append(np.asarray(scores, float), np.nan)[np.minimum(episode, len(scores))]
 
@@ -42,14 +42,14 @@ def score_at(scores: np.ndarray, ends: np.ndarray, at: np.ndarray) -> Float[np.n
 def recent_at(
     scores: np.ndarray, ends: np.ndarray, at: np.ndarray, last: int
 ) -> Float[np.ndarray, " points"]:
-    """At each of some steps the mean score of the last so many episodes that have ended, at the
-    steps `ends`; before the first, not a number."""
+    """Return, for each step in `at`, the mean score of the `last` most recent episodes. Episodes
+    end at the steps `ends`; before the end of the first, the score is NaN."""
     done = np.searchsorted(ends, at, side="right")
     return np.array([np.mean(scores[max(n - last, 0) : n]) if n else np.nan for n in done])
 
 
 def moving_average(values: Float[np.ndarray, "... n"], window: int) -> Float[np.ndarray, "... n"]:
-    """Mean of the last `window` values up to each one (of fewer, at the start)."""
+    """Return the mean of the last `window` values up to each one (of fewer at the start)."""
     values = np.asarray(values, float)
     window = max(1, min(window, values.shape[-1] or 1))
     if window == 1:
@@ -61,11 +61,11 @@ def moving_average(values: Float[np.ndarray, "... n"], window: int) -> Float[np.
 
 
 Support: TypeAlias = tuple[float | int, float | int]
-"""The least and the greatest value that a quantity can have."""
+"""The smallest and the largest possible value of a quantity."""
 DRAWS, BAND_DRAWS = 100_000, 2000
-"""Monte Carlo draws of an interval: for numbers and verdicts, and for the bands of curves."""
+"""Number of Monte Carlo draws for the intervals of numbers, and for the bands of curves."""
 BLOCK = 256
-"""Points of a curve whose intervals are computed at a time."""
+"""Number of points of a curve whose intervals are computed at a time."""
 
 
 class Comparison(NamedTuple):
@@ -74,13 +74,13 @@ class Comparison(NamedTuple):
     value: float
     low: float
     high: float
-    """The ends of its 95% interval."""
+    """The limits of the 95% interval."""
     p: float
-    """Two-sided: below 0.05 exactly where the interval lies on one side of the limit."""
+    """Two-sided p-value; it is below 0.05 if and only if the interval excludes the limit."""
 
 
 def within(values: np.ndarray, support: Support) -> bool:
-    """Whether all values are in a support, up to what single precision rounds."""
+    """Whether all values lie in the support, up to rounding in single precision."""
     slack = 1e-6 * (support[1] - support[0])
     return not np.any((values < support[0] - slack) | (values > support[1] + slack))
 
@@ -91,23 +91,24 @@ def mean_interval(
     confidence: float = 0.95,
     draws: int = DRAWS,
 ) -> tuple[Float[np.ndarray, "*rest"], Float[np.ndarray, "*rest"]]:
-    """Interval of the mean over seeds (the first axis).
+    """Return a confidence interval for the mean over seeds (the first axis).
 
-    With a support that each value lies in, it is Gaffke's (2005; Learned-Miller and Thomas
-    2019): with weights D ~ Dirichlet(1, …, 1) over the n values and one more point, the lower
-    limit is a quantile of Σ Dᵢxᵢ where that point is the lower end of the support, the upper
-    limit one where it is the upper end. Of values at the two ends alone this is Clopper and
-    Pearson's interval of a proportion. It assumes nothing else of the values.
+    If all values lie in a known support, this is Gaffke's interval (2005; Learned-Miller and
+    Thomas 2019): with weights D ~ Dirichlet(1, …, 1) over the n values and one extra point, the
+    lower limit is a quantile of Σ Dᵢxᵢ with the extra point at the lower end of the support, and
+    the upper limit is one with the extra point at the upper end. It makes no other assumption
+    about the values. If they only take the two ends of the support, it equals the interval of
+    Clopper and Pearson for a proportion.
 
-    Otherwise it is Student's, which assumes that values are normal. Of seeds that succeed or
-    fail it covers far less than it says, and equal values make it a point.
+    Otherwise it is Student's interval, which assumes normal values. If seeds either succeed or
+    fail, its coverage is far below the nominal one, and equal values give an interval of width 0.
     """
     x = np.asarray(values, float)
     if support is None or not within(x, support):
         return _student(x, confidence)
     columns = x.reshape(len(x), -1)
     low, high = np.empty(columns.shape[1]), np.empty(columns.shape[1])
-    for start in range(0, len(low), BLOCK):  # so that memory does not grow with the curve
+    for start in range(0, len(low), BLOCK):  # to bound the memory
         part = slice(start, start + BLOCK)
         low[part], high[part] = _quantiles(*_limits(columns[:, part], support, draws), confidence)
     return low.reshape(x.shape[1:]), high.reshape(x.shape[1:])
@@ -120,16 +121,16 @@ def difference_test(
     support_of_b: Support | None = None,
     draws: int = DRAWS,
 ) -> Comparison:
-    """mean(a) − mean(b) of two independent groups, its interval, and the p-value of 0.
+    """Test whether the means of two independent groups differ: mean(a) − mean(b) against 0.
 
     The intervals of the two means are melded (Fay, Proschan and Brittain 2015): the lower limit
-    is a quantile of lower draws of `a` less upper draws of `b`, the upper limit one of upper less
-    lower draws. On values at the two ends of the support each one-sided p-value is that of
-    Fisher's exact test.
+    is a quantile of the lower draws of `a` minus the upper draws of `b`, and the upper limit is
+    one of the upper draws of `a` minus the lower draws of `b`. If values only take the two ends
+    of the support, each one-sided p-value equals that of Fisher's exact test.
     """
     a, b = np.asarray(a, float), np.asarray(b, float)
     if not np.all(np.isfinite(np.append(a, b))) or not min(len(a), len(b)):
-        raise ValueError("a group without seeds, or a value that is not a number, has no mean")
+        raise ValueError("both groups need at least one seed, and all values must be finite")
     lower_a, upper_a = _limits(a, support, draws)
     lower_b, upper_b = _limits(b, support_of_b or support, draws, group=1)
     lower, upper = lower_a - upper_b, upper_a - lower_b
@@ -139,11 +140,11 @@ def difference_test(
 
 
 def proportion_interval(count: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Clopper and Pearson's exact interval of a probability, where `count` of n had it."""
-    from scipy.special import betaincinv  # here, because it takes long to import
+    """Return Clopper and Pearson's exact interval for the probability of `count` events in n."""
+    from scipy.special import betaincinv  # imported here because SciPy is slow to import
 
     if not 0 <= count <= n or n == 0:
-        raise ValueError(f"{count} of {n} is not a proportion")
+        raise ValueError(f"the count must be between 0 and n > 0, got {count} of {n}")
     tail = (1 - confidence) / 2
     low = float(betaincinv(count, n - count + 1, tail)) if count else 0.0
     high = float(betaincinv(count + 1, n - count, 1 - tail)) if count < n else 1.0
@@ -151,8 +152,8 @@ def proportion_interval(count: int, n: int, confidence: float = 0.95) -> tuple[f
 
 
 def proportion_test(count: int, n: int, limit: float = 0.5) -> Comparison:
-    """A proportion, its exact interval, and the p-value of a limit."""
-    from scipy.special import bdtr, bdtrc  # here, because it takes long to import
+    """Test whether a proportion differs from `limit`, with its exact interval."""
+    from scipy.special import bdtr, bdtrc  # imported here because SciPy is slow to import
 
     interval = proportion_interval(count, n)
     at_least = float(bdtrc(count - 1, n, limit)) if count else 1.0
@@ -161,8 +162,8 @@ def proportion_test(count: int, n: int, limit: float = 0.5) -> Comparison:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's adjusted p-values: those below 0.05 stand together with at most 5% risk that any of
-    them errs."""
+    """Return Holm's adjusted p-values. Rejecting all hypotheses whose adjusted p-value is below
+    0.05 keeps the probability of any false rejection below 5%."""
     adjusted, highest = [0.0] * len(p_values), 0.0
     for rank, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[i]))
@@ -172,7 +173,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 @lru_cache(maxsize=4)
 def _weights(n: int, draws: int, group: int) -> np.ndarray:
-    """[draws, n]: of Dirichlet(1, …, 1) over n + 1 points, the weights of the first n."""
+    """Draw Dirichlet(1, …, 1) weights over n + 1 points; return the first n of them, [draws, n]."""
     gaps = np.random.default_rng([n, group]).standard_exponential((draws, n + 1))
     return gaps[:, :-1] / gaps.sum(axis=1, keepdims=True)
 
@@ -180,14 +181,15 @@ def _weights(n: int, draws: int, group: int) -> np.ndarray:
 def _limits(
     x: np.ndarray, support: Support, draws: int, group: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper draws of a mean, [draws, *rest] each. Groups have draws of their own."""
+    """Return lower and upper draws of a mean, [draws, *rest] each. Each group has its own draws."""
     low, high = support
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise ValueError(f"a support has two finite ends, and {support} has not")
+        raise ValueError(f"the support needs two finite ends in order, got {support}")
     if not len(x):
-        raise ValueError("a group without seeds has no mean")
+        raise ValueError("at least one seed is needed to estimate a mean")
     if not within(x, support):
-        raise ValueError(f"values from {np.nanmin(x):g} to {np.nanmax(x):g} are not in {support}")
+        bounds = f"{np.nanmin(x):g} to {np.nanmax(x):g}"
+        raise ValueError(f"values must lie in the support {support}, got {bounds}")
     x, weights = np.clip(x, low, high), _weights(len(x), draws, group)
     lower = low + np.tensordot(weights, x - low, axes=1)
     return lower, high - np.tensordot(weights, high - x, axes=1)
@@ -196,18 +198,18 @@ def _limits(
 def _quantiles(
     lower: np.ndarray, upper: np.ndarray, confidence: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A limit is beyond a number exactly where fewer than a part (1 − confidence)/2 of its draws
-    are not."""
+    """Return the limits of an interval: the (1 − confidence)/2 quantile of the lower draws, and the
+    matching upper quantile of the upper draws, both rounded outwards."""
     last = len(lower) - 1
-    place = max(math.ceil(round((1 - confidence) / 2 * len(lower), 6)) - 1, 0)
-    low = np.partition(lower, place, axis=0)[place]
-    high = np.partition(upper, last - place, axis=0)[last - place]
+    rank = max(math.ceil(round((1 - confidence) / 2 * len(lower), 6)) - 1, 0)
+    low = np.partition(lower, rank, axis=0)[rank]
+    high = np.partition(upper, last - rank, axis=0)[last - rank]
     return np.asarray(low), np.asarray(high)
 
 
 def _student(x: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
-    """Student's interval; of one value, without limits."""
-    from scipy.special import stdtrit  # here, because it takes long to import
+    """Return Student's interval; for a single value it is infinite."""
+    from scipy.special import stdtrit  # imported here because SciPy is slow to import
 
     mean, n = np.asarray(x.mean(axis=0)), len(x)
     if n < 2:
@@ -219,7 +221,7 @@ def _student(x: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
 def mean_and_interval(
     values: Num[np.ndarray, " seeds"], support: Support | None = None, digits: int = 2
 ) -> str:
-    """Such as '5.47, 95% interval 5.10 to 5.80, n = 5'."""
+    """Format a mean as '5.47, 95% interval 5.10 to 5.80, n = 5'."""
     mean, n = f"{np.mean(values):.{digits}f}", f"n = {len(values)}"
     if len(values) < 2 or not np.all(np.isfinite(values)):
         return f"{mean}, {n}"
@@ -229,13 +231,13 @@ def mean_and_interval(
 
 @lru_cache(maxsize=64)
 def _picks(n: int, resamples: int, seed: int) -> np.ndarray:
-    """[resamples, n]: which of n seeds each resample holds."""
+    """Return the seeds in each bootstrap resample, [resamples, n]."""
     return np.random.default_rng(seed).integers(0, n, (resamples, n))
 
 
 @lru_cache(maxsize=64)
 def _counts(n: int, resamples: int, seed: int) -> np.ndarray:
-    """[resamples, n]: how often each of n seeds is in each resample."""
+    """Return how often each seed occurs in each bootstrap resample, [resamples, n]."""
     return np.stack([np.bincount(p, minlength=n) for p in _picks(n, resamples, seed)])
 
 
@@ -247,21 +249,21 @@ def _percentiles(means: np.ndarray, confidence: float) -> tuple[np.ndarray, np.n
 
 Interval = tuple[np.ndarray, np.ndarray]
 Statistic = Callable[[np.ndarray], np.ndarray]
-"""Of the last axis. (A task has seeds of its own number: `_`.)"""
+"""A statistic of the last axis. (The dimension `_` may differ between tasks.)"""
 
 
 def mean(values: Float[np.ndarray, "*rest n"]) -> Float[np.ndarray, "*rest"]:
-    """Mean of the last axis."""
+    """Return the mean over the last axis."""
     return np.asarray(np.mean(values, axis=-1))
 
 
 def median(values: Float[np.ndarray, "*rest n"]) -> Float[np.ndarray, "*rest"]:
-    """Median of the last axis."""
+    """Return the median over the last axis."""
     return np.asarray(np.median(values, axis=-1))
 
 
 def interquartile_mean(values: Float[np.ndarray, "*rest n"]) -> Float[np.ndarray, "*rest"]:
-    """Mean of the last axis without the lowest and the highest ⌊n/4⌋."""
+    """Return the mean over the last axis without its ⌊n/4⌋ lowest and ⌊n/4⌋ highest values."""
     cut = values.shape[-1] // 4
     return mean(np.sort(values, axis=-1)[..., cut : values.shape[-1] - cut])
 
@@ -272,8 +274,8 @@ def estimate(
     confidence: float = 0.95,
     resamples: int = 2000,
 ) -> Estimate:
-    """A statistic of all scores, and its stratified bootstrap interval: the seeds of each task
-    are resampled among themselves."""
+    """Return a statistic of all scores with its stratified bootstrap interval, which resamples
+    seeds within each task."""
     groups = [np.asarray(scores, float) for scores in tasks]
     drawn = [g[_picks(len(g), resamples, i)] for i, g in enumerate(groups)]
     low, high = _percentiles(statistic(np.concatenate(drawn, axis=1)), confidence)
@@ -287,8 +289,9 @@ def probability_of_improvement(
     confidence: float = 0.95,
     resamples: int = 2000,
 ) -> Estimate:
-    """P(X > Y) + ½P(X = Y) for a seed X of `a` and Y of `b` on the same task, mean over tasks
-    (Mann and Whitney's U by the number of pairs), and its stratified bootstrap interval."""
+    """Return P(X > Y) + ½P(X = Y), averaged over tasks, with its stratified bootstrap interval. X
+    is a seed of `a` and Y a seed of `b` on the same task (Mann and Whitney's U divided by the
+    number of pairs)."""
     values, drawn = [], np.zeros(resamples)
     for task, (x, y) in enumerate(zip(a, b, strict=True)):
         wins = 0.5 * (np.sign(np.subtract.outer(x, y)) + 1.0)
@@ -306,7 +309,8 @@ def performance_profile(
     confidence: float = 0.95,
     resamples: int = 2000,
 ) -> tuple[Float[np.ndarray, " k"], Interval]:
-    """The share of all scores above each threshold, with its stratified bootstrap interval."""
+    """Return the fraction of all scores above each threshold and its stratified bootstrap
+    interval."""
     total = sum(map(len, tasks))
     share, drawn = np.zeros(len(thresholds)), np.zeros((resamples, len(thresholds)))
     for task, scores in enumerate(tasks):
@@ -319,12 +323,15 @@ def performance_profile(
 def area_under_curve(
     scores: Float[np.ndarray, "seeds episodes"],
 ) -> Float[np.ndarray, " seeds"]:
-    """Mean score of all episodes of each seed; NaN, where a lane ended early, as its last."""
-    return mean(held(scores))
+    """Return the mean score over the episodes of each seed. A seed that stopped early (NaN) keeps
+    its last score."""
+    return mean(fill_forward(scores))
 
 
-def held(scores: Float[np.ndarray, "seeds episodes"]) -> Float[np.ndarray, "seeds episodes"]:
-    """Scores whose NaN, where a lane ended early, are filled with its last score."""
+def fill_forward(
+    scores: Float[np.ndarray, "seeds episodes"],
+) -> Float[np.ndarray, "seeds episodes"]:
+    """Replace NaN after the end of a seed by its last score."""
     played = np.where(np.isnan(scores), 0, np.arange(scores.shape[-1]))
     return np.take_along_axis(scores, np.maximum.accumulate(played, axis=-1), axis=-1)
 
@@ -335,9 +342,9 @@ def kaplan_meier(
     confidence: float = 0.95,
     resamples: int = 2000,
 ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], Interval]:
-    """The times at which a lane was solved, and Kaplan and Meier's share of lanes that are not
-    solved after each, with its bootstrap interval. A lane that is not `solved` was watched until
-    its time, and counts until then."""
+    """Return the times at which seeds solved their task, and after each the Kaplan–Meier estimate
+    of the fraction still unsolved, with its bootstrap interval. A seed that is not `solved` is
+    censored at its time."""
     when, survival = _survival(times, solved, np.ones((1, len(times))))
     drawn = _survival(times, solved, _counts(len(times), resamples, 0))[1]
     return when, survival[0], _percentiles(drawn, confidence)
@@ -349,20 +356,20 @@ def median_episodes_to_solve(
     confidence: float = 0.95,
     resamples: int = 2000,
 ) -> Estimate:
-    """When half of the lanes are solved, by Kaplan and Meier; infinite if that was not reached.
-    The interval is Efron's: seeds are resampled, each with whether it was solved."""
-    found = _median_time(*_survival(times, solved, np.ones((1, len(times)))))[0]
+    """Return the Kaplan–Meier median of the time to solve; infinite if it was not reached.
+    The interval is Efron's bootstrap, which resamples seeds together with their censoring."""
+    median_time = _median_time(*_survival(times, solved, np.ones((1, len(times)))))[0]
     drawn = np.sort(_median_time(*_survival(times, solved, _counts(len(times), resamples, 0))))
-    tail = (1 - confidence) / 2  # no interpolation: some may be infinite
+    tail = (1 - confidence) / 2  # no interpolation, since times may be infinite
     low, high = (drawn[round(q * (resamples - 1))] for q in (tail, 1 - tail))
-    return Estimate(float(found), float(low), float(high), len(times))
+    return Estimate(float(median_time), float(low), float(high), len(times))
 
 
 def _survival(
     times: np.ndarray, solved: np.ndarray, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The times at which a lane was solved, and for each row of `counts`, of shape [rows, lanes],
-    the share unsolved after each."""
+    """Return the times at which seeds solved their task and, for each row of `counts` of shape
+    [rows, seeds], the fraction still unsolved after each time."""
     when = np.unique(times[solved])
     at_risk = counts @ np.greater_equal.outer(times, when)
     events = counts @ (np.equal.outer(times, when) & solved[:, None])
@@ -370,7 +377,8 @@ def _survival(
 
 
 def _median_time(when: np.ndarray, survival: np.ndarray) -> np.ndarray:
-    """Where each row falls below a half; midway between two times, if it is a half in between."""
+    """Return the time at which each row falls below ½; if it equals ½ between two times, their
+    midpoint."""
     when = np.append(when, np.inf)
     reaches = np.sum(survival > 0.5 + 1e-9, axis=1)
     falls = np.sum(survival > 0.5 - 1e-9, axis=1)
@@ -378,16 +386,16 @@ def _median_time(when: np.ndarray, survival: np.ndarray) -> np.ndarray:
 
 
 def pair_variances(curves: Num[np.ndarray, "seeds n"]) -> Float[np.ndarray, " pairs"]:
-    """Of disjoint pairs of seeds, half the squared distance of their curves, mean over points. Each
-    has the variance between seeds as its expectation, and pairs are independent: what holds for a
-    mean holds for this variance. Of an odd number of seeds the last is left out."""
+    """Return half the mean squared distance between the curves of disjoint pairs of seeds. Each is
+    an independent unbiased estimate of the variance between seeds, so that a test of means becomes
+    one of variances. With an odd number of seeds the last is ignored."""
     even = len(curves) // 2 * 2
     return 0.5 * np.square(np.asarray(curves[1:even:2] - curves[:even:2], float)).mean(axis=1)
 
 
 def steadiness(curves: Num[np.ndarray, "seeds n"]) -> Float[np.ndarray, " seeds"]:
-    """What each curve has risen by at its end, as a part of all that it moved up and down: 1 if it
-    only rises, and 0 if it does not move."""
+    """Return the net rise of each curve as a fraction of its total variation: 1 if it only rises, 0
+    if it is constant."""
     moved = np.abs(np.diff(curves)).sum(axis=1)
     return (curves[:, -1] - curves[:, 0]) / np.where(moved > 0, moved, 1.0)
 
@@ -395,10 +403,11 @@ def steadiness(curves: Num[np.ndarray, "seeds n"]) -> Float[np.ndarray, " seeds"
 def collapsed_at(
     scores: Num[np.ndarray, " episodes"], spread: Num[np.ndarray, " episodes"], optimum: float
 ) -> int | None:
-    """The episode by which beliefs had collapsed, if any: their spread was below a hundredth of
-    its highest, for 20 episodes, before any scored half of the optimum."""
-    found = np.flatnonzero(scores >= 0.5 * optimum)
-    before = spread[: found[0]] if len(found) else spread
+    """Return the episode by which the posterior had collapsed, or None. It has collapsed if its
+    spread stays below 1% of its maximum so far for 20 episodes before any episode scores half of
+    the optimum."""
+    successes = np.flatnonzero(scores >= 0.5 * optimum)
+    before = spread[: successes[0]] if len(successes) else spread
     low = before < 0.01 * np.maximum.accumulate(before) if len(before) else before
     runs = np.convolve(low, np.ones(20), "valid") if len(low) >= 20 else np.zeros(0)
     return int(np.flatnonzero(runs >= 20)[0]) + 20 if np.any(runs >= 20) else None
@@ -407,7 +416,8 @@ def collapsed_at(
 def episodes_to_solve(
     scores: Num[np.ndarray, " episodes"], optimum: float, in_a_row: int = IN_A_ROW
 ) -> int | None:
-    """The episode (counted from 1) that ends the first `in_a_row` optimal ones, if any."""
+    """Return the episode, counted from 1, that completes the first `in_a_row` consecutive optimal
+    ones, or None."""
     run = 0
     for episode, value in enumerate(scores, start=1):
         run = run + 1 if value >= optimum - TOLERANCE else 0
@@ -417,15 +427,15 @@ def episodes_to_solve(
 
 
 def solve_summary(scores: Sequence[Num[np.ndarray, " _"]], optimum: float) -> str:
-    """Such as '5 of 5, median 84, 95% interval 70 to 101', of the scores of each lane."""
-    found = [episodes_to_solve(lane, optimum) for lane in scores]
-    solved = np.array([at is not None for at in found])
-    told = f"{solved.sum()} of {len(found)}"
+    """Summarise how soon seeds solved their task: '5 of 5, median 84, 95% interval 70 to 101'."""
+    solved_at = [episodes_to_solve(row, optimum) for row in scores]
+    solved = np.array([at is not None for at in solved_at])
+    text = f"{solved.sum()} of {len(solved_at)}"
     if not solved.any():
-        return told
-    times = [len(lane) if at is None else at for at, lane in zip(found, scores, strict=True)]
+        return text
+    times = [len(row) if at is None else at for at, row in zip(solved_at, scores, strict=True)]
     median = median_episodes_to_solve(np.array(times, float), solved)
-    told += f", median {median.value:g}"
-    if len(found) > 1:
-        told += f", 95% interval {median.low:g} to {median.high:g}"
-    return told.replace("inf", "not reached")
+    text += f", median {median.value:g}"
+    if len(solved_at) > 1:
+        text += f", 95% interval {median.low:g} to {median.high:g}"
+    return text.replace("inf", "not reached")

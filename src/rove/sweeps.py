@@ -1,4 +1,4 @@
-"""`rove.sweep`: points of an agent's settings on tuning seeds; the best confirmed on others."""
+"""`rove.sweep`: try points of an agent's settings on tuning seeds, confirm the best on others."""
 
 from __future__ import annotations
 
@@ -30,27 +30,29 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TUNING = 1000
-"""The first tuning seed; seeds below it confirm."""
+"""The first tuning seed; smaller seeds are for confirmation."""
 METHODS = ("grid", "random", "halving")
 PARTS = {"tuning": ("points", TUNING), "confirmed": ("confirmed", 0)}
-"""Where the runs of each part are, and its first seed."""
+"""The subfolder for the runs of each part of a sweep, and its first seed."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a sweep is to try."""
+    """The points, seeds and method of a sweep."""
 
     base: Config
-    """The agent before its point, the environment, the budget and the tuning seeds."""
+    """The agent without the swept settings, the environment, the budget and the tuning seeds."""
     fields: Mapping[str, tuple[Any, ...]]
+    """The values of each swept setting."""
     method: str = "grid"
     count: int | None = None
-    """How many points of the grid; None: all."""
+    """Number of points to draw from the grid; None: all."""
     confirm_seeds: int = 0
+    """Number of seeds to confirm the best point on."""
 
     @cached_property
     def points(self) -> list[dict[str, Any]]:
-        """The grid, the last field fastest; or some of it, drawn evenly and the same each time."""
+        """The grid, with the last field varying fastest, or a reproducible uniform sample of it."""
         total = math.prod(map(len, self.fields.values()))
         chosen = range(total)
         if self.count is not None:
@@ -59,13 +61,14 @@ class Plan:
 
     def _point(self, number: int) -> dict[str, Any]:
         point: dict[str, Any] = {}
-        for name, each in reversed(list(self.fields.items())):
-            number, place = divmod(number, len(each))
-            point[name] = each[place]
+        for name, values in reversed(list(self.fields.items())):
+            number, index = divmod(number, len(values))
+            point[name] = values[index]
         return {name: point[name] for name in self.fields}
 
     @property
     def rungs(self) -> list[Rung]:
+        """The rounds of the search: how many points are tried on which seeds."""
         seeds = self.base.seeds
         if self.method == "halving":
             return trials.halving(len(self.points), seeds)
@@ -73,23 +76,24 @@ class Plan:
 
     @property
     def total(self) -> int:
-        """Lanes."""
+        """Total number of runs, one per point and seed."""
         return sum(rung.points * len(rung.seeds) for rung in self.rungs) + self.confirm_seeds
 
     def config(self, point: int, seeds: Sequence[int]) -> Config:
+        """Return the configuration of a point, by its number, on some seeds."""
         assert isinstance(self.base.agent, Settings)
         agent = with_settings(self.base.agent, self.points[point])
         return replace(self.base, agent=agent, seeds=tuple(seeds))
 
     def identity(self) -> dict[str, Any]:
-        """What makes it this sweep and no other, as JSON."""
-        told = {
+        """Return what identifies this sweep, as JSON."""
+        own = {
             "fields": self.fields,
             "method": self.method,
             "points": self.count,
             "confirm_seeds": self.confirm_seeds,
         }
-        return {"sweep": json.loads(json.dumps(told)) | self.base.identity()}
+        return {"sweep": json.loads(json.dumps(own)) | self.base.identity()}
 
 
 def plan(
@@ -103,51 +107,54 @@ def plan(
     points: int | None = None,
     **options: Any,
 ) -> Plan:
-    """What `sweep` was asked for, checked before anything compiles."""
+    """Return the plan of a sweep. All points are validated before anything is compiled."""
     check_integer("seeds", seeds, at_least=1, at_most=100_000)
     base = runner.configure(agent, environment, seeds=range(TUNING, TUNING + seeds), **options)
     if not isinstance(base.agent, Settings):
         raise ConfigError("agent", base.agent_name, "a name, or settings such as rove.GE()")
     if not isinstance(fields, Mapping) or not fields:
-        raise ConfigError("fields", fields, "at least one, by name: " + spans.SPELLING)
-    chosen = {name: spans.values(base.agent, name, told) for name, told in fields.items()}
-    if twice := [name for name in chosen if name in options]:
-        raise ConfigError(twice[0], options[twice[0]], "either swept or set")
+        what = "at least one setting, by name, with its values: " + spans.SPELLING
+        raise ConfigError("fields", fields, what)
+    chosen = {name: spans.values(base.agent, name, given) for name, given in fields.items()}
+    if both := [name for name in chosen if name in options]:
+        raise ConfigError(both[0], options[both[0]], "either sweep it or set it, not both")
     check_choice("method", method, METHODS)
     if confirm_seeds is None:
         confirm_seeds = min(seeds, TUNING)
     check_integer("confirm_seeds", confirm_seeds, at_least=0, at_most=TUNING)
     if method == "halving" and seeds < 2:
-        raise ConfigError("seeds", seeds, "at least 2 with halving: the better half gets more")
+        what = "at least 2 with the method halving, which tries the better half on more seeds"
+        raise ConfigError("seeds", seeds, what)
     _check_count(method, points, math.prod(map(len, chosen.values())))
-    made = Plan(base, chosen, method, points, confirm_seeds)
-    for i in range(len(made.points)):
-        made.config(i, base.seeds).compose()
-    return made
+    planned = Plan(base, chosen, method, points, confirm_seeds)
+    for i in range(len(planned.points)):
+        planned.config(i, base.seeds).compose()
+    return planned
 
 
 def _check_count(method: str, points: int | None, total: int) -> None:
-    """Refuse a number of points that the method cannot use, or that is too many."""
+    """Raise `ConfigError` if the method does not support this number of points."""
     if method == "grid" and points is not None:
-        raise ConfigError("points", points, "not with the method grid, which tries all")
+        what = "the method grid tries all points; leave it out, or use random or halving"
+        raise ConfigError("points", points, what)
     if method == "random" and points is None:
-        raise ConfigError("points", points, "how many to draw, with the method random")
+        raise ConfigError("points", points, "the method random needs the number of points to draw")
     if points is not None:
         check_integer("points", points, at_least=1, at_most=spans.MOST)
     elif total > spans.MOST:
-        what = f"at most {spans.MOST:,}; take fewer values, or points=N with the method random"
+        what = f"at most {spans.MOST:,}; use fewer values, or points=N with the method random"
         raise ConfigError("points", total, what)
 
 
 class Point(NamedTuple):
-    """What was tried, and what it scored."""
+    """A point of a sweep and its scores."""
 
     settings: dict[str, Any]
     scores: list[float]
-    """The mean score of each tuning lane's episodes; −∞ where it diverged."""
+    """Mean score over the episodes of each tuning seed; −∞ if it diverged."""
     seeds: list[int]
     confirmed: list[float] | None = None
-    """The same on seeds 0, 1, …, for the best point."""
+    """Scores on the fresh seeds 0, 1, …, for the best point only."""
 
     @property
     def label(self) -> str:
@@ -155,30 +162,32 @@ class Point(NamedTuple):
 
 
 def label(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={shown(value)}" for name, value in settings.items())
+    """Format settings as "rho=-4, sigma=0.001"."""
+    return ", ".join(f"{name}={format_value(value)}" for name, value in settings.items())
 
 
-def shown(value: Any) -> str:
-    """A value for a person."""
+def format_value(value: Any) -> str:
+    """Format the value of a setting for display."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 class Standing(NamedTuple):
-    """How far a sweep is."""
+    """The progress of a sweep."""
 
     done: int
+    """Number of finished runs."""
     total: int
-    """Lanes."""
+    """Total number of runs."""
     best: Point | None
     seconds_left: float | None
-    """None while nobody can tell."""
+    """Estimated time left; None while there is no estimate."""
     finished: bool
-    """Whether a lane has just ended."""
+    """Whether a run has just finished."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep that has been run."""
+    """The result of a sweep."""
 
     plan: Plan
     points: list[Point]
@@ -190,26 +199,27 @@ class Sweep:
 
     @property
     def ranked(self) -> list[Point]:
-        """The best first: points that were tried on more seeds, then by their mean."""
+        """The points, best first: by number of seeds tried, then by mean score."""
         return [self.points[i] for i in ranking([point.scores for point in self.points])]
 
     @property
     def best(self) -> Point:
+        """The best point."""
         return self.ranked[0]
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """A heat map for two fields, a curve for one, else the best points; written to `path` if
-        one is given."""
-        from rove import plots  # here, because Matplotlib takes long to import
+        """Draw a curve for one field, a heat map for two, or else the best points; optionally write
+        the figure to `path`."""
+        from rove import plots  # imported here because Matplotlib is slow to import
 
-        made = plots.sweep(self)
+        figure = plots.sweep(self)
         if path is not None:
-            plots.save(made, Path(path))
-        return made
+            plots.save(figure, Path(path))
+        return figure
 
     def as_json(self) -> str:
-        """For `rove report`. A lane that diverged has no score: null."""
-        told = {
+        """Return the sweep as JSON for `rove report`. The score of a diverged run is null."""
+        content = {
             "agent": self.plan.base.agent_name,
             "environment": self.plan.base.environment.name,
             "finished": self.finished,
@@ -222,10 +232,10 @@ class Sweep:
                 for point in self.points
             ],
         }
-        return json.dumps(told, indent=1) + "\n"
+        return json.dumps(content, indent=1) + "\n"
 
     def as_csv(self) -> str:
-        """One row a lane."""
+        """Return a CSV table with one row per run."""
         rows: list[tuple] = []
         for i, point in enumerate(self.points):
             confirmed = point.confirmed or []
@@ -233,12 +243,13 @@ class Sweep:
                 PARTS, (point.seeds, range(len(confirmed))), (point.scores, confirmed), strict=True
             ):
                 for seed, score in zip(seeds, _finite(scores), strict=True):
-                    told = "" if score is None else repr(score)
-                    rows.append((i, *point.settings.values(), part, seed, told))
+                    text = "" if score is None else repr(score)
+                    rows.append((i, *point.settings.values(), part, seed, text))
         return as_csv(("point", *self.plan.fields, "part", "seed", "score"), rows)
 
 
 def _finite(scores: Sequence[float]) -> list[Any]:
+    """Replace infinite scores by None."""
     return [score if math.isfinite(score) else None for score in scores]
 
 
@@ -261,21 +272,25 @@ def sweep(
     """Try points of an agent's settings on tuning seeds, and confirm the best on other seeds.
 
     **Arguments**
-    - `agent`, `environment`, `workers`, `on`, `log`, and in `options` episodes or steps and
-      settings: as for `train`.
-    - `fields`: for each setting to vary its values, or "-10:-1:10", "1e-8:1e-1:log8".
-    - `seeds`: how many tuning seeds (1000, 1001, …).
-    - `confirm_seeds`: on how many seeds (0, 1, …) the best is run again; as many if not given.
-    - `method`: "grid"; "random": only `points` of the grid; "halving": all on one seed, the better
-      half on two, the better half of those on four, … up to `seeds`.
-    - `out`: a folder; a sweep that was killed goes on from it.
+    - `agent`, `environment`, `workers`, `on`, `log`, and in `options` the budget (`episodes` or
+      `steps`) and fixed settings: as for `train`.
+    - `fields`: the settings to sweep, each with a list of values or a range such as "-10:-1:10" or
+      "1e-8:1e-1:log8".
+    - `seeds`: number of tuning seeds (1000, 1001, …).
+    - `confirm_seeds`: number of fresh seeds (0, 1, …) to confirm the best point on; by default as
+      many as tuning seeds.
+    - `method`: "grid" tries all points; "random" tries `points` of them; "halving" tries all on one
+      seed, the better half on two, the better half of those on four, … up to `seeds`.
+    - `points`: number of points to draw from the grid, for "random" and "halving".
+    - `out`: folder for the results; an interrupted sweep resumes from it.
+    - `report`: called with a `Standing` whenever a run makes progress.
 
     **Example**
-    >>> found = rove.sweep("ge", "chain-10", {"rho": [-6.0, -4.0]}, seeds=2, episodes=50)
-    >>> found.best.settings
+    >>> sweep = rove.sweep("ge", "chain-10", {"rho": [-6.0, -4.0]}, seeds=2, episodes=50)
+    >>> sweep.best.settings
     {'rho': -4.0}
     """
-    made = plan(
+    planned = plan(
         agent,
         environment,
         fields,
@@ -288,106 +303,113 @@ def sweep(
     path = None if out is None else as_path("out", out)
     with live.opened(log, path) as tracker:
         if path is not None:
-            return run(made, path, report, workers, on, tracker)
+            return run(planned, path, report, workers, on, tracker)
         with tempfile.TemporaryDirectory(prefix="rove-") as folder:
-            return replace(run(made, Path(folder), report, workers, on), path=None)
+            return replace(run(planned, Path(folder), report, workers, on), path=None)
 
 
 def run(
-    made: Plan,
+    planned: Plan,
     folder: Path,
     report: Callable[[Standing], None] = lambda standing: None,
     workers: int | None = None,
     on: str = "processes",
     tracker: live.Tracker | None = None,
 ) -> Sweep:
-    """Try every point, or go on with it, in a folder."""
-    tally = _Tally(made, folder, report)
+    """Run a sweep in a folder, or resume it."""
+    tally = _Tally(planned, folder, report)
 
     def attempt(part: str, chosen: Sequence[int], seeds: Sequence[int]) -> list[list[float]]:
-        places = [tally.place(part, i, seeds) for i in chosen]
-        configs = [made.config(i, seeds) for i in chosen]
-        plan = list(zip(configs, places, strict=True))
-        return trials.train(plan, tally.hear, workers, on, tracker)
+        folders = [tally.run_folder(part, i, seeds) for i in chosen]
+        configs = [planned.config(i, seeds) for i in chosen]
+        runs = list(zip(configs, folders, strict=True))
+        return trials.train(runs, tally.update, workers, on, tracker)
 
-    runner.checked_place(made.config(0, made.base.seeds).jobs(folder), workers, on)
-    with RunFolder(folder).open(made):
+    runner.checked_place(planned.config(0, planned.base.seeds).jobs(folder), workers, on)
+    with RunFolder(folder).open(planned):
         scores = trials.race(
-            len(made.points), made.rungs, lambda chosen, seeds: attempt("tuning", chosen, seeds)
+            len(planned.points),
+            planned.rungs,
+            lambda chosen, seeds: attempt("tuning", chosen, seeds),
         )
         best = ranking(scores)[0]
         if not math.isfinite(np.mean(scores[best])):
-            raise LaneError(f"every point of {made.base.label} diverged: try a smaller lr")
-        if made.confirm_seeds:
-            attempt("confirmed", [best], range(made.confirm_seeds))
-        found = tally.write(finished=True)
-        found.plot(folder / "sweep.png")
-        return found
+            raise LaneError(f"every point of {planned.base.label} diverged; try a smaller lr")
+        if planned.confirm_seeds:
+            attempt("confirmed", [best], range(planned.confirm_seeds))
+        result = tally.write(finished=True)
+        result.plot(folder / "sweep.png")
+        return result
 
 
 class _Tally:
-    """The scores so far, by part, point and seed; sweep.csv and sweep.json follow them."""
+    """The scores so far, by part, point and seed. Keeps sweep.csv and sweep.json up to date."""
 
-    def __init__(self, made: Plan, folder: Path, report: Callable[[Standing], None]):
-        self._plan, self._folder, self._report = made, folder, report
+    def __init__(self, planned: Plan, folder: Path, report: Callable[[Standing], None]):
+        self._plan, self._folder, self._report = planned, folder, report
         self._lock = threading.Lock()
         self._scores: dict[tuple[str, int], dict[int, float]] = {}
-        self._places: dict[Path, tuple[str, int]] = {}
-        self._parts: dict[Path, float] = {}
-        """Of each lane that has begun, the part that is done."""
+        self._folders: dict[Path, tuple[str, int]] = {}
+        """The part and point of each run folder."""
+        self._fractions: dict[Path, float] = {}
+        """The fraction done of each run that has started."""
         self._resumed: set[Path] = set()
-        """Lanes that were done before."""
+        """Runs that had finished before this call."""
         self._best: Point | None = None
         self._began = time.monotonic()
 
-    def place(self, part: str, point: int, seeds: Sequence[int]) -> Path:
-        """The run folder of a point; of a later rung, with its first seed."""
-        where, first = PARTS[part]
-        path = self._folder / where / (f"{point:04d}" + f"-{seeds[0]}" * (seeds[0] != first))
-        self._places[path] = part, point
+    def run_folder(self, part: str, point: int, seeds: Sequence[int]) -> Path:
+        """Return the run folder of a point. On later rungs its name contains the first seed."""
+        subfolder, first = PARTS[part]
+        path = self._folder / subfolder / (f"{point:04d}" + f"-{seeds[0]}" * (seeds[0] != first))
+        self._folders[path] = part, point
         return path
 
-    def hear(self, told: lanes.Progress) -> None:
-        """A lane's progress; a lane that ends has a score, or `trials.train` tells why not."""
-        assert told.job.path is not None
-        part, point = self._places[told.job.folder]
-        ended = None
-        if told.finished:
+    def update(self, progress: lanes.Progress) -> None:
+        """Record the progress of a run and, once it has finished, its score. `trials.train` raises
+        the errors of runs without a score."""
+        assert progress.job.path is not None
+        part, point = self._folders[progress.job.folder]
+        score = None
+        if progress.finished:
             with contextlib.suppress(LaneError):
-                ended = trials.score(outcomes.load(told.job))
+                score = trials.score(outcomes.load(progress.job))
         with self._lock:
-            unit, goal = told.job.goal
-            self._parts[told.job.path] = 1.0 if told.finished else getattr(told, unit) / goal
-            if ended is not None:
-                self._scores.setdefault((part, point), {})[told.job.seed] = ended
-                if told.steps_per_second:
+            unit, goal = progress.job.goal
+            done = 1.0 if progress.finished else getattr(progress, unit) / goal
+            self._fractions[progress.job.path] = done
+            if score is not None:
+                self._scores.setdefault((part, point), {})[progress.job.seed] = score
+                if progress.steps_per_second:
                     best = self.write().best
                     self._best = best if math.isfinite(np.mean(best.scores)) else self._best
                 else:
-                    self._resumed.add(told.job.path)
-            self._report(self._standing(told.finished))
+                    self._resumed.add(progress.job.path)
+            self._report(self._standing(progress.finished))
 
     def _standing(self, finished: bool) -> Standing:
-        done, before = sum(self._parts.values()), len(self._resumed)
+        """Return the progress; the time left is extrapolated from the runs of this call."""
+        done, before = sum(self._fractions.values()), len(self._resumed)
         left = None
         if done - before >= 1.0:
             pace = (time.monotonic() - self._began) / (done - before)
             left = pace * max(self._plan.total - done, 0.0)
-        ended = sum(len(each) for each in self._scores.values())
-        return Standing(ended, self._plan.total, self._best, left, finished)
+        finished_runs = sum(len(scores) for scores in self._scores.values())
+        return Standing(finished_runs, self._plan.total, self._best, left, finished)
 
     def _sweep(self, finished: bool) -> Sweep:
+        """Return the sweep with the scores so far."""
         points = []
         for i, settings in enumerate(self._plan.points):
             tuning, confirmed = (self._scores.get((part, i), {}) for part in PARTS)
             seeds = sorted(tuning)
-            again = [confirmed[seed] for seed in sorted(confirmed)] or None
-            points.append(Point(settings, [tuning[s] for s in seeds], seeds, again))
+            fresh = [confirmed[seed] for seed in sorted(confirmed)] or None
+            points.append(Point(settings, [tuning[s] for s in seeds], seeds, fresh))
         return Sweep(self._plan, points, self._folder, finished)
 
     def write(self, finished: bool = False) -> Sweep:
-        """sweep.csv and sweep.json, as things stand."""
-        found = self._sweep(finished)
-        publish(self._folder / "sweep.csv", found.as_csv().encode())
-        publish(self._folder / "sweep.json", found.as_json().encode())
-        return found
+        """Write sweep.csv and sweep.json with the scores so far."""
+        result = self._sweep(finished)
+        publish(self._folder / "sweep.csv", result.as_csv().encode())
+        publish(self._folder / "sweep.json", result.as_json().encode())
+        return result

@@ -1,4 +1,4 @@
-"""One way to try points on seeds, for `rove tune` and `rove sweep`: rungs, lanes, scores."""
+"""Trying points (settings of an agent) on seeds, for `rove tune` and `rove sweep`."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -16,19 +16,20 @@ from rove.training import lanes
 from rove.training.outcomes import UNLIMITED, Outcome
 
 AT_ONCE = 200
-"""Run folders that are open at a time: a process may hold only so many files."""
+"""Maximum number of run folders open at the same time; open files per process are limited."""
 
 
 @dataclass(frozen=True)
 class Rung:
-    """So many of the points, the best so far, are tried on these seeds."""
+    """A round of a search: the best `points` points so far are tried on `seeds`."""
 
     points: int
     seeds: tuple[int, ...]
 
 
 def halving(points: int, seeds: Sequence[int]) -> list[Rung]:
-    """All points on one seed; the better half on one more; then on twice as many in all, …"""
+    """Return the rungs of successive halving: all points on one seed, the better half on two seeds
+    in total, the better half of those on four, and so on."""
     rungs, used = [], 0
     while used < len(seeds):
         upto = max(1, 2 * used)
@@ -38,8 +39,8 @@ def halving(points: int, seeds: Sequence[int]) -> list[Rung]:
 
 
 def ranking(scores: Sequence[Sequence[float]]) -> list[int]:
-    """Points, the best first: those tried on more seeds, then those with the higher mean."""
-    means = [float(np.mean(each)) if len(each) else -math.inf for each in scores]
+    """Return point numbers, best first: by number of seeds tried, then by mean score."""
+    means = [float(np.mean(row)) if len(row) else -math.inf for row in scores]
     return sorted(range(len(scores)), key=lambda i: (-len(scores[i]), -means[i], i))
 
 
@@ -48,13 +49,13 @@ def race(
     rungs: Sequence[Rung],
     attempt: Callable[[Sequence[int], Sequence[int]], Sequence[Sequence[float]]],
 ) -> list[list[float]]:
-    """The scores of every point. `attempt` tries points, by number, on seeds, and tells a score
-    for each seed."""
+    """Run all rungs and return the scores of every point. `attempt(points, seeds)` tries the points
+    with these numbers and returns one score per seed for each."""
     scores: list[list[float]] = [[] for _ in range(points)]
     for rung in rungs:
         chosen = sorted(ranking(scores)[: rung.points])
-        for i, found in zip(chosen, attempt(chosen, rung.seeds), strict=True):
-            scores[i] += found
+        for i, more in zip(chosen, attempt(chosen, rung.seeds), strict=True):
+            scores[i] += more
     return scores
 
 
@@ -65,31 +66,34 @@ def train(
     on: str = "processes",
     tracker: live.Tracker | None = None,
 ) -> list[list[float]]:
-    """For each configuration, the scores of its seeds; −∞ for a lane that diverged."""
-    found = []
+    """Train each configuration and return the scores of its seeds; −∞ for a seed that diverged."""
+    table = []
     for start in range(0, len(plan), AT_ONCE):
         runs = runner.run_all(plan[start : start + AT_ONCE], report, workers, on, tracker)
         if failed := [e for run in runs for e in run.errors if not isinstance(e, Diverged)]:
             raise LaneError("\n".join(map(str, failed)))
         for run in runs:
             scores = {outcome.job.seed: score(outcome) for outcome in run.outcomes}
-            found.append([scores.get(seed, -math.inf) for seed in run.config.seeds])
-    return found
+            table.append([scores.get(seed, -math.inf) for seed in run.config.seeds])
+    return table
 
 
 def score(outcome: Outcome) -> float:
-    """The mean score of a lane's episodes, those after it was solved, if it stopped there, counted
-    as optimal; where its budget is in steps, the mean over steps of the score of their episode; on
-    a bandit, less what the arms that were pulled lose. −∞ if it diverged."""
+    """Return the mean score over a run's episodes; −∞ if it diverged.
+
+    If the budget is in steps, episodes are weighted by their length. If the run stopped because it
+    solved its task, the rest of its budget counts as optimal. On a bandit, the score is minus the
+    mean regret of the arms that were pulled.
+    """
     environment, scores, limit = outcome.job.environment, outcome.scores, outcome.job.episodes
     if outcome.diverged:
         return -math.inf
     if not len(scores):
         job = outcome.job
-        raise LaneError(f"{job.name}: no episode ended within {job.steps:,} steps: give it more")
+        raise LaneError(f"{job.name}: no episode ended within {job.steps:,} steps; increase steps")
     if limit == UNLIMITED and not isinstance(environment, Bandit):
         lengths = outcome.episodes.length
-        if outcome.job.in_a_row < UNLIMITED:  # the steps after it was solved
+        if outcome.job.in_a_row < UNLIMITED:  # the steps after the task was solved
             scores = np.append(scores, environment.optimum or 0.0)
             left = outcome.job.steps - int(outcome.lane.step)
             lengths = np.append(lengths, max(left, 0))

@@ -1,4 +1,4 @@
-"""Settings that the searches of `rove tune` found, as defaults by environment."""
+"""Default settings by agent and environment, as tuned by `rove tune`."""
 
 import json
 import math
@@ -7,27 +7,31 @@ from importlib import resources
 from typing import Any
 
 SEARCHES = ("figure-2", "figure-3", "figure-4", "scoreboard", "deep-sea")
-"""Where defaults/ has a file; of those that are as near, an earlier one goes before a later one."""
+"""The searches with a file in defaults/; at equal distance, the earlier one takes precedence."""
 
 
 def tuned(agent: str, environment: str, searches: Sequence[str] = SEARCHES) -> dict[str, Any]:
-    """What a search found for an agent on an environment, on the nearest size of it, or on the
-    same without a twist (chain for permuted-chain)."""
+    """Return the tuned settings of an agent on an environment, or an empty dict.
+
+    If the environment itself was not tuned, the nearest size of it is used, and the plain chain for
+    a permuted chain.
+    """
     for name in (environment, environment.removeprefix("permuted-")):
-        found = [
+        candidates = [
             (_distance(name, known), agents[agent]["settings"])
             for search in searches
             for known, agents in _read(search).items()
             if agent in agents
         ]
-        distance, told = min(found, key=lambda each: each[0], default=(math.inf, {}))
+        distance, settings = min(candidates, key=lambda pair: pair[0], default=(math.inf, {}))
         if distance < math.inf:
-            return {k: tuple(v) if isinstance(v, list) else v for k, v in told.items()}
+            return {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
     return {}
 
 
 def _distance(name: str, other: str) -> float:
-    """How far apart two tasks are: not at all, by their sizes, or not to be compared."""
+    """Return the distance of two environments: |log ratio| of their sizes, or ∞ if they differ in
+    kind."""
     if name == other:
         return 0.0
     (family, _, size), (kind, _, known) = name.rpartition("-"), other.rpartition("-")

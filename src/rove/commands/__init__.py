@@ -1,4 +1,4 @@
-"""What the commands of `rove` do."""
+"""The commands of `rove`."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ errors = Console(stderr=True, emoji=False)
 
 
 def say(text: str) -> None:
-    """Plain text, as it is."""
+    """Print text verbatim, without markup or highlighting."""
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def optional(metavar: str, unless: str = "") -> Any:
-    """An option that may be left out, and what holds unless it is given."""
-    hint = f"(default: {unless})" if unless else ""
+def optional(metavar: str, default: str = "") -> Any:
+    """Describe an optional argument; `default` says in words what applies if it is omitted."""
+    hint = f"(default: {default})" if default else ""
     return tyro.conf.arg(metavar=metavar, help_behavior_hint=hint)

@@ -11,10 +11,11 @@ from rove.experiments import EXPERIMENTS
 
 
 def show(grid: bool = False) -> None:
-    """Agents, environments and experiments, each with a line.
+    """List the agents, environments and experiments, with one line on each.
 
     Args:
-        grid: instead, return families with parameter families: which pairs work; named agents.
+        grid: Show instead which return and parameter families can be combined, and which named
+            agents use each combination.
     """
     if grid:
         _grid()
@@ -29,7 +30,7 @@ def show(grid: bool = False) -> None:
             )
         )
         | {name: doc for name, (_, _, doc) in environments.ALIASES.items()}
-        | {"gym/ID": "Any environment that is registered with Gymnasium: gym/CartPole-v1."},
+        | {"gym/ID": "Any environment registered with Gymnasium, such as gym/CartPole-v1."},
         "experiments": {name: kind.__doc__ for name, kind in EXPERIMENTS.items()},
     }
     for title, rows in tables.items():
@@ -46,18 +47,18 @@ def _grid() -> None:
 
     named: dict[tuple[str, str], list[str]] = {}
     for name, settings in AGENTS.items():
-        if isinstance(agent := settings().compose(), Agent):  # the tabular ones have no place
-            named.setdefault(grid.place(agent), []).append(name)
+        if isinstance(agent := settings().compose(), Agent):  # tabular agents are not on the grid
+            named.setdefault(grid.families_of(agent), []).append(name)
     pairs = grid.working()
     table = Table("q_φ(θ) \\ Z_θ", *grid.RETURNS, box=None, padding=(0, 1, 0, 0))
     for row in grid.POSTERIORS:
-        found = (isinstance(pairs[column, row], Agent) for column in grid.RETURNS)
-        table.add_row(row, *("✓" if works else "–" for works in found))
+        works = (isinstance(pairs[column, row], Agent) for column in grid.RETURNS)
+        table.add_row(row, *("✓" if work else "–" for work in works))
     console.print(table)
     say(f"\n{sum(isinstance(x, Agent) for x in pairs.values())} pairs work (✓).")
     for reason in dict.fromkeys(e.allowed for e in pairs.values() if isinstance(e, ConfigError)):
         say(f"– {reason}")
-    console.print("\n[underline]agents of a pair[/]")
+    console.print("\n[underline]named agents of each pair[/]")
     table = Table(box=None, show_header=False, padding=(0, 2))
     for (column, row), names in named.items():
         table.add_row(f"{column} × {row}", ", ".join(names))

@@ -20,21 +20,21 @@ def reproduce(
     experiment: Annotated[tyro.conf.Positional[str], optional("EXPERIMENT", "all")] = "all",
     /,
     quick: bool = False,
-    out: Annotated[Path | None, optional("DIR", "in reproduction/")] = None,
-    workers: Annotated[int | None, optional("N", "one a core")] = None,
+    out: Annotated[Path | None, optional("DIR", "reproduction/EXPERIMENT")] = None,
+    workers: Annotated[int | None, optional("N", "one per core")] = None,
 ) -> None:
-    """Run an experiment, draw its figure and check the claims made of it; or all, and a report.
+    """Run an experiment, draw its figure and check its claims; or run all and write a report.
 
     Args:
-        experiment: which one (see rove list), or all of them, one after the other.
-        quick: fewer seeds and episodes: minutes, and still shows the effect.
-        out: folder for data, figure and claims.
-        workers: lanes (a lane is the run of one seed) to run at once.
+        experiment: Name of the experiment (see rove list), or all, to run one after another.
+        quick: Use fewer seeds and episodes: takes minutes and still shows the effect.
+        out: Folder for the data, the figure and the claims.
+        workers: Number of seeds to train at the same time.
     """
     if experiment != "all" and experiment not in EXPERIMENTS:
         allowed = "one of " + ", ".join(EXPERIMENTS) + did_you_mean(experiment, EXPERIMENTS)
         raise ConfigError("experiment", experiment, allowed)
-    platform.prepare(lanes=1)  # all others run in processes of their own
+    platform.prepare(lanes=1)  # the runs themselves are in worker processes
     root = out or Path("reproduction")
     if experiment != "all":
         folder = out or root / (experiment + "-quick" * quick)
@@ -44,47 +44,47 @@ def reproduce(
     claims = {}
     for name, folder in list(folders.items()):
         if missing := EXPERIMENTS[name].missing():
-            say(f"{name} is left out: {missing}")
+            say(f"skipping {name}: {missing}")
             del folders[name]
             continue
         claims[name] = _experiment(name, quick, folder, workers)
-    for name, found in _adjusted(claims).items():
-        write_claims(folders[name], found)
-        display.claims_table(console, found, name)
+    for name, adjusted_claims in _adjusted(claims).items():
+        write_claims(folders[name], adjusted_claims)
+        display.claims_table(console, adjusted_claims, name)
     from rove import report
 
     page = root / ("report-quick.html" if quick else "report.html")
     report.write(list(folders.values()), page)
-    say(f"all of it on one page: {page}")
+    say(f"report of all experiments: {page}")
 
 
 def _experiment(name: str, quick: bool, folder: Path, workers: int | None) -> list[Claim]:
     began = time.monotonic()
-    made = EXPERIMENTS[name](quick=quick)
-    with display.Live(console, made.jobs()) as bars:
-        claims = made.run(folder, bars.report, workers)
+    experiment = EXPERIMENTS[name](quick=quick)
+    with display.Live(console, experiment.jobs()) as bars:
+        claims = experiment.run(folder, bars.report, workers)
     say(f"{name}: written to {folder} in {time.monotonic() - began:.0f} s")
     return claims
 
 
 def _adjusted(claims: Mapping[str, Sequence[Claim]]) -> dict[str, list[Claim]]:
-    """Holm's adjustment over all experiments, in place of that within each."""
-    left = iter(adjusted([claim for found in claims.values() for claim in found]))
-    return {name: list(itertools.islice(left, len(found))) for name, found in claims.items()}
+    """Apply Holm's adjustment over the claims of all experiments instead of within each one."""
+    remaining = iter(adjusted([claim for group in claims.values() for claim in group]))
+    return {name: list(itertools.islice(remaining, len(group))) for name, group in claims.items()}
 
 
 def tune(
     search: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SEARCH")],
     /,
-    out: Annotated[Path | None, optional("DIR", "in tuning/")] = None,
-    workers: Annotated[int | None, optional("N", "one a core")] = None,
+    out: Annotated[Path | None, optional("DIR", "tuning/SEARCH")] = None,
+    workers: Annotated[int | None, optional("N", "one per core")] = None,
 ) -> None:
-    """Search the settings of agents with one budget for all, on seeds of its own.
+    """Search the settings of several agents with the same budget for each, on separate seeds.
 
     Args:
-        search: which one: figure-2, figure-3, figure-4, scoreboard or deep-sea.
-        out: folder for tuned.json and record.csv, which a second call goes on from.
-        workers: lanes (a lane is the run of one seed) to run at once.
+        search: Name of the search: figure-2, figure-3, figure-4, scoreboard or deep-sea.
+        out: Folder for tuned.json and record.csv; a second call resumes from it.
+        workers: Number of seeds to train at the same time.
     """
     from rove.experiments import tune as searching
     from rove.experiments.searches import SEARCHES
@@ -92,5 +92,5 @@ def tune(
     if search not in SEARCHES:
         allowed = "one of " + ", ".join(SEARCHES) + did_you_mean(search, SEARCHES)
         raise ConfigError("search", search, allowed)
-    platform.prepare(lanes=1)  # all others run in processes of their own
+    platform.prepare(lanes=1)  # the runs themselves are in worker processes
     searching.tune(SEARCHES[search], out or Path("tuning") / search, say, workers)

@@ -14,27 +14,27 @@ from rove.errors import RoveError
 def watch(
     run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")],
     /,
-    seed: Annotated[int | None, optional("SEED", "the first")] = None,
+    seed: Annotated[int | None, optional("SEED", "the first seed of the run")] = None,
     episodes: int = 1,
     out: Annotated[Path | None, optional("FILE", "watch.gif in the run folder")] = None,
 ) -> None:
-    """Film a trained policy: greedy on the posterior mean, without noise.
+    """Record a video of a trained policy: greedy on the posterior mean, without exploration noise.
 
     Args:
-        run: a run folder, as rove train writes it.
-        seed: which lane.
-        episodes: how many, one after the other.
-        out: a .gif or .mp4.
+        run: Run folder written by rove train.
+        seed: Seed whose policy is shown.
+        episodes: Number of episodes to record.
+        out: Video file to write, .gif or .mp4.
     """
     from rove import watching
 
-    if "DISPLAY" not in os.environ:  # what draws has to know before it is imported
+    if "DISPLAY" not in os.environ:  # renderers read these when they are imported
         os.environ.setdefault("MUJOCO_GL", "egl")
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     loaded = runner.load(run)
     path, scores = watching.watch(loaded, seed, out, episodes)
-    shown = ", ".join(f"{score:g}" for score in scores)
-    say(f"{loaded.config.environment.score_label}: {shown}\nwritten to {path}")
+    listed = ", ".join(f"{score:g}" for score in scores)
+    say(f"{loaded.config.environment.score_label}: {listed}\nwritten to {path}")
 
 
 def report(
@@ -43,12 +43,13 @@ def report(
     out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("report.html"),
     follow: bool = False,
 ) -> None:
-    """Write one HTML file that shows runs, experiments and sweeps, and needs no network.
+    """Write an HTML report of runs, experiments and sweeps to one file that works offline.
 
     Args:
-        runs: folders that rove train, rove reproduce or rove sweep wrote, or that hold such.
-        out: the file.
-        follow: write it again every few seconds until the runs are over; an open page follows.
+        runs: Folders written by rove train, rove reproduce or rove sweep, or parents of them.
+        out: HTML file to write.
+        follow: Update the file every few seconds until all runs have finished; a page that is open
+            in a browser reloads itself.
     """
     from rove import report as reporting
 
@@ -62,4 +63,4 @@ def report(
             reporting.write(runs, out)
     else:
         reporting.write(runs, out)
-    say(f"written to {out}: {out.stat().st_size / 1e6:.1f} MB, open it in a browser")
+    say(f"written to {out} ({out.stat().st_size / 1e6:.1f} MB); open it in a browser")

@@ -47,7 +47,7 @@ def _span(values: list[Any]) -> str:
 def _read(words: list[str], agent: str) -> dict[str, list[Any]] | None:
     """The fields that a command sweeps, if it can."""
     try:
-        found, _ = spans.taken_out(words)
+        found, _ = spans.split_arguments(words)
         return {k: list(spans.values(AGENTS[agent](), k, v)) for k, v in found.items()}
     except RoveError:
         return None

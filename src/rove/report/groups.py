@@ -223,7 +223,7 @@ def _scores(run: RunData, every: int) -> np.ndarray:
         if diverged:
             row[np.isnan(row)] = np.nanmin(row)
         elif run.told.get("until_solved") and run.finished.get(seed):
-            row[:] = statistics.held(row[None])[0]
+            row[:] = statistics.fill_forward(row[None])[0]
     return table
 
 
