@@ -1,4 +1,4 @@
-"""The paper's experiments, and the scoreboard: settings as data, claims as checks."""
+"""The experiments of the paper and the scoreboard, each with settings and claims to check."""
 
 from rove.experiments.figure_2 import Figure2
 from rove.experiments.figure_3 import Figure3

@@ -1,4 +1,4 @@
-"""What an experiment is: configurations to train, and what to make of the runs."""
+"""The base class of experiments: configurations to train, and an evaluation of the runs."""
 
 import abc
 from collections.abc import Mapping, Sequence
@@ -17,49 +17,52 @@ from rove.training.checkpoint import publish
 from rove.training.outcomes import Job
 
 Key: TypeAlias = tuple[str, str]
-"""An environment and an agent, by the names that the experiment gives them."""
+"""The names an experiment uses for an environment and an agent, which identify a run."""
 Runs: TypeAlias = Mapping[Key, Run]
 DQNS = ("dqn-paper", "dqn")
-"""What the paper says of DQN is judged of both: with its ε, and with the one that was searched."""
+"""The paper's claims about DQN are tested for both: with the paper's ε, and with a tuned one."""
 AGENTS = (*DQNS, "noisynet", "ge-step", "ge-episode")
-"""Those of Figures 2 and 3. What the paper says of GE is judged of `ge-step`, which draws θ at
-every step as the paper's does."""
+"""The agents of Figures 2 and 3. The paper's claims about GE are tested for `ge-step`, which
+resamples θ every step, as in the paper."""
 LEFT_OUT = ("dqn-paper", "ge-episode")
-"""Of the quick form."""
+"""Agents that are omitted with --quick."""
 LABELS = {"dqn-paper": "DQN, ε = 0.1", "ge-step": "GE", "ge-episode": "GE, θ per episode"}
-"""Of variants."""
+"""Display names of variants."""
 
 
 def label(name: str) -> str:
-    """How to call an agent, or a variant of one."""
+    """Return the display name of an agent or a variant."""
     return LABELS.get(name) or label_of(name)
 
 
 def write_claims(out: Path, claims: Sequence[Claim]) -> None:
-    """claims.json and claims.md."""
+    """Write claims.json and claims.md."""
     publish(out / "claims.json", as_json(claims).encode())
     publish(out / "claims.md", as_markdown(claims).encode())
 
 
 @dataclass(frozen=True)
 class Experiment(abc.ABC):
+    """An experiment: what to train, and how to evaluate it."""
+
     quick: bool = False
-    """Fewer seeds and episodes: minutes, and still shows the effect."""
+    """Use fewer seeds and episodes: takes minutes and still shows the effect."""
 
     @classmethod
     def missing(cls) -> str | None:
-        """What has to be installed for it, if it is not."""
+        """Return how to install a missing dependency, or None."""
         return None
 
     @abc.abstractmethod
     def configs(self) -> dict[Key, Config]:
-        """What to train. The longest lanes come first."""
+        """Return what to train. The longest runs come first."""
 
     @abc.abstractmethod
     def write(self, runs: Runs, out: Path) -> list[Claim]:
-        """Data and pictures to `out`, and what the runs say of the claims."""
+        """Write data and figures to `out`, and return the tested claims."""
 
     def jobs(self) -> list[Job]:
+        """Return one job per seed of every configuration."""
         return [job for config in self.configs().values() for job in config.jobs(None)]
 
     def run(
@@ -68,13 +71,13 @@ class Experiment(abc.ABC):
         report: lanes.Report = lambda progress: None,
         workers: int | None = None,
     ) -> list[Claim]:
-        """Train it all, or go on with it, and write what came of it to `out`. P-values are
-        adjusted for the claims of this experiment."""
+        """Train all configurations, or resume them, and write the results to `out`. P-values are
+        adjusted over the claims of this experiment."""
         configs = self.configs()
         plan = [(config, out / "runs" / "-".join(key)) for key, config in configs.items()]
         runs = dict(zip(configs, runner.run_all(plan, report, workers, "processes"), strict=True))
         if errors := [error for run in runs.values() for error in run.errors]:
             raise LaneError("\n".join(map(str, errors)))
-        found = adjusted(self.write(runs, out))
-        write_claims(out, found)
-        return found
+        claims = adjusted(self.write(runs, out))
+        write_claims(out, claims)
+        return claims

@@ -23,23 +23,23 @@ from rove.statistics import (
 from rove.tables import as_csv, publish_text
 
 SEARCHED = ("figure-2",)
-"""Whose settings the agents have."""
+"""The searches that the settings of the agents come from."""
 BOOTSTRAPPED = "bootstrapped_dqn"
-"""The text compares its variance with GE's; it is not in the figure."""
+"""Not in the figure, but the text compares its variance with that of GE."""
 EPISODES = {"chain-10": 200, "chain-50": 500, "chain-100": 500}
 QUICK_EPISODES = {"chain-10": 100, "chain-50": 150, "chain-100": 200}
 SEEDS, QUICK_SEEDS = 10, 3
 VISITS = "chain-128"
-"""Panel (d): its visits are those of the first iteration, 20 episodes."""
+"""The environment of panel (d), which shows visits in the first iteration of 20 episodes."""
 VISITS_AGENTS = (*DQNS, "ge-step", "ge-episode")
 ITERATION = 20
 OPTIMUM = 11.0
 RETURNS = (0.0, OPTIMUM)
-"""The support of a return."""
+"""The range of returns."""
 STUCK = 0.1
-"""A seed whose greedy policy earns less than this part of the optimum is stuck."""
+"""A seed is stuck if its greedy policy earns less than this fraction of the optimum."""
 MOSTLY = 0.5
-"""Mostly, and consistently: more than half of the time."""
+"""The threshold for "mostly" and "consistently": more than half of the time."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Figure2(Experiment):
         }
         if not self.quick:
             longest = "chain-100"
-            plain = settings_of(BOOTSTRAPPED)()  # the search was for the others
+            plain = settings_of(BOOTSTRAPPED)()  # it was not part of the search
             plan[longest, BOOTSTRAPPED] = runner.configure(
                 plain, longest, seeds=SEEDS, episodes=episodes[longest]
             )
@@ -76,7 +76,7 @@ class Figure2(Experiment):
         return claims(runs)
 
     def write_data(self, runs: Runs, out: Path) -> None:
-        """figure-2.csv.gz: every episode; visits.csv: panel (d)."""
+        """Write figure-2.csv.gz with every episode, and visits.csv with panel (d)."""
         lanes = [(agent, run.config, o) for (_, agent), run in runs.items() for o in run.outcomes]
         text = episodes_csv(
             [(config, outcome.job.seed, outcome.episodes) for _, config, outcome in lanes],
@@ -93,18 +93,18 @@ class Figure2(Experiment):
         publish_text(out / "visits.csv", as_csv(header, rows))
 
     def draw(self, runs: Runs, out: Path) -> None:
-        """figure-2.png and figure-2.svg."""
-        from rove import plots  # here, because Matplotlib takes long to import
+        """Write figure-2.png and figure-2.svg."""
+        from rove import plots  # imported here because Matplotlib is slow to import
 
-        made = plots.figure(2, 2, width=8.0, height=5.6)
-        for axes, letter, environment in zip(made.axes[:3], "abc", EPISODES, strict=True):
+        figure = plots.figure(2, 2, width=8.0, height=5.6)
+        for axes, letter, environment in zip(figure.axes[:3], "abc", EPISODES, strict=True):
             curves = {a: runs[environment, a].returns for a in _agents(runs, environment)}
             plots.learning_curves(axes, curves, OPTIMUM, names=LABELS, support=RETURNS)
             n = environment.removeprefix("chain-")
             axes.set_title(f"({letter}) Chain MDP, N = {n}", loc="left")
             axes.set_ylim(-0.5, 11.8)
-        made.axes[0].legend(loc="lower right", fontsize=7)
-        axes = made.axes[3]
+        figure.axes[0].legend(loc="lower right", fontsize=7)
+        axes = figure.axes[3]
         for agent in _agents(runs, VISITS):
             visits = runs[VISITS, agent].visits
             states = np.arange(1, visits.shape[1] + 1)
@@ -119,26 +119,26 @@ class Figure2(Experiment):
         axes.set_ylim(0, 1.05)
         axes.legend(loc="upper right", fontsize=7)
         seeds = len(runs["chain-100", "ge-step"].seeds)
-        more = "" if seeds == SEEDS else f" ({SEEDS} in (d))"
-        made.supxlabel(
-            f"mean and 95% interval over {seeds} seeds{more}; moving window of {plots.WINDOW} "
+        in_d = "" if seeds == SEEDS else f" ({SEEDS} in (d))"
+        figure.supxlabel(
+            f"mean and 95% interval over {seeds} seeds{in_d}; moving window of {plots.WINDOW} "
             "episodes",
             fontsize=8,
         )
-        plots.save(made, out / "figure-2.png")
-        plots.save(made, out / "figure-2.svg")
+        plots.save(figure, out / "figure-2.png")
+        plots.save(figure, out / "figure-2.svg")
 
 
 def _agents(runs: Runs, environment: str) -> list[str]:
-    """Those of the figure that were run."""
+    """Return the agents of the figure that were run on an environment."""
     return [agent for agent in AGENTS if (environment, agent) in runs]
 
 
 def claims(runs: Runs) -> list[Claim]:
-    """Section 6.2, "Exploration in Chain MDP", sentence by sentence."""
+    """Test Section 6.2, "Exploration in Chain MDP", sentence by sentence."""
     dqns = [agent for agent in DQNS if (VISITS, agent) in runs]
     visits = {agent: runs[VISITS, agent].visits for agent in (*dqns, "ge-step")}
-    states = {agent: each.sum(axis=1) for agent, each in visits.items()}
+    states = {agent: frequency.sum(axis=1) for agent, frequency in visits.items()}
     length = visits["ge-step"].shape[1]
     near, first = length // 10, "N = 128, first 20 episodes: "
     return [
@@ -169,7 +169,7 @@ def claims(runs: Runs) -> list[Claim]:
         *(
             Claim.count(
                 f"{first}{label(dqn)} mostly visits states near s₂",
-                f"more than half of the visits are to s₁ to s_{near}, a tenth of the chain",
+                f"more than half of the visits are to s₁ to s_{near}, the first tenth of the chain",
                 visits[dqn][:, :near].sum(axis=1) > MOSTLY * states[dqn],
             )
             for dqn in dqns
@@ -177,7 +177,7 @@ def claims(runs: Runs) -> list[Claim]:
         *(
             Claim.ahead(
                 f"{first}GE visits a much wider range of states than {label(dqn)}",
-                "states visited an episode",
+                "states visited per episode",
                 states["ge-step"],
                 states[dqn],
                 (1.0, length),
@@ -193,35 +193,36 @@ def claims(runs: Runs) -> list[Claim]:
 
 
 def _solved(text: str, runs: Runs, dqn: str) -> Claim:
-    """By the greedy policy, which earns the optimum on most seeds of each."""
+    """Test whether the greedy policies of all three agents earn the optimum."""
     greedy = {agent: runs["chain-10", agent].evaluate() for agent in (dqn, "noisynet", "ge-step")}
-    solved = {label(agent): found >= OPTIMUM - TOLERANCE for agent, found in greedy.items()}
-    return Claim.count(text, "greedy policy at the end earns 11", solved)
+    solved = {label(agent): earned >= OPTIMUM - TOLERANCE for agent, earned in greedy.items()}
+    return Claim.count(text, "the final greedy policy earns 11", solved)
 
 
 def _stuck(text: str, runs: Runs, environment: str, agent: str) -> Claim:
-    """By the greedy policy: what exploring costs says nothing of what was learned."""
+    """Test whether an agent is stuck, by its greedy policy: exploration lowers returns, but says
+    nothing about what was learned."""
     stuck = runs[environment, agent].evaluate() < STUCK * OPTIMUM
-    what = "stuck, with a greedy policy at the end that earns less than a tenth of the optimum"
+    what = "the final greedy policy earns less than a tenth of the optimum"
     return Claim.count(text.format(label(agent)), what, stuck)
 
 
 def _wilder(text: str, wild: Run, steady: Run | None) -> Claim:
-    """By the variance between seeds."""
+    """Test whether one run varies more between seeds than another."""
     if steady is None:
-        return Claim(text, "Bootstrapped DQN is left out of --quick", "not tested")
+        return Claim(text, "Bootstrapped DQN is not run with --quick", "not tested")
     both = [pair_variances(moving_average(run.returns, ITERATION)) for run in (wild, steady)]
     what = "variance between seeds, over disjoint pairs of seeds and all episodes,"
     return Claim.ahead(text, what, *both, support=(0.0, 0.5 * OPTIMUM**2))
 
 
 def _ahead(text: str, runs: Runs, environment: str, other: str) -> Claim:
-    """GE, by the mean return of all episodes, an area under the curve."""
+    """Test whether GE has a higher mean return over all episodes (area under the curve)."""
     pair = {agent: runs[environment, agent].returns for agent in ("ge-step", other)}
     means = [returns.mean(axis=1) for returns in pair.values()]
-    judged = Claim.ahead(
-        text.format(label(other)), "return of all episodes", *means, support=RETURNS
+    claim = Claim.ahead(
+        text.format(label(other)), "return over all episodes", *means, support=RETURNS
     )
     solved = [f"{label(a)} {solve_summary(list(x), OPTIMUM)}" for a, x in pair.items()]
-    told = f"{judged.evidence}; ten optimal episodes in a row: {'; '.join(solved)}"
-    return replace(judged, evidence=told)
+    evidence = f"{claim.evidence}; ten optimal episodes in a row: {'; '.join(solved)}"
+    return replace(claim, evidence=evidence)

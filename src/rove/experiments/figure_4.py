@@ -25,41 +25,44 @@ TASKS = {
     "Sparse InvertedPendulum": "sparse-inverted-pendulum",
     "Sparse InvertedDoublePendulum": "sparse-inverted-double-pendulum",
 }
-"""The panels, and the environment of each."""
+"""The panels and their environments."""
 SCORES = {
     "InvertedPendulum": (0.0, 1000.0),
     "InvertedDoublePendulum": (0.0, 10_000.0),
     "Sparse InvertedPendulum": (0.0, 1000.0),
     "Sparse InvertedDoublePendulum": (0.0, 1000.0),
 }
-"""The support of a score: an episode has at most 1,000 steps, and a step pays at most 1, or 10."""
+"""The range of scores: an episode has at most 1,000 steps, and a step pays at most 1 (double
+pendulum: 10)."""
 STEPS, QUICK_STEPS = 20_000, 2_000
 SEEDS, QUICK_SEEDS = 5, 2
 POINTS = 100
-"""Of a curve: every so many steps."""
+"""Number of points of a curve."""
 LAST = 10
-"""Episodes that a point of a curve is the mean of."""
+"""Number of episodes that a point of a curve averages."""
 MUCH = 0.1
-"""An advantage, as a part of what it is over, that is not yet much."""
+"""The threshold for "much advantage", relative to the baseline."""
 RISE = 2.0
-"""How many times what it was after a tenth of the steps a curve reaches, if it makes progress."""
+"""A curve makes progress if its maximum exceeds this multiple of its value after 10% of the
+steps."""
 
 
 @dataclass(frozen=True)
 class Figure4(Experiment):
     """Figure 4: DDPG with action noise, NoisyNet and GE as critics, on four pendulum tasks.
 
-    It needs MuJoCo: pip install "rove[mujoco]". The double pendulum has the settings that were
-    found for the single one.
+    Requires MuJoCo: pip install "rove[mujoco]". The double pendulum uses the settings tuned for the
+    single one.
     """
 
     @classmethod
     def missing(cls) -> str | None:
         installed = importlib.util.find_spec("mujoco") is not None
-        return None if installed else 'it needs MuJoCo: pip install "rove[mujoco]"'
+        return None if installed else 'it requires MuJoCo: pip install "rove[mujoco]"'
 
     @property
     def steps(self) -> int:
+        """Number of steps per seed."""
         return QUICK_STEPS if self.quick else STEPS
 
     def configs(self) -> dict[Key, Config]:
@@ -84,7 +87,7 @@ class Figure4(Experiment):
         return self.claims(runs)
 
     def write_data(self, runs: Runs, out: Path) -> None:
-        """figure-4.csv.gz: every episode."""
+        """Write figure-4.csv.gz with every episode."""
         rows: list[tuple] = []
         for (task, agent), run in runs.items():
             for outcome in run.outcomes:
@@ -99,11 +102,11 @@ class Figure4(Experiment):
         publish_text(out / "figure-4.csv.gz", as_csv(header, rows))
 
     def draw(self, runs: Runs, out: Path) -> None:
-        """figure-4.png and figure-4.svg."""
-        from rove import plots  # here, because Matplotlib takes long to import
+        """Write figure-4.png and figure-4.svg."""
+        from rove import plots  # imported here because Matplotlib is slow to import
 
-        made = plots.figure(1, 4, width=13.0, height=3.6)
-        for axes, letter, task in zip(made.axes, "abcd", TASKS, strict=True):
+        figure = plots.figure(1, 4, width=13.0, height=3.6)
+        for axes, letter, task in zip(figure.axes, "abcd", TASKS, strict=True):
             curves = {agent: self.curve(runs[task, agent]) for agent in AGENTS}
             label = runs[task, "ddpg"].config.environment.score_label
             every = self.steps // POINTS
@@ -111,17 +114,17 @@ class Figure4(Experiment):
             plots.learning_curves(axes, curves, window=1, label=label, every=every, support=support)
             axes.set_xlabel("step")
             axes.set_title(f"({letter}) {task}", loc="left", fontsize=9)
-        made.axes[0].legend(fontsize=8)
+        figure.axes[0].legend(fontsize=8)
         seeds = len(runs["InvertedPendulum", "ddpg"].seeds)
-        made.supxlabel(
+        figure.supxlabel(
             f"mean of the last {LAST} episodes; mean and 95% interval over {seeds} seeds",
             fontsize=8,
         )
-        plots.save(made, out / "figure-4.png")
-        plots.save(made, out / "figure-4.svg")
+        plots.save(figure, out / "figure-4.png")
+        plots.save(figure, out / "figure-4.svg")
 
     def curve(self, run: Run) -> np.ndarray:
-        """[seeds, POINTS]: the mean score of the last episodes at evenly spaced steps."""
+        """Return the mean score of the last episodes at evenly spaced steps, [seeds, POINTS]."""
         at = np.arange(1, POINTS + 1) * (self.steps // POINTS)
         rows = []
         for outcome in run.outcomes:
@@ -129,11 +132,11 @@ class Figure4(Experiment):
         return np.nan_to_num(np.array(rows))
 
     def claims(self, runs: Runs) -> list[Claim]:
-        """Section 6.2, "Randomized Critic for Exploration", sentence by sentence."""
+        """Test Section 6.2, "Randomized Critic for Exploration", sentence by sentence."""
         plain, double = "InvertedPendulum", "InvertedDoublePendulum"
-        found = []
+        tested = []
         for critic, name in (("ddpg_noisynet", "NoisyNet"), ("ddpg_ge", "GE")):
-            found += [
+            tested += [
                 _ahead(
                     f"{plain}: DDPG with action noise makes progress much faster than with a "
                     f"{name} critic",
@@ -153,7 +156,7 @@ class Figure4(Experiment):
                     runs[plain, "ddpg"],
                 ),
             ]
-            found += [
+            tested += [
                 _ahead(
                     f"{task}: a {name} critic makes progress at a slightly higher rate than "
                     "action noise",
@@ -164,51 +167,54 @@ class Figure4(Experiment):
                 for task in TASKS
                 if task.startswith("Sparse")
             ]
-        return found
+        return tested
 
     def _steadier(self, text: str, steady: Run, other: Run) -> Claim:
-        """By how far curves fall. What does not rise cannot fall: both must have made progress."""
-        what = "fall below the best so far, as a part of it, of action noise and of the critic"
-        judged = Claim.ahead(text, what, self.falls(other), self.falls(steady), (0.0, 1.0))
+        """Test whether one curve falls less than another. Inconclusive unless both made progress,
+        since a curve that does not rise cannot fall."""
+        what = "drop below the best so far, as a fraction of it, of action noise and of the critic"
+        claim = Claim.ahead(text, what, self.falls(other), self.falls(steady), (0.0, 1.0))
         for run in (steady, other):
             curve = self.curve(run)
             if curve.max(axis=1).mean() < RISE * curve[:, POINTS // 10 - 1].mean():
-                evidence = f"{judged.evidence}; one of them made no progress"
+                evidence = f"{claim.evidence}; one of them made no progress"
                 return Claim(text, evidence, "inconclusive", p=1.0)
-        return judged
+        return claim
 
     def falls(self, run: Run) -> np.ndarray:
-        """[seeds]: how far a curve is below the best it has been, as a part of that, on average
-        from where it first is a mean of all LAST episodes."""
+        """Return the average drop of each seed's curve below its best value so far, as a fraction
+        of that value, from the point where the curve first averages LAST episodes."""
         curve = self.curve(run)
         first = [outcome.episodes.step[LAST - 1 : LAST] for outcome in run.outcomes]
         starts = [int(s[0] - 1) // (self.steps // POINTS) if len(s) else POINTS for s in first]
-        found = []
+        drops = []
         for row, start in zip(curve, starts, strict=True):
             best = np.maximum.accumulate(row[start:])
-            found.append(np.mean((best - row[start:]) / np.where(best > 0, best, 1.0)))
-        return np.nan_to_num(np.array(found))
+            drops.append(np.mean((best - row[start:]) / np.where(best > 0, best, 1.0)))
+        return np.nan_to_num(np.array(drops))
 
 
 def _ahead(text: str, runs: Runs, task: str, pair: tuple[str, str]) -> Claim:
-    """The first of a pair, by the mean over steps, as the search has it."""
+    """Test whether the first of a pair has a higher mean score over steps, as used by the
+    search."""
     better, worse = (runs[task, agent] for agent in pair)
     return Claim.ahead(text, _score(better), _scores(better), _scores(worse), SCORES[task])
 
 
 def _not_ahead(text: str, runs: Runs, task: str, critic: str) -> Claim:
-    """By the same: (1 + MUCH) times the score of action noise is above that of the critic."""
+    """Test whether (1 + MUCH) times the score of action noise is above the score of the critic."""
     noisy, random = (runs[task, agent] for agent in ("ddpg", critic))
     times, (low, high) = 1 + MUCH, SCORES[task]
-    what = f"{_score(noisy)}, {times:g} times that of action noise and that of the critic,"
+    what = f"{_score(noisy)} {times:g} times that of action noise and that of the critic,"
     scaled = (times * low, times * high)
     return Claim.ahead(text, what, times * _scores(noisy), _scores(random), scaled, SCORES[task])
 
 
 def _score(run: Run) -> str:
-    return f"{run.config.environment.score_label} of a step's episode"
+    """Return the description of the score."""
+    return f"{run.config.environment.score_label}, averaged over steps,"
 
 
 def _scores(run: Run) -> np.ndarray:
-    """[seeds]"""
+    """Return the mean score over steps of each seed."""
     return np.array([mean_over_steps(o.scores, o.episodes.length) for o in run.outcomes])

@@ -1,4 +1,4 @@
-"""Figure 5: what ρ and σ do to GE on sparse CartPole, and the whole plane of the two."""
+"""Figure 5: how GE on sparse CartPole depends on ρ, on σ, and on both."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,36 +20,37 @@ from rove.tuned import tuned
 CARTPOLE = "sparse-cartpole"
 RHOS = (-10.0, -8.0, -6.0, -5.0, -4.0, -3.0, -2.0, -1.0)
 SIGMAS = (1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1)
-"""Section 6 searches ρ from −10 to −1 and log₁₀ σ from −8 to −1."""
+"""The ranges of Section 6: ρ from −10 to −1 and log₁₀ σ from −8 to −1."""
 QUICK_RHOS, QUICK_SIGMAS = (-10.0, -4.0, -1.0), (1e-8, 1e-3, 1e-1)
 RHO, SIGMA = -4.0, 1e-3
-"""What is fixed while the other varies: GE's defaults, not what came out best."""
+"""The fixed value of one while the other varies: GE's defaults, not the best values."""
 EPISODES, QUICK_EPISODES = 200, 100
 SEEDS, QUICK_SEEDS = 5, 2
 LINE_SEEDS = 15
-"""On the two lines through (RHO, SIGMA), by which claims are judged."""
-PART = 0.05
-"""Of the best score: an end of a line that lacks less than this lacks nothing."""
+"""Number of seeds on the two lines through (RHO, SIGMA), which the claims are tested on."""
+MARGIN = 0.05
+"""A value is worse than the best only if its score is lower by more than this fraction."""
 COLUMNS = (
     "resample", "rho", "sigma", "seed", "episodes", "steps", "score", "spread", "cells",
 )  # fmt: skip
 LABELS = {resample: label(f"ge-{resample}") for resample in ("step", "episode")}
-"""By when θ is drawn: the paper's, and ours."""
+"""Display names by when θ is resampled: every step (the paper) or every episode (ours)."""
 LENGTHS = (1.0, 500.0)
-"""The support of a score, an episode's length."""
+"""The range of scores, which are episode lengths."""
 
 
 def key(resample: str, rho: float, sigma: float) -> Key:
+    """Return the key of the run at a point (ρ, σ)."""
     return f"ge-{resample}", f"rho{rho:g}-sigma{sigma:g}"
 
 
 def more(point: Key) -> Key:
-    """The further seeds of a point on a line."""
+    """Return the key of the run with the further seeds of a point on a line."""
     return point[0], f"{point[1]}-more"
 
 
 def lanes_at(runs: Runs, point: Key) -> list[Outcome]:
-    """Of all seeds that a point has."""
+    """Return the outcomes of all seeds of a point."""
     return [lane for k in (point, more(point)) if k in runs for lane in runs[k].outcomes]
 
 
@@ -57,15 +58,17 @@ def lanes_at(runs: Runs, point: Key) -> list[Outcome]:
 class Figure5(Experiment):
     """Figure 5: GE on sparse CartPole over ρ, over σ, and over both.
 
-    All but ρ and σ is as `rove tune figure-3` found it.
+    All settings except ρ and σ are as tuned by `rove tune figure-3`.
     """
 
     @property
     def rhos(self) -> tuple[float, ...]:
+        """The values of ρ."""
         return QUICK_RHOS if self.quick else RHOS
 
     @property
     def sigmas(self) -> tuple[float, ...]:
+        """The values of σ."""
         return QUICK_SIGMAS if self.quick else SIGMAS
 
     def configs(self) -> dict[Key, Config]:
@@ -96,7 +99,7 @@ class Figure5(Experiment):
         return self.claims(runs)
 
     def write_data(self, runs: Runs, out: Path) -> None:
-        """figure-5.csv: one row a lane."""
+        """Write figure-5.csv with one row per seed."""
         rows: list[tuple] = []
         for run in runs.values():
             agent = run.config.agent
@@ -111,11 +114,11 @@ class Figure5(Experiment):
         publish_text(out / "figure-5.csv", as_csv(COLUMNS, rows))
 
     def draw(self, runs: Runs, out: Path) -> None:
-        """figure-5.png and figure-5.svg."""
-        from rove import plots  # here, because Matplotlib takes long to import
+        """Write figure-5.png and figure-5.svg."""
+        from rove import plots  # imported here because Matplotlib is slow to import
 
-        made = plots.figure(2, 2, width=11.0, height=7.6)
-        top, bottom = made.axes[:2], made.axes[2:]
+        figure = plots.figure(2, 2, width=11.0, height=7.6)
+        top, bottom = figure.axes[:2], figure.axes[2:]
         for resample, name in LABELS.items():
             colour = plots.COLOURS[f"ge-{resample}"]
             over_rho = [scores(lanes_at(runs, k)) for k in self._rho_line(resample)]
@@ -135,20 +138,20 @@ class Figure5(Experiment):
             }
             for resample in LABELS
         }
-        means = [float(each.mean()) for plane in planes.values() for each in plane.values()]
+        means = [float(point.mean()) for plane in planes.values() for point in plane.values()]
         for axes, letter, (resample, name) in zip(bottom, "cd", LABELS.items(), strict=True):
             sides, limits = (("ρ", self.rhos), ("σ", self.sigmas)), (min(means), max(means))
             plots.heat_map(axes, *sides, planes[resample], "episode length", limits, LENGTHS)
-            axes.set_title(f"({letter}) {name}: the plane", loc="left")
+            axes.set_title(f"({letter}) {name}: over ρ and σ", loc="left")
         config = next(iter(runs.values())).config
-        made.supxlabel(
+        figure.supxlabel(
             f"mean over all {config.episodes} episodes, with 95% intervals over "
             f"{len(lanes_at(runs, key('step', RHO, SIGMA)))} seeds ({len(config.seeds)} in (c) and "
             "(d))",
             fontsize=8,
         )
-        plots.save(made, out / "figure-5.png")
-        plots.save(made, out / "figure-5.svg")
+        plots.save(figure, out / "figure-5.png")
+        plots.save(figure, out / "figure-5.svg")
 
     def _rho_line(self, resample: str) -> list[Key]:
         return [key(resample, rho, SIGMA) for rho in self.rhos]
@@ -157,8 +160,9 @@ class Figure5(Experiment):
         return [key(resample, RHO, sigma) for sigma in self.sigmas]
 
     def claims(self, runs: Runs) -> list[Claim]:
-        """Section 6, "Hyper-parameter", sentence by sentence; and the same of our variant."""
-        found = []
+        """Test Section 6, "Hyper-parameter", sentence by sentence, for the paper's variant and
+        ours."""
+        tested = []
         for resample, agent in LABELS.items():
             ours = "" if resample == "step" else "ours, "
             lines = {"ρ": self._rho_line(resample), "σ": self._sigma_line(resample)}
@@ -166,63 +170,64 @@ class Figure5(Experiment):
                 values = self.rhos if name == "ρ" else self.sigmas
                 on_line = [lanes_at(runs, k) for k in line]
                 about = f"{ours}{agent}: "
-                # The paper prints "large σ (small ρ)", by the sign of ρ in its softplus.
-                found += [
+                # The paper prints "large σ (small ρ)" because of the sign of ρ in its softplus.
+                tested += [
                     critical(f"{about}{name} is critical to the performance", on_line),
                     peaked(f"{about}performance is not monotonic in {name}", on_line, values),
                     active(f"{about}large {name} leads to more active exploration", on_line),
                     hindered(f"{about}large {name} may hinder fast convergence", on_line),
                 ]
-        return found
+        return tested
 
 
 def scores(lanes: Sequence[Outcome]) -> np.ndarray:
-    """For each seed, the mean score of its episodes."""
+    """Return the mean score over the episodes of each seed."""
     return np.array([trials.score(outcome) for outcome in lanes])
 
 
 def table_of(line: Sequence[Sequence[Outcome]]) -> np.ndarray:
-    """[values, seeds]"""
+    """Return the scores of all values on a line, [values, seeds]."""
     return np.stack([scores(lanes) for lanes in line])
 
 
 def judged(table: np.ndarray) -> np.ndarray:
-    """Scores, [values, seeds], of the seeds by which claims are judged: those that do not choose a
-    value."""
+    """Return the scores, [values, seeds], of the seeds that claims are tested on: those that
+    `chosen` does not use to choose a value."""
     return table[:, max(1, table.shape[1] // 3) :]
 
 
 def chosen(table: np.ndarray, worst: bool = False) -> tuple[int, np.ndarray]:
-    """Which value of a line is the best, or the worst, by the mean of the first third of the seeds,
-    and the scores of the others there: they are not measured on what they were chosen by."""
+    """Choose the best or the worst value of a line by the first third of the seeds; return its
+    index and its scores on the other seeds, which the choice does not bias."""
     means = table[:, : max(1, table.shape[1] // 3)].mean(axis=1)
     at = int(np.argmin(means) if worst else np.argmax(means))
     return at, judged(table)[at]
 
 
 def critical(text: str, line: Sequence[Sequence[Outcome]]) -> Claim:
-    """The best value is ahead of the worst, by more than a part PART of its score."""
+    """Test whether the best value is ahead of the worst by more than MARGIN."""
     table = table_of(line)
     (_, best), (_, worst) = chosen(table), chosen(table, worst=True)
-    what = f"best value ahead of the worst by more than {PART:.0%}, each chosen on other seeds"
-    return Claim.count(text, what + _means(best, worst), worst < (1 - PART) * best)
+    what = f"best value ahead of the worst by more than {MARGIN:.0%}, both chosen on other seeds"
+    return Claim.count(text, what + _means(best, worst), worst < (1 - MARGIN) * best)
 
 
 def peaked(text: str, line: Sequence[Sequence[Outcome]], values: Sequence[float]) -> Claim:
-    """The best value between the ends is ahead of both, by more than a part PART of its score."""
+    """Test whether the best interior value is ahead of both ends by more than MARGIN."""
     table = table_of(line)
     at, inside = chosen(table[1:-1])
     ends = {values[i]: judged(table)[i] for i in (0, -1)}
     what = (
-        f"best value inside, chosen on other seeds ({values[1 + at]:g}), ahead by more than "
-        f"{PART:.0%}{_means(inside, *ends.values())}"
+        f"best interior value ({values[1 + at]:g}), chosen on other seeds, ahead by more than "
+        f"{MARGIN:.0%}{_means(inside, *ends.values())}"
     )
-    ahead = {f"of {value:g}": end < (1 - PART) * inside for value, end in ends.items()}
+    ahead = {f"of {value:g}": end < (1 - MARGIN) * inside for value, end in ends.items()}
     return Claim.count(text, what, ahead)
 
 
 def active(text: str, line: Sequence[Sequence[Outcome]]) -> Claim:
-    """At the largest value more cells are visited than at the smallest, in equally many steps."""
+    """Test whether the largest value visits more cells than the smallest in the same number of
+    steps."""
     small, large = line[0], line[-1]
     steps = min(int(lane.episodes.step[-1]) for lane in (*small, *large))
     cells = [np.array([cells_by(lane, steps) for lane in lanes]) for lanes in (large, small)]
@@ -231,19 +236,21 @@ def active(text: str, line: Sequence[Sequence[Outcome]]) -> Claim:
 
 
 def cells_by(lane: Outcome, step: int) -> float:
-    """How many a lane had visited; within an episode, in proportion."""
+    """Return the number of cells visited by a step, interpolated within an episode."""
     episodes = lane.episodes
     return float(np.interp(step, np.append(0, episodes.step), np.append(0, episodes.coverage)))
 
 
 def hindered(text: str, line: Sequence[Sequence[Outcome]]) -> Claim:
-    """The best of the other values is ahead of the largest, by more than a part PART of its
-    score."""
+    """Test whether the best of the other values is ahead of the largest by more than MARGIN."""
     table = table_of(line)
     (_, best), largest = chosen(table[:-1]), judged(table)[-1]
-    what = f"best other value, chosen on other seeds, ahead of the largest by more than {PART:.0%}"
-    return Claim.count(text, what + _means(best, largest), largest < (1 - PART) * best)
+    what = (
+        f"best other value, chosen on other seeds, ahead of the largest by more than {MARGIN:.0%}"
+    )
+    return Claim.count(text, what + _means(best, largest), largest < (1 - MARGIN) * best)
 
 
 def _means(*groups: np.ndarray) -> str:
-    return f" (mean steps an episode {' and '.join(f'{each.mean():.3g}' for each in groups)})"
+    """Format the means of groups of scores."""
+    return f" (mean steps per episode {' and '.join(f'{group.mean():.3g}' for group in groups)})"

@@ -1,4 +1,4 @@
-"""The scoreboard: every agent on tasks that reward exploration, and how soon it solves them."""
+"""The scoreboard: how soon every agent solves tasks that require exploration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,36 +24,36 @@ EPISODES = {
     "deep-sea-20": 600, "chain-100": 250, "chain-50": 250, "permuted-chain-50": 250,
     "deep-sea-10": 600, "permuted-chain-20": 250, "chain-10": 100, "bandit-10": 1000,
 }  # fmt: skip
-"""The most that a lane gets. The longest come first."""
+"""Maximum number of episodes per seed. The longest runs come first."""
 QUICK_EPISODES = {"chain-10": 60, "deep-sea-10": 200, "bandit-10": 200}
 QUICK_AGENTS = ("dqn", "ge", "ige", "thompson", "psrl")
 EXACT = "thompson"
-"""For bandits alone; it knows the law they are drawn from, and has nothing to search."""
+"""Only for bandits; it knows the distribution of the arms, so there is nothing to tune."""
 AGENTS = (*SCOREBOARD.grids, EXACT)
 SEEDS, QUICK_SEEDS = 10, 2
 ORDER = (
     "chain-10", "chain-50", "chain-100", "permuted-chain-20", "permuted-chain-50",
     "deep-sea-10", "deep-sea-20", "bandit-10",
 )  # fmt: skip
-"""How the table is read."""
+"""The order of the columns of the table."""
 
 
 class Cell(NamedTuple):
-    """An agent on a task."""
+    """The results of an agent on a task."""
 
     values: np.ndarray
-    """For each seed, the episode at which it had solved the task, or its budget if it had not;
+    """For each seed, the number of episodes until it solved the task, or its budget if it did not;
     on a bandit, its regret."""
     solved: np.ndarray
-    """For each seed, whether it had; on a bandit there is no such thing, and this is empty."""
+    """For each seed, whether it solved the task; empty for a bandit."""
     episodes: int
-    """The budget."""
+    """The budget in episodes."""
     support: Support
-    """The range that values are in."""
+    """The range of the values."""
 
     @property
     def text(self) -> str:
-        """Such as "10/10 84 (70–101)": seeds, the mean and its 95% interval."""
+        """Solved seeds, mean value and its 95% interval, such as "10/10 84 (70–101)"."""
         low, high = mean_interval(self.values, self.support)
         interval = f"{self.values.mean():.0f} ({low:.0f}–{high:.0f})"
         if not len(self.solved):
@@ -63,7 +63,7 @@ class Cell(NamedTuple):
 
     @property
     def share(self) -> float:
-        """How good it is, from 0 to 1, for the colour of the cell."""
+        """The unused fraction of the budget, from 0 to 1, which sets the colour of the cell."""
         return float(1.0 - self.values.mean() / self.episodes)
 
 
@@ -72,21 +72,21 @@ class Scoreboard(Experiment):
     """Scoreboard: every agent on chains, permuted chains, Deep Sea and a bandit."""
 
     def configs(self) -> dict[Key, Config]:
-        """With the settings that one budget found for all."""
+        """Return all runs, with settings tuned with the same budget for every agent."""
         episodes = QUICK_EPISODES if self.quick else EPISODES
         agents = QUICK_AGENTS if self.quick else AGENTS
         plan = {}
         for environment, budget in episodes.items():
             for agent in agents:
-                place = make(environment)
-                if agent == EXACT and not isinstance(place, Bandit):
+                task = make(environment)
+                if agent == EXACT and not isinstance(task, Bandit):
                     continue
                 plan[environment, agent] = runner.configure(
                     settings_of(agent)(**tuned(agent, environment, ["scoreboard"])),
-                    place,
+                    task,
                     seeds=QUICK_SEEDS if self.quick else SEEDS,
                     episodes=budget,
-                    until_solved=place.optimum is not None,
+                    until_solved=task.optimum is not None,
                 )
         return plan
 
@@ -102,6 +102,7 @@ Cells = Mapping[Key, Cell]
 
 
 def cell(run: Run) -> Cell:
+    """Return the results of a run."""
     environment, budget = run.config.environment, run.config.episodes
     assert budget is not None
     if isinstance(environment, Bandit):
@@ -116,22 +117,23 @@ def cell(run: Run) -> Cell:
 
 
 def lanes_csv(cells: Cells) -> str:
-    """One line a lane."""
+    """Return a CSV table with one row per seed."""
     rows: list[tuple] = []
-    for (environment, agent), found in cells.items():
-        for seed, value in enumerate(found.values):
-            solved = int(found.solved[seed]) if len(found.solved) else ""
-            rows.append((environment, agent, seed, found.episodes, solved, f"{value:g}"))
+    for (environment, agent), result in cells.items():
+        for seed, value in enumerate(result.values):
+            solved = int(result.solved[seed]) if len(result.solved) else ""
+            rows.append((environment, agent, seed, result.episodes, solved, f"{value:g}"))
     return as_csv(("environment", "agent", "seed", "budget", "solved", "value"), rows)
 
 
 def _axes(cells: Cells) -> tuple[list[str], list[str]]:
+    """Return the environments (columns) and agents (rows) of the table."""
     environments = [name for name in ORDER if any(name == e for e, _ in cells)]
     return environments, [name for name in AGENTS if any(name == a for _, a in cells)]
 
 
 def as_table(cells: Cells) -> str:
-    """Markdown: a row an agent."""
+    """Return a Markdown table with one row per agent."""
     environments, agents = _axes(cells)
     budgets = {e: c.episodes for (e, _), c in cells.items()}
     head = [f"{e} (of {budgets[e]})" for e in environments]
@@ -143,57 +145,57 @@ def as_table(cells: Cells) -> str:
 
 
 def draw(cells: Cells, out: Path) -> None:
-    """scoreboard.png and scoreboard.svg: the table, greener where a task is solved sooner."""
-    from rove import plots  # here, because Matplotlib takes long to import
+    """Write scoreboard.png and scoreboard.svg: the table, greener where a task is solved sooner."""
+    from rove import plots  # imported here because Matplotlib is slow to import
 
     environments, agents = _axes(cells)
     shares = np.full((len(agents), len(environments)), np.nan)
-    made = plots.figure(width=1.5 * len(environments) + 2, height=0.34 * len(agents) + 1.2)
-    axes: Any = made.axes[0]
+    figure = plots.figure(width=1.5 * len(environments) + 2, height=0.34 * len(agents) + 1.2)
+    axes: Any = figure.axes[0]
     for row, agent in enumerate(agents):
         for column, environment in enumerate(environments):
-            if (found := cells.get((environment, agent))) is not None:
-                shares[row, column] = found.share
-                axes.text(column, row, found.text, ha="center", va="center", fontsize=7)
+            if (result := cells.get((environment, agent))) is not None:
+                shares[row, column] = result.share
+                axes.text(column, row, result.text, ha="center", va="center", fontsize=7)
     axes.imshow(shares, cmap="Greens", vmin=0.0, vmax=1.4, aspect="auto")
     axes.set_xticks(range(len(environments)), environments, fontsize=8)
     axes.set_yticks(range(len(agents)), [label_of(agent) for agent in agents], fontsize=8)
     axes.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
-    seeds = max(len(found.values) for found in cells.values())
-    made.supxlabel(
-        f"seeds that solved it; episodes until then, the budget where not: mean and 95% interval "
-        f"of {seeds} seeds; bandit: regret",
+    seeds = max(len(result.values) for result in cells.values())
+    figure.supxlabel(
+        f"seeds that solved the task; episodes to solve it (the budget if unsolved), mean and 95% "
+        f"interval over {seeds} seeds; bandit: regret",
         fontsize=8,
     )
-    plots.save(made, out / "scoreboard.png")
-    plots.save(made, out / "scoreboard.svg")
+    plots.save(figure, out / "scoreboard.png")
+    plots.save(figure, out / "scoreboard.svg")
 
 
 def claims(cells: Cells) -> list[Claim]:
-    """What the docs say of the scoreboard; none of it is in the paper."""
-    found = []
+    """Test the claims of the documentation about the scoreboard; none of them is in the paper."""
+    tested = []
     for environment in ("deep-sea-10", "deep-sea-20"):
         if (environment, "ge") in cells:
-            mine = cells[environment, "ge"]
-            found.append(
+            ge = cells[environment, "ge"]
+            tested.append(
                 Claim.count(
                     f"ours: mean-field GE does not solve {environment}",
-                    f"not solved within {mine.episodes} episodes",
-                    ~mine.solved,
+                    f"not solved within {ge.episodes} episodes",
+                    ~ge.solved,
                 )
             )
         slow, fast = (cells.get((environment, agent)) for agent in ("bootstrapped_dqn", "ige"))
         if slow is not None and fast is not None:
-            found.append(
+            tested.append(
                 Claim.ahead(
                     f"ours: Index GE solves {environment} in fewer episodes than Bootstrapped DQN "
                     "with priors",
-                    "episodes to solve, of Bootstrapped DQN and of Index GE,",
+                    "episodes to solve, for Bootstrapped DQN and for Index GE,",
                     slow.values,
                     fast.values,
                     slow.support,
                 )
             )
-    return found
+    return tested

@@ -1,4 +1,4 @@
-"""What is searched: for each agent a grid, and for each environment a budget, as data."""
+"""The searches of `rove tune`: a grid for each agent and a budget for each environment."""
 
 import itertools
 import math
@@ -19,31 +19,36 @@ Point = dict[str, Any]
 
 @dataclass(frozen=True)
 class Search:
-    """Points of an agent's grid are tried on a few seeds, then neighbours of the best if the search
-    is `refined`; the best of all go on to further seeds."""
+    """A search over the settings of several agents. Points of each agent's grid are tried on a few
+    seeds and, if `refined`, so are neighbours of the best; the finalists are tried on further
+    seeds."""
 
     environments: Mapping[str, int]
-    """The budget of a lane on each."""
+    """The training budget per seed on each environment."""
     grids: Mapping[str, Grid]
-    """For each agent, or variant of one, what is searched."""
+    """The values to search, for each agent or variant."""
     budget: int
-    """Points that each agent is tried at: its whole grid if that has fewer, else a sample of it."""
+    """Maximum number of points per agent; a larger grid is sampled."""
     first_seeds: tuple[int, ...]
+    """The seeds that all points are tried on."""
     further_seeds: tuple[int, ...] = ()
+    """The seeds that only the finalists are tried on."""
     finalists: int = 1
+    """Number of finalists."""
     refined: bool = False
-    """Whether as many points again are tried in the neighbourhood of the best."""
+    """Whether to try up to `budget` further points in the neighbourhood of the best."""
     bases: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    """By the family of an environment, settings that all agents which have them share."""
+    """Settings shared by all agents that have them, by the family of the environment."""
     keeps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Of those, what an agent keeps as its own: it would be another agent without."""
+    """Shared settings that an agent does not take over, since they define it."""
     unit: Literal["episodes", "steps"] = "episodes"
-    """What the budget of an environment counts."""
+    """The unit of the budget."""
     until_solved: bool = False
-    """Whether a lane that has solved its task stops, and scores the optimum from there on."""
+    """Whether a seed stops once it has solved its task; the rest of its budget counts as
+    optimal."""
 
     def points(self, agent: str) -> list[Point]:
-        """Every point of the agent's grid, or a Latin hypercube sample of it."""
+        """Return all points of the agent's grid, or a Latin hypercube sample of it."""
         grid = self.grids[agent]
         if math.prod(map(len, grid.values())) <= self.budget:
             chosen = itertools.product(*grid.values())
@@ -52,43 +57,44 @@ class Search:
         return [dict(zip(grid, point, strict=True)) for point in chosen]
 
     def neighbours(self, agent: str, best: Sequence[Point], tried: Sequence[Point]) -> list[Point]:
-        """As many points as the budget, or as the grid has left: each is one of the best with some
-        fields moved to the next value of the grid, up or down."""
-        grid, rng, found = self.grids[agent], np.random.default_rng(0), list(tried)
+        """Return up to `budget` untried points: each is one of the best with some settings moved to
+        the next value of the grid, up or down."""
+        grid, rng, points = self.grids[agent], np.random.default_rng(0), list(tried)
         for attempt in range(100 * self.budget):
             parent, point = best[attempt % len(best)], {}
             for name, values in grid.items():
-                place = values.index(parent[name]) + rng.choice((-1, 0, 0, 1))
-                point[name] = values[min(max(place, 0), len(values) - 1)]
-            if point not in found:
-                found.append(point)
-            if len(found) == len(tried) + self.budget:
+                index = values.index(parent[name]) + rng.choice((-1, 0, 0, 1))
+                point[name] = values[min(max(index, 0), len(values) - 1)]
+            if point not in points:
+                points.append(point)
+            if len(points) == len(tried) + self.budget:
                 break
-        return found[len(tried) :]
+        return points[len(tried) :]
 
     def rungs(self, points: int) -> list[Rung]:
-        """The first seeds for every point; the further ones for the finalists."""
+        """Return the rungs: the first seeds for every point, the further seeds for the
+        finalists."""
         first = Rung(points, self.first_seeds)
         return [first] + [Rung(self.finalists, self.further_seeds)] * bool(self.further_seeds)
 
     def base(self, environment: str, agent: str) -> dict[str, Any]:
-        """What is set for an agent before its grid."""
+        """Return the settings of an agent that are fixed during the search."""
         name, chosen = variant(agent)
-        kind, own = settings_of(name), self.keeps.get(agent, ())
+        kind, kept = settings_of(name), self.keeps.get(agent, ())
         shared = self.bases.get(family(environment), {})
-        return {k: v for k, v in shared.items() if hasattr(kind, k) and k not in own} | chosen
+        return {k: v for k, v in shared.items() if hasattr(kind, k) and k not in kept} | chosen
 
 
 def _latin(grid: Grid, count: int) -> list[tuple]:
-    """Points in which every value of a field occurs equally often, to within one. Repetitions, if
-    some are left after many tries, are dropped."""
+    """Return a Latin hypercube sample: every value of a setting occurs equally often, to within
+    one. If duplicates remain after many attempts, they are dropped."""
     points: list[tuple] = []
     for seed in range(100):
         rng = np.random.default_rng(seed)
         columns = []
         for values in grid.values():
-            places = np.resize(rng.permutation(len(values)), count)
-            columns.append([values[i] for i in rng.permutation(places)])
+            indices = np.resize(rng.permutation(len(values)), count)
+            columns.append([values[i] for i in rng.permutation(indices)])
         points = list(zip(*columns, strict=True))
         if len(set(points)) == count:
             break
@@ -100,24 +106,24 @@ VARIANTS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "ge-step": ("ge", {"resample": "step"}),
     "ge-episode": ("ge", {"resample": "episode"}),
 }
-"""Agents with some settings fixed: DQN with the paper's ε, and GE with either way to resample θ."""
+"""Agents with some settings fixed: DQN with the paper's ε, and GE with each way to resample θ."""
 
 
 def variant(name: str) -> tuple[str, dict[str, Any]]:
-    """The agent behind a name, and the settings that the name fixes."""
+    """Return the agent of a variant, and the settings that the variant fixes."""
     return VARIANTS.get(name, (name, {}))
 
 
 def variant_settings(name: str, environment: str, searches: Sequence[str]) -> Settings:
-    """Tuned settings of an agent or a variant. A variant that was not searched takes those of its
-    agent."""
+    """Return the tuned settings of an agent or a variant; a variant that was not tuned uses those
+    of its agent."""
     agent, fixed = variant(name)
-    found = tuned(name, environment, searches) or tuned(agent, environment, searches)
-    return settings_of(agent)(**(found | fixed))
+    settings = tuned(name, environment, searches) or tuned(agent, environment, searches)
+    return settings_of(agent)(**(settings | fixed))
 
 
 def family(environment: str) -> str:
-    """A name without its size."""
+    """Return the name of an environment without its size."""
     name, _, size = environment.rpartition("-")
     return name if size.isdigit() else environment
 
@@ -130,7 +136,7 @@ _GAUSS: Grid = {
 }
 """The paper's ranges of ρ and σ."""
 _BOUNDED: Grid = {**_GAUSS, "prior_std": (0.1, 0.3, 1.0, 3.0, 10.0, None)}
-"""GE's: also the width of the prior, which the paper does not have (None)."""
+"""GE also searches the width of the prior; the paper has none (None)."""
 _STEP: Grid = {"lr": RATES, "target_period": PERIODS}
 _PAPER: Mapping[str, Grid] = {
     "dqn": {
@@ -143,7 +149,7 @@ _PAPER: Mapping[str, Grid] = {
     "ge-step": {**_STEP, **_BOUNDED},
     "ge-episode": {**_STEP, **_BOUNDED},
 }
-"""The agents of Figures 2 and 3: the learning rate and τ of all, and what each has of its own."""
+"""The agents of Figures 2 and 3: learning rate and τ for all, and the settings specific to each."""
 
 FIGURE_2 = Search(
     environments={"chain-10": 100, "chain-50": 200, "chain-100": 200},
@@ -161,7 +167,7 @@ SCOREBOARD = Search(
     environments={"chain-50": 150, "deep-sea-10": 400, "bandit-10": 500},
     grids={
         "dqn": _EPSILON,
-        "c51": {"epsilon": (0.01, 0.1), "high": (1.1, 12.0, 101.0)},  # one for each kind of task
+        "c51": {"epsilon": (0.01, 0.1), "high": (1.1, 12.0, 101.0)},  # one per kind of task
         "qr_dqn": _EPSILON,
         "noisynet": {"rho": (-6.0, -5.0, -4.5, -4.0, -3.5, -3.0)},
         "ge": {"lr": RATES, **_BOUNDED},

@@ -1,8 +1,8 @@
-"""The searches behind the tuned settings: one budget for every agent, on seeds of its own.
+"""`rove tune`: search settings with the same budget for every agent.
 
 For each environment and agent, points of the agent's grid are tried on the first seeds, and then,
-in a refined search, neighbours of the best; the best of all go on to further seeds; the winner has
-the highest mean over all of them. No seed here is one that is reported.
+in a refined search, neighbours of the best. The finalists are tried on further seeds, and the one
+with the highest mean over all seeds wins. Reported results never use these seeds.
 """
 
 import csv
@@ -31,9 +31,10 @@ COLUMNS = ("environment", "agent", "settings", "seed", "score")
 def tune(
     search: Search, out: Path, say: Callable[[str], None] = print, workers: int | None = None
 ) -> None:
-    """Search all of it; `out` gets record.csv, which a second call goes on from, and tuned.json."""
+    """Run a search. Writes tuned.json and record.csv to `out`; a second call resumes from the
+    latter."""
     record = _read(out / "record.csv")
-    _write(out / "record.csv", record)  # so that a folder that cannot be written is found out now
+    _write(out / "record.csv", record)  # fail early if the folder is not writable
     tuned: dict[str, dict[str, Any]] = {}
     for environment in search.environments:
         for agent in search.grids:
@@ -48,15 +49,16 @@ def tune(
             mean = float(np.mean(scores[best]))
             settings = search.base(environment, agent) | points[best]
             entry = {"settings": settings, "score": mean}
-            found = tuned.setdefault(environment, {})
-            found[agent] = entry
-            found.setdefault(variant(agent)[0], entry)  # an agent has those of its first variant
+            by_agent = tuned.setdefault(environment, {})
+            by_agent[agent] = entry
+            by_agent.setdefault(variant(agent)[0], entry)  # the first variant sets the default
             seeds = len(scores[best])
             say(f"{environment} {agent}: {points[best]} scores {mean:.3f} over {seeds} seeds")
     publish(out / "tuned.json", (json.dumps(tuned, indent=2) + "\n").encode())
 
 
 Record = dict[tuple[str, str, str, int], float]
+"""Scores by environment, agent, settings as JSON, and seed."""
 
 
 def _try(
@@ -70,25 +72,25 @@ def _try(
     chosen: Sequence[int],
     seeds: Sequence[int],
 ) -> list[list[float]]:
-    """The scores of points on seeds; what the record does not have yet is trained, all at once,
-    and added."""
+    """Return the scores of points on seeds. Scores that are missing from the record are trained
+    for, all at once, and added to it."""
     keys = [json.dumps(points[i]) for i in chosen]
     plan: list[tuple[str, Config]] = []
     base, budget = search.base(environment, agent), search.environments[environment]
     for key, i in zip(keys, chosen, strict=True):
         missing = [s for s in seeds if (environment, agent, key, s) not in record]
         if missing:
-            # Only base and point are set: what an earlier search found must not leak in.
+            # Set only the base and the point: results of earlier searches must not leak in.
             settings = settings_of(variant(agent)[0])(**(base | points[i]))
-            place = make(environment)
-            until = search.until_solved and place.optimum is not None
+            task = make(environment)
+            until = search.until_solved and task.optimum is not None
             config = runner.configure(
-                settings, place, seeds=missing, until_solved=until, **{search.unit: budget}
+                settings, task, seeds=missing, until_solved=until, **{search.unit: budget}
             )
             plan.append((key, config))
     if plan:
-        found = trials.train([(config, None) for _, config in plan], workers=workers)
-        for (key, config), scores in zip(plan, found, strict=True):
+        table = trials.train([(config, None) for _, config in plan], workers=workers)
+        for (key, config), scores in zip(plan, table, strict=True):
             for seed, score in zip(config.seeds, scores, strict=True):
                 record[environment, agent, key, seed] = score
         _write(out / "record.csv", record)
@@ -96,6 +98,7 @@ def _try(
 
 
 def _read(path: Path) -> Record:
+    """Read record.csv; an empty record if there is none."""
     if not path.exists():
         return {}
     try:
@@ -105,7 +108,7 @@ def _read(path: Path) -> Record:
         for r in rows:
             key, score = (r["environment"], r["agent"], r["settings"], int(r["seed"])), r["score"]
             if key in record or not float(score) < math.inf:  # −∞ is a run that diverged
-                raise ValueError(f"score {score} of {key}, or another row of it")
+                raise ValueError(f"score {score} of {key} is invalid or occurs twice")
             record[key] = float(score)
         return record
     except (KeyError, TypeError, ValueError, OSError) as error:
