@@ -60,7 +60,7 @@ def test_a_choice_changes_the_curves(opened):
     assert opened.run(traces) == 6  # 2 agents, 3 seeds
     assert opened.run(title) == "episode,return"
     choose(opened, 0, 1)
-    assert opened.run(title) == "episode,share of seeds that solved it"
+    assert opened.run(title) == "episode,fraction of seeds that solved it"
     assert opened.run(traces) == 0
     text = "document.querySelectorAll('.scroll table')[1].textContent"
     before = opened.run(text)
@@ -162,7 +162,7 @@ def test_a_map_shows_the_best_of_the_fields_that_it_hides(opened):
     told = opened.run(f"{maps}[1].parentElement.querySelector('.tip').textContent")
     assert told == "sigma 0.1, rho −6score−5.799−5.899 to −5.699seeds3lr0.001"
     page = opened.run("document.body.textContent")
-    assert "A cell is the best point of the fields that are not shown" in page
+    assert "Each cell shows the best point over the fields that are not shown" in page
 
 
 def test_everything_is_reached_with_the_keyboard(opened):

@@ -403,14 +403,14 @@ def test_a_configuration_of_other_kinds_is_refused(field, value, words, tmp_path
 def bad_folders(root, runs):
     """Folders that cannot be reported, and a word of what is to be said."""
     (root / "empty").mkdir()
-    yield root / "empty", "holds no run"
-    yield root / "none", "there is no"
+    yield root / "empty", "contains no results"
+    yield root / "none", "does not exist"
     (root / "file").write_text("")
     yield root / "file", "is not a folder"
     for name, file, text, word in (
         ("cut", "config.json", '{"schema": 1, "agen', "cannot be read"),
         ("other", "config.json", '{"schema": 99}', "not a run of this version"),
-        ("bare", "config.json", '{"schema": 1}', "is not a run of rove"),
+        ("bare", "config.json", '{"schema": 1}', "is not the configuration of a run"),
         ("csv", "episodes.csv", "agent,seed,episode\nge,0", "cannot be read"),
         ("half", "episodes.csv", None, "cannot be read"),
         ("lane", "lanes/seed-0.safetensors", "", "is not a checkpoint"),
@@ -423,7 +423,7 @@ def bad_folders(root, runs):
     (root / "new" / "episodes.csv").unlink()
     yield root / "new", "no episode has ended yet"
     for name, file, text, word in (
-        ("claims", "claims.json", '[{"text": 1}]', "holds no claims"),
+        ("claims", "claims.json", '[{"text": 1}]', "is not a list of claims"),
         ("swept", "sweep.json", '{"fields": {}}', "is not a sweep"),
         ("swept2", "sweep.json", "{", "cannot be read"),
     ):

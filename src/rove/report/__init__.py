@@ -1,17 +1,17 @@
-"""The report: run folders to one HTML file that opens offline."""
+"""`rove report`: show run folders in one HTML file that works offline."""
 
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rove.errors import RunFolderError
-from rove.report.data import whole
+from rove.report.data import report_data
 from rove.report.folders import NothingYet, read
 from rove.report.page import page
 from rove.training.checkpoint import publish
 
 EVERY = 5.0
-"""Seconds between two looks at folders that are followed."""
+"""Minimum number of seconds between updates of a report that is followed."""
 
 
 def write(paths: Sequence[Path | str], out: Path | str = "report.html") -> Path:
@@ -30,30 +30,31 @@ def follow(
     every: float = EVERY,
     say: Callable[[str], None] = lambda text: None,
 ) -> Path:
-    """The same, again and again until its runs are over; a page that is open reloads itself."""
-    over = False
-    while not over:
+    """Write a report repeatedly until all runs have finished; a page that is open in a browser
+    reloads itself."""
+    finished = False
+    while not finished:
         began = time.monotonic()
         try:
-            over = _write(paths, Path(out), every)
+            finished = _write(paths, Path(out), every)
             say(f"written to {out}")
         except NothingYet as error:
             say(str(error))
-        if not over:
-            # A large report takes long to make: leave most of the time to the runs.
+        if not finished:
+            # A large report takes long to write: leave most of the time to the runs.
             time.sleep(max(every, 4 * (time.monotonic() - began)))
     return write(paths, out)
 
 
 def _write(paths: Sequence[Path | str], out: Path, every: float | None = None) -> bool:
-    """Write it; whether everything in it is over."""
+    """Write a report; return whether everything in it has finished."""
     if out.is_dir():
-        raise RunFolderError(f"{out} is a folder: give --out the name of a file")
+        raise RunFolderError(f"{out} is a folder; --out must name an .html file")
     if out.suffix.lower() not in (".html", ".htm"):
-        raise RunFolderError(f"{out}: give --out the name of an .html file")
+        raise RunFolderError(f"{out} is not an .html file; --out must name one")
     sources = read(paths)
     title = ", ".join(Path(path).resolve().name for path in paths)
-    told = whole(sources, title) | {"follow": every}
-    # A name that is no Unicode, as a folder's may be, is a legal escape in JSON.
-    publish(out, page(told).encode(errors="backslashreplace"))
+    data = report_data(sources, title) | {"follow": every}
+    # The name of a folder may not be valid Unicode; escapes are valid in JSON.
+    publish(out, page(data).encode(errors="backslashreplace"))
     return all(source.finished for source in sources)

@@ -1,12 +1,12 @@
-// Beliefs over training: draws of Q, and Z, with a slider.
+// The posterior over training: draws of Q, and the return distribution Z, with a slider.
 
-/** The points of a picture of Z. */
-function places({ x, y }) {
+/** The x-positions of a picture of Z, which may be given by its two ends. */
+function positions({ x, y }) {
   if (x.length === y.length) return x;
   return y.map((_, i) => x[0] + ((x[1] - x[0]) * i) / (y.length - 1));
 }
 
-/** q(Q(s, ·)) over training: draws as dots, means as lines, and where the slider is. */
+/** q(Q(s, ·)) over training: draws as dots, means as lines, and the position of the slider. */
 function drawsChart(name, beliefs, probe, now) {
   return chart(name, 220, (root, width, tall) => {
     const { values, episodes } = beliefs, k = now();
@@ -24,7 +24,7 @@ function drawsChart(name, beliefs, probe, now) {
   });
 }
 
-/** Z(s, ·) after one of the episodes, on one scale for all of them. */
+/** Z(s, ·) after one of the recorded episodes, on the same scale for all of them. */
 function returnsChart(name, beliefs, probe, now) {
   return chart(name, 220, (root, width, tall) => {
     const pictures = beliefs.returns[now()][probe];
@@ -33,7 +33,7 @@ function returnsChart(name, beliefs, probe, now) {
     const { box, sx, sy } = frame(root, width, tall, { title: "return", domain: padded(domain, {}) }, { title: beliefs.discrete ? "probability" : "density", domain: [0, 1.05], ticks: [] });
     pictures.forEach((z, action) => {
       const { colour } = look(action);
-      const points = places(z).map((x, i) => [sx(x), sy(((z.y[i] / 999) * z.top) / top)]);
+      const points = positions(z).map((x, i) => [sx(x), sy(((z.y[i] / 999) * z.top) / top)]);
       if (beliefs.discrete) {
         root.append(svg("path", { class: `line ${colour}`, "stroke-opacity": 0.6, d: points.map(([x, y]) => path([[x, box.bottom], [x, y]])).join("") }));
         root.append(dots(points, colour));
@@ -50,8 +50,8 @@ function mean(values) {
   return values.reduce((a, b) => a + b, 0) / values.length;
 }
 
-/** What an agent believed of the probed states, over training. */
-function believed(key, group) {
+/** The section on the posterior in the probed states over training. */
+function beliefSection(key, group) {
   const runs = group.runs.filter((run) => run.beliefs);
   if (!runs.length) return [];
   const body = el("div");
@@ -72,11 +72,11 @@ function believed(key, group) {
     const actions = beliefs.returns[0][0].length;
     body.replaceChildren(
       el("div", { class: "controls" }, runs.length > 1 ? which : null, at), printed,
-      el("div", { class: "legend" }, Array.from({ length: actions }, (_, a) => el("span", { class: "key" }, swatch(a), actions > 1 ? `action ${a}` : "the policy’s action"))),
+      el("div", { class: "legend" }, Array.from({ length: actions }, (_, a) => el("span", { class: "key" }, swatch(a), actions > 1 ? `action ${a}` : "action of the policy"))),
       el("div", { class: "boards wide" }, rows));
     draw();
   };
   fill();
-  return [el("h4", {}, "Beliefs over training"),
-    el("p", { class: "muted small" }, `${pictured(group)}Of a single lane (seed ${runs[0].beliefs.seed}), so without an interval. q(Q(s, a)): 16 draws of Q under q(θ), and their mean. Z(s, a): the return distribution on the mean of q(θ).`), body];
+  return [el("h4", {}, "Posterior over training"),
+    el("p", { class: "muted small" }, `${pictured(group)}Only seed ${runs[0].beliefs.seed}, so there are no intervals. q(Q(s, a)): 16 draws of Q with θ ~ q(θ), and their mean. Z(s, a): the return distribution at the mean of q(θ).`), body];
 }

@@ -1,4 +1,4 @@
-"""Where lanes went, and what the first of them believed over training."""
+"""State visits of a run, and the posterior of its first seed over training."""
 
 from typing import Any
 
@@ -12,42 +12,43 @@ from rove.statistics import BAND_DRAWS, mean_interval
 from rove.training.lane import SNAPSHOTS
 
 ACTIONS = 10
-"""The most that are drawn, as in diagnostics.png."""
+"""Maximum number of actions that are drawn, as in diagnostics.png."""
 EVERY = 5
-"""Of a density's 101 points, every fifth is kept: the one in the middle is."""
+"""Keep every fifth of the 101 points of a density, which includes the middle one."""
 HIGHEST = 999
-"""Heights are whole numbers up to this one."""
+"""Heights are scaled to integers up to this one."""
 
 
 def visits(run: RunData) -> dict[str, Any] | None:
-    """In what fraction of its episodes a lane visited each cell, mean over seeds."""
-    place = run.config.environment if run.config is not None else None
-    if place is None or not place.bins:
+    """Return the fraction of episodes in which each cell was visited, averaged over seeds."""
+    task = run.config.environment if run.config is not None else None
+    if task is None or not task.bins:
         return None
     rows = []
     for seed, columns in run.columns.items():
-        found = run.arrays(seed, ".visits").get(".visits")
-        if found is not None and found.shape == (place.bins,):
-            rows.append(found / max(len(columns["score"]), 1))
+        counts = run.arrays(seed, ".visits").get(".visits")
+        if counts is not None and counts.shape == (task.bins,):
+            rows.append(counts / max(len(columns["score"]), 1))
     if not rows:
         return None
-    share = np.clip(np.array(rows, float), 0.0, 1.0)
-    board = len(place.cells) == 2
+    fraction = np.clip(np.array(rows, float), 0.0, 1.0)
+    board = len(task.cells) == 2
     band = None
     if not board and len(rows) > 1:
-        sides = mean_interval(share, (0.0, 1.0), draws=BAND_DRAWS)
+        sides = mean_interval(fraction, (0.0, 1.0), draws=BAND_DRAWS)
         band = [numbers(side, 3) for side in sides]
     return {
-        "cells": list(place.cells),
-        "sides": [list(side) for side in place.coordinates],
-        "mean": numbers(share.mean(axis=0), 3),
+        "cells": list(task.cells),
+        "sides": [list(side) for side in task.coordinates],
+        "mean": numbers(fraction.mean(axis=0), 3),
         "band": band,
         "n": len(rows),
     }
 
 
 def beliefs(run: RunData) -> dict[str, Any] | None:
-    """Draws of Q_θ(s, ·), θ ~ q_φ, and Z(s, ·), after episodes 1, 2, 4, … of the first lane."""
+    """Return draws of Q_θ(s, ·), θ ~ q_φ, and Z(s, ·), after episodes 1, 2, 4, … of the first
+    seed."""
     if run.config is None:
         return None
     seed, columns = next(iter(run.columns.items()))
@@ -82,7 +83,8 @@ def beliefs(run: RunData) -> dict[str, Any] | None:
 
 
 def _picture(points: np.ndarray, heights: np.ndarray, discrete: bool) -> dict[str, Any]:
-    """Where (its ends, if evenly spaced) and how high, of the highest."""
+    """Return the points of a picture (only its ends if evenly spaced), and heights relative to the
+    highest."""
     if not discrete:
         points, heights = points[::EVERY], heights[::EVERY]
     top = max(float(heights.max()), 1e-30)

@@ -1,6 +1,6 @@
 // Charts: lines with intervals, boards, heat maps, parallel coordinates.
 
-/** A figure that draws itself into its width, can be pointed at and walked with the arrow keys. */
+/** A figure that fits its width and can be explored with the pointer and the arrow keys. */
 function chart(name, height, draw) {
   const box = el("div", { class: "chart" });
   const tip = el("div", { class: "tip", role: "status", hidden: true });
@@ -16,23 +16,23 @@ function chart(name, height, draw) {
   return Object.assign(figure, { again, measure: () => box.clientWidth });
 }
 
-/** Stops along a chart: `walk.at(k)` tells what is at stop k; `nearest` the stop at a place. */
+/** Tooltips at stops along a chart: `walk.at(k)` describes stop k; `walk.nearest` finds the stop nearest to a position. */
 function pointed(root, tip, box, walk, name) {
   let stop = null;
   const show = (k) => {
     stop = k === null ? null : Math.max(0, Math.min(walk.count - 1, k));
     tip.hidden = stop === null;
-    const told = walk.at(stop);
-    if (!told) return;
-    tip.replaceChildren(...told.content);
+    const shown = walk.at(stop);
+    if (!shown) return;
+    tip.replaceChildren(...shown.content);
     const zoom = root.clientWidth / root.viewBox.baseVal.width || 1;
     const room = box.clientWidth - tip.offsetWidth;
-    const left = told.x * zoom + 14;
-    tip.style.left = `${Math.max(0, left > room ? told.x * zoom - tip.offsetWidth - 14 : left)}px`;
-    tip.style.top = `${Math.max(0, (told.y ?? 8) * zoom - (told.y ? tip.offsetHeight + 8 : 0))}px`;
+    const left = shown.x * zoom + 14;
+    tip.style.left = `${Math.max(0, left > room ? shown.x * zoom - tip.offsetWidth - 14 : left)}px`;
+    tip.style.top = `${Math.max(0, (shown.y ?? 8) * zoom - (shown.y ? tip.offsetHeight + 8 : 0))}px`;
   };
   root.setAttribute("tabindex", "0");
-  root.setAttribute("aria-label", `${name}. Arrow keys read its values.`);
+  root.setAttribute("aria-label", `${name}. Use the arrow keys to read values.`);
   root.addEventListener("pointermove", (event) => {
     const at = root.getBoundingClientRect();
     const zoom = root.viewBox.baseVal.width / at.width;
@@ -53,13 +53,13 @@ function pointed(root, tip, box, walk, name) {
   });
 }
 
-/** A line of a readout: a name and an estimate. */
+/** The content of a tooltip: a title and rows of labels and values. */
 function reading(name, rows) {
   return [el("strong", {}, name), el("table", {}, el("tbody", {}, rows.map(([mark, label, value, more]) =>
     el("tr", {}, el("td", {}, el("span", { class: "name" }, mark, label)), el("td", {}, value), el("td", { class: "muted" }, more ?? "")))))];
 }
 
-/** Lines over x. A series has label, colour, xs, ys, and may have a band [low, high] and traces. */
+/** A line chart. A series has label, colour, xs and ys, and optionally a band [low, high] and traces. */
 function lineChart(name, spec, height = (width) => Math.max(260, Math.min(380, width * 0.42))) {
   return chart(name, height, (root, width, tall) => {
     const { x, y, series, marks = [] } = spec();
@@ -72,21 +72,21 @@ function lineChart(name, spec, height = (width) => Math.max(260, Math.min(380, w
       root.append(svg("line", { class: "mark", x1: box.left, x2: box.right, y1: sy(mark.y), y2: sy(mark.y) }));
       root.append(svg("text", { x: box.right, y: sy(mark.y) - 5, "text-anchor": "end" }, mark.label));
     }
-    const place = (s) => (v, i) => [sx(s.xs[i]), y.log && v <= 0 ? NaN : v === null ? NaN : sy(v)];
+    const position = (s) => (v, i) => [sx(s.xs[i]), y.log && v <= 0 ? NaN : v === null ? NaN : sy(v)];
     for (const s of series) {
       const { colour, dash } = look(s.colour);
       const corners = s.steps ? stepped : (points) => points;
       if (s.band) {
         const floor = (v) => (y.log ? Math.max(v, domain[0]) : v);
-        const low = corners(s.band[0].map(floor).map(place(s))), high = corners(s.band[1].map(floor).map(place(s)));
+        const low = corners(s.band[0].map(floor).map(position(s))), high = corners(s.band[1].map(floor).map(position(s)));
         root.append(svg("path", { class: `band ${colour}`, d: `${path([...high, ...low.reverse()])}Z` }));
       }
-      for (const t of s.traces ?? []) root.append(svg("path", { class: `trace ${colour}`, d: path(t.map(place(s))) }));
-      root.append(svg("path", { class: `line ${colour}`, "stroke-dasharray": dash, d: path(corners(s.ys.map(place(s)))) }));
+      for (const t of s.traces ?? []) root.append(svg("path", { class: `trace ${colour}`, d: path(t.map(position(s))) }));
+      root.append(svg("path", { class: `line ${colour}`, "stroke-dasharray": dash, d: path(corners(s.ys.map(position(s)))) }));
     }
     const longest = series.reduce((a, b) => (b.xs.length > a.xs.length ? b : a), { xs: [] }).xs;
     if (!longest.length) {
-      root.append(svg("text", { x: (box.left + box.right) / 2, y: (box.top + box.bottom) / 2, "text-anchor": "middle" }, "nothing to show: choose an agent above"));
+      root.append(svg("text", { x: (box.left + box.right) / 2, y: (box.top + box.bottom) / 2, "text-anchor": "middle" }, "Nothing to show: choose an agent above."));
       return null;
     }
     const cursor = svg("line", { class: "cursor", y1: box.top, y2: box.bottom, visibility: "hidden" });
@@ -117,18 +117,18 @@ function padded([low, high], y) {
   return [low - (low === 0 ? 0 : room), high + room];
 }
 
-function nearest(places, at) {
+function nearest(positions, at) {
   let best = 0;
-  for (let i = 1; i < places.length; i += 1) if (Math.abs(places[i] - at) < Math.abs(places[best] - at)) best = i;
+  for (let i = 1; i < positions.length; i += 1) if (Math.abs(positions[i] - at) < Math.abs(positions[best] - at)) best = i;
   return best;
 }
 
-/** A staircase through points. */
+/** A step function through points. */
 function stepped(points) {
   return points.flatMap(([x, y], i) => (i ? [[x, points[i - 1][1]], [x, y]] : [[x, y]]));
 }
 
-/** A board of cells; the scale is of square roots, so that rare cells are seen. */
+/** A board of cells, on a square-root scale so that rarely visited cells are visible. */
 function board(name, visits) {
   const [rows, columns] = visits.cells, [up, across] = visits.sides;
   const ratio = visits.sides.length ? 0.8 : rows / columns;
@@ -156,13 +156,13 @@ function board(name, visits) {
         const shownRow = Math.floor(k / columns), column = k % columns;
         const row = up ? rows - 1 - shownRow : shownRow;
         const share = visits.mean[row * columns + column];
-        return { x: left + (column + 0.5) * w, y: shownRow * h, content: reading(`row ${row + 1}, column ${column + 1}`, [[null, "share of episodes", fmt(share), `n = ${visits.n}`]]) };
+        return { x: left + (column + 0.5) * w, y: shownRow * h, content: reading(`row ${row + 1}, column ${column + 1}`, [[null, "fraction of episodes", fmt(share), `n = ${visits.n}`]]) };
       },
     };
   });
 }
 
-/** A heat map: `cells[row][column]` is an estimate, or null; `more` tells more lines of one. */
+/** A heat map: `cells[row][column]` is an estimate or null; `more(row, column)` adds tooltip rows. */
 function heatMap(name, rows, columns, cells, more, format = fmt) {
   const height = (width) => rows.values.length * Math.min(46, Math.max(30, width / 14)) + 48;
   return chart(name, height, (root, width, tall) => {
@@ -188,19 +188,19 @@ function heatMap(name, rows, columns, cells, more, format = fmt) {
         if (k === null) return null;
         const r = rows.values.length - 1 - Math.floor(k / columns.values.length), c = k % columns.values.length;
         const cell = cells[r][c];
-        const told = cell ? [[null, "score", fmt(cell[0]), interval(cell)], [null, "seeds", String(cell[3])], ...more(r, c)] : [[null, "no score", ""]];
-        return { x: left + (c + 0.5) * w, y: bottom - (r + 1) * h, content: reading(`${rows.name} ${format(rows.values[r])}, ${columns.name} ${format(columns.values[c])}`, told) };
+        const lines = cell ? [[null, "score", fmt(cell[0]), interval(cell)], [null, "seeds", String(cell[3])], ...more(r, c)] : [[null, "no score", ""]];
+        return { x: left + (c + 0.5) * w, y: bottom - (r + 1) * h, content: reading(`${rows.name} ${format(rows.values[r])}, ${columns.name} ${format(columns.values[c])}`, lines) };
       },
     };
   });
 }
 
-/** A number in few characters. */
+/** Format a number with three significant digits. */
 function short(value) {
   return fmt(typeof value === "number" ? Number(value.toPrecision(3)) : value);
 }
 
-/** Parallel coordinates: an axis a field, the last is the score; better points are darker. */
+/** Parallel coordinates: one axis per field, then the score; better points are darker. */
 function parallel(name, fields, points, best) {
   return chart(name, (width) => (width < 500 ? 300 : 360), (root, width, tall) => {
     const scored = points.filter((p) => p.score).sort((a, b) => a.score[0] - b.score[0]);
@@ -247,7 +247,7 @@ function parallel(name, fields, points, best) {
   });
 }
 
-/** How high a line of parallel coordinates is at some x. */
+/** The height of a line of parallel coordinates at a position px. */
 function rayAt({ p }, px, xs, fields, at, height) {
   const ys = [...fields.map((f, k) => at(f, p.at[k])), height(p.score[0])];
   const k = Math.max(0, Math.min(xs.length - 2, xs.findLastIndex((x) => x <= px)));

@@ -1,51 +1,51 @@
-// What a person can choose: lists, boxes, sliders, legends.
+// Controls: lists, checkboxes, sliders and legends.
 
-/** What a person has chosen, kept while the page reloads itself. */
+/** The state of the controls, kept when the page reloads. */
 const chosen = {
-  get(key, usual) {
-    try { return JSON.parse(sessionStorage.getItem(`rove ${document.title} ${key}`)) ?? usual; } catch { return usual; }
+  get(key, initial) {
+    try { return JSON.parse(sessionStorage.getItem(`rove ${document.title} ${key}`)) ?? initial; } catch { return initial; }
   },
   set(key, value) {
-    try { sessionStorage.setItem(`rove ${document.title} ${key}`, JSON.stringify(value)); } catch { /* not kept */ }
+    try { sessionStorage.setItem(`rove ${document.title} ${key}`, JSON.stringify(value)); } catch { /* storage is not available */ }
   },
 };
 
-/** An element whose `value` is what a person has chosen in it. */
+/** Give an element a `value` that reads the state of its control. */
 function valued(node, get) {
   return Object.defineProperty(node, "value", { get });
 }
 
-/** A labelled choice. Options are [value, text]. */
-function choice(key, label, options, usual, change) {
-  const kept = String(chosen.get(key, usual));
-  const value = options.some(([v]) => String(v) === kept) ? kept : String(usual);
+/** A labelled drop-down list. Options are [value, text]. */
+function choice(key, label, options, initial, change) {
+  const kept = String(chosen.get(key, initial));
+  const value = options.some(([v]) => String(v) === kept) ? kept : String(initial);
   const select = el("select", { change: () => { chosen.set(key, select.value); change(); } },
     options.map(([v, text]) => el("option", { value: v, selected: String(v) === value }, text)));
   return valued(el("label", {}, label, select), () => select.value);
 }
 
-function checkbox(key, label, usual, change) {
-  const box = el("input", { type: "checkbox", checked: chosen.get(key, usual), change: () => { chosen.set(key, box.checked); change(); } });
+function checkbox(key, label, initial, change) {
+  const box = el("input", { type: "checkbox", checked: chosen.get(key, initial), change: () => { chosen.set(key, box.checked); change(); } });
   return valued(el("label", {}, box, label), () => box.checked);
 }
 
-/** A slider with its value in words beside it. */
-function slider(key, label, count, usual, words, change) {
-  const at = Math.min(count - 1, chosen.get(key, usual));
-  const told = el("output", { class: "muted" }, words(at));
+/** A slider with a text for its value. */
+function slider(key, label, count, initial, words, change) {
+  const at = Math.min(count - 1, chosen.get(key, initial));
+  const output = el("output", { class: "muted" }, words(at));
   const input = el("input", {
     type: "range", min: 0, max: count - 1, step: 1, value: at, "aria-label": label, "aria-valuetext": words(at),
     input: () => {
       chosen.set(key, Number(input.value));
-      told.textContent = words(Number(input.value));
-      input.setAttribute("aria-valuetext", told.textContent);
+      output.textContent = words(Number(input.value));
+      input.setAttribute("aria-valuetext", output.textContent);
       change();
     },
   });
-  return valued(el("label", {}, label, input, told), () => Number(input.value));
+  return valued(el("label", {}, label, input, output), () => Number(input.value));
 }
 
-/** Buttons that show and hide curves. Where there are many, the first six are shown at first. */
+/** Buttons that show and hide curves. With more than eight, only the first six are shown initially. */
 function legend(key, runs, change) {
   const first = runs.length > 8 ? runs.slice(0, 6) : runs;
   const shown = new Set(chosen.get(key, first.map((run) => run.label)));

@@ -1,4 +1,4 @@
-"""What the page shows, as JSON: few numbers, each of four digits."""
+"""The data of the page, as compact JSON with numbers rounded to four digits."""
 
 import base64
 from collections.abc import Sequence
@@ -15,16 +15,17 @@ from rove.report.numbers import numbers, plain
 
 THRESHOLDS = np.linspace(0.0, 1.0, 41)
 FIRST = ("dqn", "noisynet", "ge")
-"""The paper's agents have the same colours everywhere."""
+"""The paper's agents, which have the same colours in every report."""
 
 
-def whole(sources: Sequence[Source], title: str) -> dict[str, Any]:
-    """All of it."""
+def report_data(sources: Sequence[Source], title: str) -> dict[str, Any]:
+    """Return all data of the page."""
     return {"title": title, "sources": [_source(source) for source in sources]}
 
 
 def _source(source: Source) -> dict[str, Any]:
-    colours = {label_of(name): i for i, name in enumerate(FIRST)}  # of each label
+    """Return the data of an experiment, a sweep or a set of runs."""
+    colours = {label_of(name): i for i, name in enumerate(FIRST)}
     groups = [Group(runs) for runs in grouped(source.runs)]
     return {
         "name": source.name,
@@ -33,22 +34,22 @@ def _source(source: Source) -> dict[str, Any]:
         "claims": source.claims,
         "picture": source.picture and "data:image/png;base64," + _base64(source.picture),
         "sweep": source.sweep and _sweep(source.sweep) | {"about": _about(source.config)},
-        "groups": [group.told(colours) for group in groups],
+        "groups": [group.as_json(colours) for group in groups],
         "overall": _overall(groups, colours),
     }
 
 
 def _about(config: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A sweep's configuration, versions and command."""
+    """Return the configuration, versions and command of a sweep."""
     if config is None:
         return None
-    told = config["sweep"]
+    sweep = config["sweep"]
     try:
-        command = commands.of_sweep(told)
+        command, environment = commands.of_sweep(sweep), sweep["environment"]
         about = {
-            "agent": told["agent"]["settings"],
-            "environment": {"name": told["environment"]["name"], **told["environment"]["options"]},
-            "run": {k: told[k] for k in ("method", "episodes", "steps", "until_solved", "seeds")},
+            "agent": sweep["agent"]["settings"],
+            "environment": {"name": environment["name"], **environment["options"]},
+            "run": {k: sweep[k] for k in ("method", "episodes", "steps", "until_solved", "seeds")},
             "versions": config.get("versions") or {},
         }
     except (KeyError, TypeError):
@@ -61,28 +62,28 @@ def _base64(data: bytes) -> str:
 
 
 def _overall(groups: Sequence[Group], colours: dict[str, int]) -> dict[str, Any] | None:
-    """Agents that were on all tasks of known optimum, by their share of it. Tasks with few agents
-    are left out where that makes for more pairs of agent and task, and agents that were not on
-    the others."""
+    """Return a comparison over tasks with a known optimum, by the fraction of it that agents reach.
+    Only agents that were run on all tasks are compared. Tasks with few agents are dropped if that
+    leaves more pairs of agent and task."""
     known = [group for group in groups if group.optimum]
     choices = [
         [group for group in known if len(group.runs) >= least]
         for least in sorted({len(group.runs) for group in known}, reverse=True)
     ]
-    tasks = max(choices, key=lambda tasks: len(tasks) * len(_shares(tasks)), default=[])
-    everywhere = _shares(tasks)
+    tasks = max(choices, key=lambda tasks: len(tasks) * len(_fractions(tasks)), default=[])
+    everywhere = _fractions(tasks)
     if len(tasks) < 2 or len(everywhere) < 2:
         return None
     rows: list[dict[str, Any]] = []
-    for name, each in everywhere.items():
-        share, band = statistics.performance_profile(each, THRESHOLDS)
-        found = {key: as_list(statistics.estimate(each, s)) for key, s in STATISTICS.items()}
+    for name, scores in everywhere.items():
+        profile, band = statistics.performance_profile(scores, THRESHOLDS)
+        values = {key: as_list(statistics.estimate(scores, s)) for key, s in STATISTICS.items()}
         rows.append(
             {
                 "label": name,
                 "colour": colours[name],
-                "estimates": found,
-                "profile": numbers(share),
+                "estimates": values,
+                "profile": numbers(profile),
                 "band": [numbers(side) for side in band],
             }
         )
@@ -95,22 +96,23 @@ def _overall(groups: Sequence[Group], colours: dict[str, int]) -> dict[str, Any]
     }
 
 
-def _shares(tasks: Sequence[Group]) -> dict[str, list[np.ndarray]]:
-    """Of the agents that were on all of some tasks, what each lane had of the optimum, by task."""
-    shares: dict[str, list[np.ndarray]] = {}
+def _fractions(tasks: Sequence[Group]) -> dict[str, list[np.ndarray]]:
+    """Return the fraction of the optimum that each seed reached, by task, for the agents that were
+    run on all tasks."""
+    fractions: dict[str, list[np.ndarray]] = {}
     for group in tasks:
         assert group.optimum is not None
         for run in group.runs:
             area = group.areas[id(run)]
-            shares.setdefault(group.labels[id(run)], []).append(area / group.optimum)
-    return {name: each for name, each in shares.items() if len(each) == len(tasks)}
+            fractions.setdefault(group.labels[id(run)], []).append(area / group.optimum)
+    return {name: rows for name, rows in fractions.items() if len(rows) == len(tasks)}
 
 
-def _sweep(told: dict[str, Any]) -> dict[str, Any]:
-    """The points of a sweep with what they scored: on the seeds they were chosen on, and on
-    others. One with a lane that diverged has no score."""
+def _sweep(sweep: dict[str, Any]) -> dict[str, Any]:
+    """Return the points of a sweep with their scores on tuning seeds and on fresh seeds. A point
+    with a diverged seed has no score."""
 
-    def found(scores: list[float]) -> list[Any] | None:
+    def mean(scores: list[float]) -> list[Any] | None:
         values = np.array(scores, float)
         if not scores or not np.all(np.isfinite(values)):
             return None
@@ -119,17 +121,17 @@ def _sweep(told: dict[str, Any]) -> dict[str, Any]:
     points = [
         {
             "at": plain(list(point["settings"].values())),
-            "score": found(point["scores"]),
-            "confirmed": found(point["confirmed"]),
+            "score": mean(point["scores"]),
+            "confirmed": mean(point["confirmed"]),
             "diverged": int(np.sum(np.isinf(point["scores"]))),
         }
-        for point in told["points"]
+        for point in sweep["points"]
     ]
     return {
-        "agent": label_of(str(told.get("agent", ""))),
-        "environment": str(told.get("environment", "")),
+        "agent": label_of(str(sweep.get("agent", ""))),
+        "environment": str(sweep.get("environment", "")),
         "fields": [
-            {"name": name, "values": plain(told["fields"][name])} for name in told["fields"]
+            {"name": name, "values": plain(sweep["fields"][name])} for name in sweep["fields"]
         ],
         "points": points,
     }

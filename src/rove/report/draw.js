@@ -1,14 +1,14 @@
 "use strict";
-// Elements, numbers, scales and axes. Text goes in as text: nothing that comes from a run is HTML.
+// Elements, numbers, scales and axes. Data from runs is only ever inserted as text, never as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An HTML element. Functions are listeners, true and false are present and absent. */
+/** Create an HTML element. Functions become event listeners; true and false set and omit attributes. */
 function el(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }
 
-/** An SVG element. */
+/** Create an SVG element. */
 function svg(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }
@@ -24,7 +24,7 @@ function filled(node, attributes, children) {
   return node;
 }
 
-/** A number for a person. */
+/** Format a number for display. */
 function fmt(value) {
   if (value === null || value === undefined) return "–";
   if (value === "inf") return "not reached";
@@ -36,12 +36,12 @@ function fmt(value) {
   return text.replaceAll("-", "−");
 }
 
-/** The interval of an estimate [value, low, high, n]; nothing for a single seed. */
+/** Format the interval of an estimate [value, low, high, n]; empty for a single seed. */
 function interval([, low, high, n]) {
   return n > 1 && low !== "inf" ? `${fmt(low)} to ${fmt(high)}` : "";
 }
 
-/** Where a value lies; the scale is linear or logarithmic. */
+/** Return a linear or logarithmic scale from a domain to a range of pixels. */
 function scale([low, high], [from, to], log = false) {
   const f = log ? (x) => Math.log(x) : (x) => x;
   const width = f(high) - f(low) || 1;
@@ -49,29 +49,29 @@ function scale([low, high], [from, to], log = false) {
   return Object.assign(at, { domain: [low, high], log });
 }
 
-/** Round numbers within a domain: about so many. */
+/** About `count` round numbers within a domain. */
 function ticks([low, high], count) {
   const raw = (high - low) / Math.max(count, 1) || 1;
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = power * [1, 2, 5, 10].find((k) => k * power >= raw * 0.75);
-  const found = [];
+  const values = [];
   for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k += 1) {
-    found.push(Number((k * step).toPrecision(12)));
+    values.push(Number((k * step).toPrecision(12)));
   }
-  return found;
+  return values;
 }
 
-/** Powers of a base within a domain, about so many. */
+/** About `count` powers of a base within a domain. */
 function logTicks([low, high], count, base) {
   const of = (x) => Math.log(x) / Math.log(base);
   const [from, to] = [Math.ceil(of(low) - 1e-9), Math.floor(of(high) + 1e-9)];
   const step = Math.max(1, Math.ceil((to - from) / count));
-  const found = [];
-  for (let k = from; k <= to; k += step) found.push(base ** k);
-  return found;
+  const values = [];
+  for (let k = from; k <= to; k += step) values.push(base ** k);
+  return values;
 }
 
-/** The least and the greatest, a little apart. */
+/** The minimum and the maximum; equal values are widened a little. */
 function extent(values) {
   let [low, high] = [Infinity, -Infinity];
   for (const x of values) {
@@ -83,7 +83,7 @@ function extent(values) {
   return low === high ? [low - (Math.abs(low) || 1) * 0.05, high + (Math.abs(high) || 1) * 0.05] : [low, high];
 }
 
-/** A path through points; it lifts where there is none. */
+/** An SVG path through points, interrupted at missing ones. */
 function path(points) {
   let text = "", pen = "M";
   for (const [x, y] of points) {
@@ -94,14 +94,14 @@ function path(points) {
   return text;
 }
 
-/** Dots at points, as one path: lines of no length with round ends. */
+/** Dots at points, drawn as one path of zero-length lines with round ends. */
 function dots(points, colour, opacity = 1) {
   const d = points.map(([x, y]) => `M${x.toFixed(1)} ${y.toFixed(1)}h0`).join("");
   return svg("path", { class: `dots ${colour}`, d, "stroke-opacity": opacity });
 }
 
-/** Draw into a box whenever its width changes. (To measure makes the browser lay out the page: one
- * who draws many boxes measures them all before.) */
+/** Draw into a box whenever its width changes. Measuring forces a layout of the page, so measure all
+ * boxes first if there are many to draw. */
 function responsive(box, draw) {
   let width = 0;
   const again = (measured = box.clientWidth) => { width = measured; if (width) draw(width); };
@@ -111,7 +111,7 @@ function responsive(box, draw) {
   return again;
 }
 
-/** Axes with grid lines and titles; returns the group to draw in, and the scales. */
+/** Draw axes with grid lines and titles; return the plot area and the scales. */
 function frame(root, width, height, x, y) {
   const widest = 8 + 6.6 * Math.max(...axisTicks(y, height / 50).map((t) => label(y, t).length), 1);
   const box = { left: Math.max(widest, 24) + (y.title ? 20 : 4), right: width - 10, top: 10, bottom: height - (x.title ? 42 : 24) };
@@ -136,15 +136,15 @@ function frame(root, width, height, x, y) {
 function axisTicks(axis, count) {
   if (axis.ticks) return axis.ticks;
   if (!axis.log) return ticks(axis.domain, Math.max(2, Math.floor(count)));
-  const found = logTicks(axis.domain, Math.max(2, Math.floor(count)), axis.log);
-  return found.length > 1 ? found : axis.domain;
+  const powers = logTicks(axis.domain, Math.max(2, Math.floor(count)), axis.log);
+  return powers.length > 1 ? powers : axis.domain;
 }
 
 function label(axis, t) {
   return axis.names ? axis.names[t] : fmt(t);
 }
 
-/** How a curve is told from others: ten colours, then the same with dashes. */
+/** The style of a curve: ten colours, then the same colours with dashes. */
 const DASHES = [null, "6 3", "2 3", "8 3 2 3"];
 function look(colour) {
   return { colour: `s${colour % 10}`, dash: DASHES[Math.floor(colour / 10) % DASHES.length] };

@@ -1,4 +1,4 @@
-"""What `rove report` is given: run folders, experiment folders and sweep folders."""
+"""Reading run folders, experiment folders and sweep folders for `rove report`."""
 
 import csv
 import json
@@ -21,60 +21,62 @@ from rove.runs import Config, RunFolder
 from rove.training.checkpoint import load_arrays
 
 LOOSE = "Runs"
-"""How to call run folders that were given one by one."""
+"""The title of run folders that belong to no experiment."""
 LEVELS = 50
-"""The most that a JSON file may have."""
+"""Maximum nesting depth of a JSON file."""
 _COLUMNS = ("step", "length", "score", "spread", "return_spread", "coverage")
 
 
 class NothingYet(RunFolderError):
-    """Folders of runs that go on, and none of which has had an episode."""
+    """The folders contain only runs in progress that have not finished an episode yet."""
 
 
 @dataclass(frozen=True)
 class RunData:
-    """A run as its folder tells it: no program is compiled, and nothing in it is run."""
+    """The content of a run folder, read without compiling or running anything."""
 
     path: Path
-    told: dict[str, Any]
-    """config.json."""
+    raw: dict[str, Any]
+    """The content of config.json."""
     columns: dict[int, dict[str, np.ndarray]]
-    """For each seed that has an episode, some columns of episodes.csv."""
+    """Some columns of episodes.csv, for each seed that has finished an episode."""
 
     @cached_property
     def config(self) -> Config | None:
-        """What the run was asked for, unless the agent or environment is a person's own."""
-        place = self.told["environment"]
+        """The configuration of the run; None if the agent or the environment is custom."""
+        environment = self.raw["environment"]
         try:
-            given = unmade(place, self._probes) if of_gymnasium(place) else None
+            given = stub(environment, self._probes) if is_gymnasium(environment) else None
             return RunFolder(self.path).config(environment=given)
         except (RoveError, TypeError):
             return None
 
     @property
     def _probes(self) -> int:
-        """In how many states the first lane looked at its beliefs."""
-        looked = self.arrays(self.seeds[0], ".snapshots.values") if self.seeds else {}
-        return next((array.shape[2] for array in looked.values() if array.ndim == 4), 1)
+        """Number of states in which the first seed recorded its posterior."""
+        snapshots = self.arrays(self.seeds[0], ".snapshots.values") if self.seeds else {}
+        return next((array.shape[2] for array in snapshots.values() if array.ndim == 4), 1)
 
     @property
     def seeds(self) -> list[int]:
+        """The seeds that have finished an episode."""
         return list(self.columns)
 
     @cached_property
     def name(self) -> str:
-        """The agent's."""
+        """The name of the agent."""
         if self.config is not None:
             return self.config.agent_name
-        agent = self.told["agent"]
+        agent = self.raw["agent"]
         return str(agent.get("name") or agent.get("composition", {}).get("type", "agent"))
 
     @property
     def environment(self) -> str:
-        return str(self.told["environment"]["name"])
+        """The name of the environment."""
+        return str(self.raw["environment"]["name"])
 
     def table(self, column: str) -> np.ndarray:
-        """[seeds, episodes]; NaN where a lane had fewer episodes."""
+        """Return a column as a table, [seeds, episodes], padded with NaN."""
         rows = [columns[column] for columns in self.columns.values()]
         table = np.full((len(rows), max(map(len, rows))), np.nan)
         for row, values in zip(table, rows, strict=True):
@@ -83,45 +85,46 @@ class RunData:
 
     @cached_property
     def finished(self) -> dict[int, bool]:
-        """For each seed, whether its lane is over."""
+        """For each seed, whether it has finished."""
         return {seed: bool(about.get("finished")) for seed, about in self._about.items()}
 
     @cached_property
     def diverged(self) -> np.ndarray:
-        """[seeds], whether its lane diverged."""
+        """For each seed, whether it diverged."""
         return np.array(["diverged" in self._about.get(seed, {}) for seed in self.seeds])
 
     @cached_property
     def _about(self) -> dict[int, dict[str, Any]]:
-        """For each seed, what its lane's checkpoint says of itself, if there is one."""
-        paths = {seed: self._lane(seed) for seed in self.told["seeds"]}
+        """For each seed, the metadata of its checkpoint; empty if there is none."""
+        paths = {seed: self._checkpoint(seed) for seed in self.raw["seeds"]}
         return {
             seed: load_arrays(path, "episodes.length")[1] if path.exists() else {}
             for seed, path in paths.items()
         }
 
     def arrays(self, seed: int, start: str) -> dict[str, np.ndarray]:
-        """Some arrays of a lane's checkpoint, if it has one."""
-        path = self._lane(seed)
+        """Return the arrays of a seed's checkpoint whose names start with `start`; none without a
+        checkpoint."""
+        path = self._checkpoint(seed)
         return load_arrays(path, start)[0] if path.exists() else {}
 
-    def _lane(self, seed: int) -> Path:
+    def _checkpoint(self, seed: int) -> Path:
         return self.path / "lanes" / f"seed-{seed}.safetensors"
 
 
-def of_gymnasium(place: Any) -> bool:
-    """Whether what config.json tells of an environment names one of Gymnasium's, to make which
-    would import its package and run its code."""
-    if not isinstance(place, dict):
+def is_gymnasium(entry: Any) -> bool:
+    """Whether an environment in config.json is from Gymnasium. Creating such an environment would
+    import its package and run its code."""
+    if not isinstance(entry, dict):
         return False
-    name = str(place.get("name"))
-    return name.startswith(PREFIX) or name in ALIASES or any(map(of_gymnasium, place.values()))
+    name = str(entry.get("name"))
+    return name.startswith(PREFIX) or name in ALIASES or any(map(is_gymnasium, entry.values()))
 
 
-def unmade(place: dict[str, Any], probes: int = 1) -> HostEnvironment:
-    """An environment of Gymnasium's that is not made: it knows its name, rove's own options, and
-    what follows from them."""
-    name, options = str(place["name"]), place.get("options") or {}
+def stub(entry: dict[str, Any], probes: int = 1) -> HostEnvironment:
+    """Return a placeholder for a Gymnasium environment that is not created. It knows its name and
+    rove's own options."""
+    name, options = str(entry["name"]), entry.get("options") or {}
     shared = ALIASES[name][1] if name in ALIASES else {}
     own = shared | {key: options[key] for key in OWN if key in options}
     return HostEnvironment(Origin(name), 0, 0, np.zeros((probes, 0), np.float32), **own)
@@ -129,56 +132,58 @@ def unmade(place: dict[str, Any], probes: int = 1) -> HostEnvironment:
 
 @dataclass(frozen=True)
 class Source:
-    """What belongs together: an experiment, a sweep, or runs that were given one by one."""
+    """An experiment, a sweep, or a set of separate runs."""
 
     name: str
     path: Path | None = None
     runs: list[RunData] = field(default_factory=list)
     waiting: int = 0
-    """Runs that have no episode yet."""
+    """Number of runs that have not finished an episode yet."""
     claims: list[dict[str, str]] = field(default_factory=list)
     sweep: dict[str, Any] | None = None
     config: dict[str, Any] | None = None
-    """What a sweep's config.json says."""
+    """The content of a sweep's config.json."""
     picture: bytes | None = None
-    """A PNG."""
-    held: bool = False
-    """Whether a process is at work in its folders."""
+    """The figure of an experiment, as PNG."""
+    active: bool = False
+    """Whether a process is working in its folders."""
 
     @property
     def finished(self) -> bool:
-        """Whether nothing more is to come: all is done, or was left by whoever was at it."""
-        over = all(all(run.finished.values()) for run in self.runs) and not self.waiting
-        return not self.held or (over and (self.sweep is None or bool(self.sweep.get("finished"))))
+        """Whether no more results will come: everything is done, or no process works on it."""
+        done = all(all(run.finished.values()) for run in self.runs) and not self.waiting
+        swept = self.sweep is None or bool(self.sweep.get("finished"))
+        return not self.active or (done and swept)
 
 
 def read(paths: Sequence[Path | str]) -> list[Source]:
-    """Everything in some folders, or a sentence about what is wrong with them."""
+    """Read all runs, experiments and sweeps in some folders."""
     sources, loose = [], []
     for path in dict.fromkeys(map(Path, paths)):
         if not path.is_dir():
             raise RunFolderError(
-                f"{path} is not a folder" if path.exists() else f"there is no folder {path}"
+                f"{path} is not a folder" if path.exists() else f"the folder {path} does not exist"
             )
-        found = list(_places(path))
-        if not found:
+        folders = list(_folders(path))
+        if not folders:
             raise RunFolderError(
-                f"{path} holds no run: it is no folder of rove train, rove reproduce or rove sweep"
+                f"{path} contains no results; give a folder written by rove train, rove sweep or "
+                "rove reproduce"
             )
-        loose += [place for place in found if _is_run(place)]
-        sources += [_source(place) for place in found if not _is_run(place)]
+        loose += [folder for folder in folders if _is_run(folder)]
+        sources += [_source(folder) for folder in folders if not _is_run(folder)]
     if loose:
         runs, waiting = _runs(loose)
-        held = any(map(_held, loose))
-        sources.insert(0, Source(LOOSE, runs=runs, waiting=waiting, held=held))
+        active = any(map(_is_active, loose))
+        sources.insert(0, Source(LOOSE, runs=runs, waiting=waiting, active=active))
     if not any(source.runs or source.sweep for source in sources):
-        kind = NothingYet if any(source.held for source in sources) else RunFolderError
+        kind = NothingYet if any(source.active for source in sources) else RunFolderError
         raise kind(f"{', '.join(map(str, paths))}: no episode has ended yet")
     return sources
 
 
-def _held(path: Path) -> bool:
-    """Whether a process has claimed a folder, as `RunFolder.open` does."""
+def _is_active(path: Path) -> bool:
+    """Whether a process has locked a folder with `RunFolder.open`."""
     lock = path / ".lock"
     if not lock.exists():
         return False
@@ -187,7 +192,7 @@ def _held(path: Path) -> bool:
             return False
     except Timeout:
         return True
-    except OSError:  # it cannot be locked, so nobody has
+    except OSError:  # it cannot be locked, so nobody has locked it
         return False
 
 
@@ -196,7 +201,8 @@ def _is_run(path: Path) -> bool:
 
 
 def _is_sweep(path: Path) -> bool:
-    """A sweep's folder has a config.json too, which says so; its results may still be to come."""
+    """Whether a folder holds a sweep: by its results or, before there are any, by its
+    config.json."""
     if (path / "sweep.json").exists():
         return True
     try:
@@ -205,18 +211,19 @@ def _is_sweep(path: Path) -> bool:
         return False
 
 
-def _places(path: Path, depth: int = 2) -> Iterator[Path]:
-    """The runs, experiments and sweeps in a folder, or the folder, if it is one."""
+def _folders(path: Path, depth: int = 2) -> Iterator[Path]:
+    """Yield the folder if it is a run, an experiment or a sweep, and otherwise those inside it."""
     if _is_run(path) or _is_sweep(path) or any((path / "runs").glob("*/config.json")):
         yield path
     elif depth:
         for child in sorted(child for child in path.iterdir() if child.is_dir()):
-            yield from _places(child, depth - 1)
+            yield from _folders(child, depth - 1)
 
 
 def _source(path: Path) -> Source:
-    places = sorted(p.parent for p in (path / "runs").glob("*/config.json"))
-    runs, waiting = _runs(places)
+    """Read the folder of an experiment or a sweep."""
+    folders = sorted(p.parent for p in (path / "runs").glob("*/config.json"))
+    runs, waiting = _runs(folders)
     name = path.resolve().name
     return Source(
         name=name,
@@ -227,66 +234,69 @@ def _source(path: Path) -> Source:
         sweep=_sweep(path / "sweep.json"),
         config=_config(path / "config.json"),
         picture=_picture(path),
-        held=any(map(_held, (path, *places))),
+        active=any(map(_is_active, (path, *folders))),
     )
 
 
 def _config(path: Path) -> dict[str, Any] | None:
-    """Of a sweep, if it is there and is one."""
+    """Return the content of a sweep's config.json; None if it is missing or not a sweep."""
     try:
-        told = _json(path)
-        return told if isinstance(told["sweep"]["agent"]["settings"], dict) else None
+        raw = _json(path)
+        return raw if isinstance(raw["sweep"]["agent"]["settings"], dict) else None
     except (RunFolderError, KeyError, TypeError):
         return None
 
 
 def _runs(paths: Sequence[Path]) -> tuple[list[RunData], int]:
-    """The runs that have an episode, and how many have none."""
-    found = [_run(path) for path in paths]
-    runs = [run for run in found if run.columns]
-    return runs, len(found) - len(runs)
+    """Return the runs that have finished an episode, and the number of those that have not."""
+    every = [_run(path) for path in paths]
+    runs = [run for run in every if run.columns]
+    return runs, len(every) - len(runs)
 
 
 def _run(path: Path) -> RunData:
-    _json(path / "config.json")  # is not too deep
-    told = RunFolder(path).read()
+    """Read a run folder."""
+    _json(path / "config.json")  # checks the nesting depth
+    raw = RunFolder(path).read()
     try:
-        _check(told)
+        _check(raw)
     except (ConfigError, KeyError) as error:
-        raise RunFolderError(f"{path / 'config.json'} is not a run of rove: {error}") from None
-    return RunData(path, told, _episodes(path / "episodes.csv"))
+        file = path / "config.json"
+        raise RunFolderError(f"{file} is not the configuration of a run: {error}") from None
+    return RunData(path, raw, _episodes(path / "episodes.csv"))
 
 
-def _check(told: dict[str, Any]) -> None:
-    """Refuse what is no run's configuration, in a field that the report uses."""
-    agent, place = (_checked(key, told[key], dict) for key in ("agent", "environment"))
+def _check(raw: dict[str, Any]) -> None:
+    """Validate the fields of a run's configuration that the report uses."""
+    agent, environment = (_checked(key, raw[key], dict) for key in ("agent", "environment"))
     for key in ("settings", "composition"):
         _checked(key, agent.get(key, {}), dict)
-    _checked("name", place["name"], str)
-    _checked("options", place["options"], dict)
-    for seed in _checked("seeds", told["seeds"], list):
+    _checked("name", environment["name"], str)
+    _checked("options", environment["options"], dict)
+    for seed in _checked("seeds", raw["seeds"], list):
         check_integer("seeds", seed, at_least=0)
-    unit = "steps" if told["episodes"] is None else "episodes"
-    check_integer(unit, told[unit], at_least=1)
+    unit = "steps" if raw["episodes"] is None else "episodes"
+    check_integer(unit, raw[unit], at_least=1)
 
 
 def _checked(field: str, value: Any, kind: type) -> Any:
+    """Return a value of the right type, or raise `ConfigError`."""
     if not isinstance(value, kind):
         raise ConfigError(field, value, f"a {kind.__name__}")
     return value
 
 
 def _episodes(path: Path) -> dict[int, dict[str, np.ndarray]]:
-    """Some columns of episodes.csv, by seed; nothing, if it is not there yet."""
+    """Read some columns of episodes.csv, by seed; empty if the file does not exist yet."""
     try:
         with open(path, newline="", encoding="utf-8") as file:
             rows = csv.reader(file)
             head = next(rows, [])
-            places = [head.index(name) for name in _COLUMNS]
+            indices = [head.index(name) for name in _COLUMNS]
             seed = head.index("seed")
             by_seed: dict[int, list[list[float]]] = {}
             for row in rows:
-                by_seed.setdefault(int(row[seed]), []).append([float(row[i]) for i in places])
+                by_seed.setdefault(int(row[seed]), []).append([float(row[i]) for i in indices])
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, IndexError, csv.Error) as error:
@@ -296,61 +306,63 @@ def _episodes(path: Path) -> dict[int, dict[str, np.ndarray]]:
 
 
 def _json(path: Path) -> Any:
-    """A JSON file; None, if there is none."""
+    """Read a JSON file; None if it does not exist."""
     try:
-        told = json.loads(path.read_text("utf-8"))
+        content = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
         raise RunFolderError(f"{path} cannot be read: {error}") from None
-    if not _shallow(told):
-        raise RunFolderError(f"{path} cannot be read: it has more than {LEVELS} levels")
-    return told
+    if not _shallow(content):
+        raise RunFolderError(f"{path} cannot be read: it is nested deeper than {LEVELS} levels")
+    return content
 
 
-def _shallow(told: Any, levels: int = LEVELS) -> bool:
-    """Whether JSON has few levels, so that whoever goes down them comes back."""
-    inner = told.values() if isinstance(told, dict) else told if isinstance(told, list) else ()
-    return levels > 0 and all(_shallow(each, levels - 1) for each in inner)
+def _shallow(value: Any, levels: int = LEVELS) -> bool:
+    """Whether JSON is nested at most `levels` deep, so that recursion over it is safe."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_shallow(child, levels - 1) for child in inner)
 
 
 def _claims(path: Path) -> list[dict[str, str]]:
-    told = _json(path) or []
+    """Read claims.json; empty if it does not exist."""
+    content = _json(path) or []
     try:
         return [
             {key: str(c[key]) for key in ("text", "evidence", "verdict")}
             | {"after_holm": str(c.get("after_holm", "–"))}
-            for c in told
+            for c in content
         ]
     except (KeyError, TypeError, AttributeError):
-        raise RunFolderError(f"{path} holds no claims as rove writes them") from None
+        raise RunFolderError(f"{path} is not a list of claims written by rove") from None
 
 
 def _sweep(path: Path) -> dict[str, Any] | None:
-    told = _json(path)
-    if told is None:
+    """Read sweep.json; None if it does not exist."""
+    content = _json(path)
+    if content is None:
         return None
     try:
-        fields = {str(name): list(values) for name, values in told["fields"].items()}
+        fields = {str(name): list(values) for name, values in content["fields"].items()}
         points = [
             {
                 "settings": {name: point["settings"][name] for name in fields},
                 "scores": _scores(point["scores"]),
                 "confirmed": _scores(point.get("confirmed")),
             }
-            for point in told["points"]
+            for point in content["points"]
         ]
-        return told | {"fields": fields, "points": points}
+        return content | {"fields": fields, "points": points}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise RunFolderError(f"{path} is not a sweep as rove writes it: {error!r}") from None
+        raise RunFolderError(f"{path} is not a sweep written by rove: {error!r}") from None
 
 
-def _scores(told: list[Any] | None) -> list[float]:
-    """Of lanes: −∞ where one diverged, and has null."""
-    return [-math.inf if score is None else float(score) for score in told or []]
+def _scores(values: list[Any] | None) -> list[float]:
+    """Return scores, with −∞ for null, the score of a diverged seed."""
+    return [-math.inf if score is None else float(score) for score in values or []]
 
 
 def _picture(path: Path) -> bytes | None:
-    """The figure that an experiment has drawn."""
+    """Read the figure of an experiment."""
     drawn = sorted(file for file in path.glob("*.png") if file.is_file())
     return drawn[0].read_bytes() if drawn else None

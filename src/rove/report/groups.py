@@ -1,4 +1,4 @@
-"""Runs that are compared, as JSON: curves, numbers, visits, beliefs and configuration."""
+"""Groups of comparable runs, as JSON: curves, numbers, visits, posteriors and configuration."""
 
 import itertools
 import json
@@ -23,43 +23,45 @@ from rove.statistics import (
 )
 
 POINTS, FEW_POINTS = 250, 80
-"""The most of a curve that are kept: of scores, and of what is looked at beside them."""
+"""Maximum number of points of a curve of scores, and of other curves."""
 WINDOWS = (1, 20, 100, 500, 2500, 10_000)
-"""Moving windows to choose from, in episodes."""
+"""Available moving windows, in episodes."""
 SIZES = (1, 2, 4, 5, 10, 20, 50, 100, 250, 500, 1250, 2500, 5000, 10_000)
-"""How many episodes may make a point: windows are whole points."""
+"""Numbers of episodes that may be averaged to one point; windows are multiples of them."""
 LAST = 20
-"""The episodes at the end that are shown apart."""
+"""Number of last episodes that are reported separately."""
 PICTURED = 24
-"""Runs of a group with pictures of their visits and beliefs: the best, so that a page of a hundred
-stays small."""
+"""Maximum number of runs per group, the best ones, with charts of visits and posteriors; this keeps
+large reports small."""
 STATISTICS = {
     "interquartile mean": statistics.interquartile_mean,
     "mean": statistics.mean,
     "median": statistics.median,
 }
 MORE = ("coverage", "spread", "return_spread")
+"""Columns of episodes.csv that are shown in addition to the score."""
 _ORDER = list(AGENTS)
 
 
 def grouped(runs: Sequence[RunData]) -> list[list[RunData]]:
-    """Runs that can be compared: the same environment and the same budget."""
+    """Group runs with the same environment and the same budget."""
     groups: dict[str, list[RunData]] = {}
     for run in runs:
-        same = {key: run.told.get(key) for key in ("environment", "episodes", "steps")}
+        same = {key: run.raw.get(key) for key in ("environment", "episodes", "steps")}
         groups.setdefault(json.dumps(same, sort_keys=True), []).append(run)
     return sorted(groups.values(), key=lambda group: _natural(_title(group[0])))
 
 
 def _natural(text: str) -> list[tuple[bool, int, str]]:
-    """A sort key by which chain-50 comes before chain-100."""
+    """Return a sort key by which chain-50 comes before chain-100."""
     parts = re.findall(r"\d+|\D+", text)
     return [(p.isdigit(), int(p) if p.isdigit() else 0, p) for p in parts]
 
 
 def _title(run: RunData) -> str:
-    unit = "episodes" if run.told.get("episodes") else "steps"
-    return f"{run.environment}, {run.told.get(unit) or 0:,} {unit}"
+    """Return the title of a group: environment and budget."""
+    unit = "episodes" if run.raw.get("episodes") else "steps"
+    return f"{run.environment}, {run.raw.get(unit) or 0:,} {unit}"
 
 
 class Group:
@@ -72,25 +74,26 @@ class Group:
         self.runs = sorted(runs, key=lambda run: -float(np.mean(self.areas[id(run)])))
         self.labels = _labels(self.runs)
         known = next((run.config for run in runs if run.config is not None), None)
-        self.place = known.environment if known else None
-        self.optimum = self.place.optimum if self.place else None
+        self.task = known.environment if known else None
+        self.optimum = self.task.optimum if self.task else None
         self.support = self._support()
 
     def _support(self) -> Support | None:
-        """The range of scores, unless files hold others."""
-        known = self.place.score_range if self.place else None
+        """Return the range of scores; None if it is unknown or some scores lie outside it."""
+        known = self.task.score_range if self.task else None
         scores = [columns["score"] for run in self.runs for columns in run.columns.values()]
         return known if known and all(statistics.within(x, known) for x in scores) else None
 
     def _areas(self, run: RunData) -> np.ndarray:
-        """For each seed, the mean score of all episodes; of all steps, where they are the budget
-        and no lane stopped before."""
-        if self.every and not run.told.get("until_solved") and not np.any(run.diverged):
+        """Return the mean score of each seed over all episodes or, if the budget is in steps and no
+        seed stopped early, over all steps."""
+        if self.every and not run.raw.get("until_solved") and not np.any(run.diverged):
             lanes = run.columns.values()
             return np.array([statistics.mean_over_steps(x["score"], x["length"]) for x in lanes])
         return area_under_curve(_common(self.tables[id(run)]))
 
-    def told(self, colours: dict[str, int]) -> dict[str, Any]:
+    def as_json(self, colours: dict[str, int]) -> dict[str, Any]:
+        """Return the data of the group. Labels that have no colour yet get the next one."""
         runs = sorted(self.runs, key=lambda run: _rank(run.name))
         for run in runs:
             colours.setdefault(self.labels[id(run)], len(colours))
@@ -100,7 +103,7 @@ class Group:
         return {
             "title": _title(self.runs[0]),
             "environment": self.runs[0].environment,
-            "label": self.place.score_label if self.place else "return",
+            "label": self.task.score_label if self.task else "return",
             "optimum": None if self.optimum is None else number(self.optimum),
             "bounded": self.support is not None,
             "unit": "step" if self.every else "episode",
@@ -124,12 +127,13 @@ class Group:
         unit: int,
         pictured: bool,
     ) -> dict[str, Any]:
+        """Return the data of a run."""
         table = self.tables[id(run)]
         binned = _binned(table, size)
         scores = run.table("score") if self.every else table
         last = np.array([np.mean(row[~np.isnan(row)][-LAST:]) for row in scores])
         played = [len(columns["score"]) for columns in run.columns.values()]
-        unfinished = sum(not over for over in run.finished.values())
+        unfinished = sum(not finished for finished in run.finished.values())
         return {
             "label": self.labels[id(run)],
             "colour": colours[self.labels[id(run)]],
@@ -146,7 +150,7 @@ class Group:
             "all": estimates(self.areas[id(run)], self.support),
             "last": estimates(last, self.support),
             "solved": self._solved(run),
-            "more": _more(run, self.place.bins if self.place else 0),
+            "more": _more(run, self.task.bins if self.task else 0),
             "visits": beliefs.visits(run) if pictured else None,
             "beliefs": beliefs.beliefs(run) if pictured else None,
             "alarms": self._alarms(run),
@@ -154,15 +158,15 @@ class Group:
         }
 
     def _solved(self, run: RunData) -> dict[str, Any] | None:
-        """How soon lanes had solved their task, where it is known when they have. One that diverged
-        never will: it counts as unsolved to the end."""
+        """Return how soon seeds solved their task; None if its optimum is unknown. A diverged seed
+        counts as unsolved to the end."""
         if self.optimum is None:
             return None
         scores = [columns["score"] for columns in run.columns.values()]
-        when = [statistics.episodes_to_solve(each, self.optimum) for each in scores]
+        when = [statistics.episodes_to_solve(row, self.optimum) for row in scores]
         solved = np.array([time is not None for time in when])
         times = np.array([t or len(s) for t, s in zip(when, scores, strict=True)], float)
-        end = max(times.max(), run.told.get("episodes") or 0)
+        end = max(times.max(), run.raw.get("episodes") or 0)
         times = np.where(run.diverged & ~solved, end, times)
         at, unsolved, (low, high) = statistics.kaplan_meier(times, solved)
         return {
@@ -175,100 +179,104 @@ class Group:
         }
 
     def _alarms(self, run: RunData) -> list[str]:
+        """Return a message for each seed whose posterior collapsed."""
         if self.optimum is None:
             return []
-        found = {
+        collapsed = {
             seed: statistics.collapsed_at(columns["score"], columns["spread"], self.optimum)
             for seed, columns in run.columns.items()
         }
-        return [f"seed {s}: q_φ collapsed by episode {at}" for s, at in found.items() if at]
+        return [f"seed {s}: q_φ collapsed by episode {at}" for s, at in collapsed.items() if at]
 
     def _improvement(self) -> list[list[Any]]:
-        """[i][j]: how probably a seed of run i has a higher mean score than one of run j."""
+        """Return, at [i][j], the probability that a seed of run i has a higher mean score than a
+        seed of run j."""
         count = len(self.runs)
         table: list[list[Any]] = [[None] * count for _ in range(count)]
         for i, j in itertools.combinations(range(count), 2):
             a, b = (self.areas[id(self.runs[k])] for k in (i, j))
-            found = statistics.probability_of_improvement([a], [b])
-            table[i][j] = as_list(found)
-            flipped = Estimate(1 - found.value, 1 - found.high, 1 - found.low, len(b))
+            better = statistics.probability_of_improvement([a], [b])
+            table[i][j] = as_list(better)
+            flipped = Estimate(1 - better.value, 1 - better.high, 1 - better.low, len(b))
             table[j][i] = as_list(flipped)
         return table
 
 
 def _rank(name: str) -> int:
+    """Return the position of an agent in the list of named agents."""
     return _ORDER.index(name) if name in _ORDER else len(_ORDER)
 
 
 def _every(run: RunData) -> int:
-    """Steps between two numbers of a table, where the budget is in steps; otherwise 0."""
-    return 0 if run.told.get("episodes") else max((run.told.get("steps") or 0) // POINTS, 1)
+    """Return the number of steps between points if the budget is in steps, and 0 otherwise."""
+    return 0 if run.raw.get("episodes") else max((run.raw.get("steps") or 0) // POINTS, 1)
 
 
 def _scores(run: RunData, every: int) -> np.ndarray:
-    """[seeds, episodes]; or, of every so many steps, [seeds, points], the score of its episode. A
-    lane that stopped because it had solved its task keeps its last score to the end; one that
-    diverged has the lowest it ever had."""
+    """Return scores by episode, [seeds, episodes], or every `every` steps, [seeds, points]. A seed
+    that stopped because it solved its task keeps its last score to the end; a diverged seed gets
+    its lowest score."""
     if every:
-        at = np.arange(every, run.told["steps"] + 1, every)
+        at = np.arange(every, run.raw["steps"] + 1, every)
         lanes = run.columns.values()
         table = np.stack([statistics.score_at(x["score"], x["step"], at) for x in lanes])
         budget = len(at)
     else:
-        table, budget = run.table("score"), run.told.get("episodes") or 0
-    if run.told.get("until_solved") or np.any(run.diverged):
+        table, budget = run.table("score"), run.raw.get("episodes") or 0
+    if run.raw.get("until_solved") or np.any(run.diverged):
         more = np.full((len(table), max(budget - table.shape[1], 0)), np.nan)
         table = np.concatenate([table, more], axis=1)
     for row, seed, diverged in zip(table, run.seeds, run.diverged, strict=True):
         if diverged:
             row[np.isnan(row)] = np.nanmin(row)
-        elif run.told.get("until_solved") and run.finished.get(seed):
+        elif run.raw.get("until_solved") and run.finished.get(seed):
             row[:] = statistics.fill_forward(row[None])[0]
     return table
 
 
 def _common(table: np.ndarray) -> np.ndarray:
-    """The episodes that all lanes have had."""
+    """Return the episodes that all seeds have finished."""
     return table[:, : int(np.sum(np.all(~np.isnan(table), axis=0)))]
 
 
 def _bin_size(episodes: int) -> int:
-    """So many episodes make a point, that there are not too many."""
+    """Return the number of episodes per point that keeps the number of points below POINTS."""
     fitting = (size for size in SIZES if episodes / size <= POINTS)
     return next(fitting, -(-episodes // POINTS))
 
 
 def _binned(table: np.ndarray, size: int) -> np.ndarray:
-    """The mean of every `size` episodes; what is left over at the end is left out."""
+    """Return the means of blocks of `size` episodes; an incomplete last block is dropped."""
     count = max(table.shape[1] // size, 1)
     return table[:, : count * size].reshape(len(table), count, -1).mean(axis=2)
 
 
 def _band(values: np.ndarray, support: Support | None) -> list[list[Any]] | None:
-    """The 95% interval of the mean over seeds; none where there is one seed."""
+    """Return the 95% interval of the mean over seeds; None for a single seed."""
     if len(values) < 2:
         return None
     low, high = mean_interval(values, support, draws=BAND_DRAWS)
     return [numbers(low), numbers(high)]
 
 
-def as_list(found: Estimate) -> list[Any]:
-    return [number(found.value), number(found.low), number(found.high), found.n]
+def as_list(estimate: Estimate) -> list[Any]:
+    """Return an estimate as [value, low, high, n]."""
+    return [number(estimate.value), number(estimate.low), number(estimate.high), estimate.n]
 
 
 def estimates(values: np.ndarray, support: Support | None) -> dict[str, list[Any]]:
-    """Over seeds. The mean has the interval that verdicts have; the others have none that holds for
-    every kind of data, and a bootstrap is an approximation."""
-    found = {n: statistics.estimate([values], s) for n, s in STATISTICS.items()}
+    """Return statistics over seeds. The interval of the mean is the exact one that verdicts use;
+    the others are bootstraps, which are approximate."""
+    table = {n: statistics.estimate([values], s) for n, s in STATISTICS.items()}
     if len(values) > 1:
         low, high = map(float, mean_interval(values, support))
-        found["mean"] = found["mean"]._replace(low=low, high=high)
-    return {name: as_list(each) for name, each in found.items()}
+        table["mean"] = table["mean"]._replace(low=low, high=high)
+    return {name: as_list(estimate) for name, estimate in table.items()}
 
 
 def _more(run: RunData, bins: int) -> dict[str, Any]:
-    """Coverage and spreads over episodes: mean and interval."""
-    told = {}
+    """Return the means and intervals of coverage and spreads over episodes."""
+    curves = {}
     for column in MORE:
         table = _common(run.table(column))
         counted = column == "coverage" and table.max(initial=0.0) <= bins
@@ -277,24 +285,25 @@ def _more(run: RunData, bins: int) -> dict[str, Any]:
         thin = smooth[:, step - 1 :: step]
         if np.any(thin != 0):
             band = _band(thin, (0.0, bins) if counted else None)
-            told[column] = {"step": step, "mean": numbers(thin.mean(axis=0)), "band": band}
-    return told
+            curves[column] = {"step": step, "mean": numbers(thin.mean(axis=0)), "band": band}
+    return curves
 
 
 def _labels(runs: Sequence[RunData]) -> dict[int, str]:
-    """How to call each run: by its agent, and by what tells it from others of the same agent."""
+    """Return a label for each run: its agent and, if several runs have the same agent, the settings
+    in which they differ."""
     labels = {}
     for run in runs:
         alike = [other for other in runs if other.name == run.name]
         label = label_of(run.name)
         if len(alike) > 1:
-            settings = [other.told["agent"].get("settings") or {} for other in alike]
-            mine = run.told["agent"].get("settings") or {}
-            varied = [k for k in mine if any(s.get(k) != mine[k] for s in settings)]
-            few = ", ".join(f"{k} {_word(mine[k])}" for k in varied)
-            told = {json.dumps([s.get(k) for k in varied]) for s in settings}
-            distinct = len(told) == len(alike) and 0 < len(varied) <= 3
-            label += f", {few}" if distinct else f", {run.path.resolve().name}"
+            settings = [other.raw["agent"].get("settings") or {} for other in alike]
+            own = run.raw["agent"].get("settings") or {}
+            varied = [k for k in own if any(s.get(k) != own[k] for s in settings)]
+            suffix = ", ".join(f"{k} {_word(own[k])}" for k in varied)
+            variants = {json.dumps([s.get(k) for k in varied]) for s in settings}
+            distinct = len(variants) == len(alike) and 0 < len(varied) <= 3
+            label += f", {suffix}" if distinct else f", {run.path.resolve().name}"
         labels[id(run)] = label
     return labels
 
@@ -304,12 +313,12 @@ def _word(value: Any) -> str:
 
 
 def _about(run: RunData) -> dict[str, Any]:
-    """Configuration, versions and the command."""
-    agent, place = run.told["agent"], run.told["environment"]
-    told = {
+    """Return the configuration, the versions and the command of a run."""
+    agent, environment = run.raw["agent"], run.raw["environment"]
+    about = {
         "agent": agent.get("settings") or agent.get("composition") or {},
-        "environment": {"name": run.environment, **(place.get("options") or {})},
-        "run": {k: run.told.get(k) for k in ("episodes", "steps", "until_solved", "seeds")},
-        "versions": run.told.get("versions") or {},
+        "environment": {"name": run.environment, **(environment.get("options") or {})},
+        "run": {k: run.raw.get(k) for k in ("episodes", "steps", "until_solved", "seeds")},
+        "versions": run.raw.get("versions") or {},
     }
-    return plain(told) | {"command": commands.of_run(run)}
+    return plain(about) | {"command": commands.of_run(run)}

@@ -1,4 +1,4 @@
-"""Numbers as the page has them: few digits, and words for what JSON has no number for."""
+"""Numbers for the page: few digits, and strings for numbers that JSON cannot represent."""
 
 import math
 from typing import Any
@@ -9,7 +9,7 @@ DIGITS = 4
 
 
 def number(value: Any, digits: int = DIGITS) -> int | float | str | None:
-    """A number of so many significant digits; nothing for NaN, "inf" for infinity."""
+    """Round to some significant digits. NaN becomes None and infinity becomes "inf"."""
     value = float(value)
     if not math.isfinite(value):
         return None if math.isnan(value) else "inf" if value > 0 else "-inf"
@@ -18,16 +18,16 @@ def number(value: Any, digits: int = DIGITS) -> int | float | str | None:
 
 
 def plain(value: Any) -> Any:
-    """Any JSON, with words for the numbers that JSON does not have."""
+    """Replace the numbers that JSON cannot represent by strings, at any depth."""
     if isinstance(value, dict):
-        return {str(name): plain(each) for name, each in value.items()}
+        return {str(name): plain(child) for name, child in value.items()}
     if isinstance(value, list):
-        return [plain(each) for each in value]
+        return [plain(child) for child in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def numbers(values: np.ndarray, digits: int = DIGITS) -> list[Any]:
-    """An array, of any shape, as lists of such numbers."""
+    """Convert an array of any shape to nested lists of rounded numbers."""
     if values.ndim == 1:
         return [number(value, digits) for value in values.tolist()]
     return [numbers(row, digits) for row in values]

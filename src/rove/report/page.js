@@ -1,4 +1,4 @@
-// The page: from the data to sections.
+// The page: sections built from the data.
 
 const VERDICTS = { reproduced: "good", "not reproduced": "bad" };
 
@@ -12,22 +12,22 @@ function claims(list) {
       el("td", {}, el("span", { class: `verdict ${VERDICTS[claim.verdict] ?? "open"}` }, claim.verdict)), el("td", {}, claim.after_holm))), "claims")];
 }
 
-/** All tasks together: a share of the optimum, and how often it is passed. */
-function overall(key, told) {
+/** The comparison over all tasks: the fraction of the optimum that agents reach. */
+function overall(key, summary) {
   const box = el("div");
   const again = () => drawn.again();
   const statistic = choice(`${key} statistic`, "Over tasks and seeds", STATISTICS, "interquartile mean", () => fill());
-  const keys = legend(`${key} legend`, told.agents, again);
+  const keys = legend(`${key} legend`, summary.agents, again);
   const drawn = lineChart("Performance profiles", () => ({
-    x: { title: "share of the optimum, τ", domain: [0, 1] },
-    y: { title: "share of lanes above τ", domain: [0, 1] },
-    series: told.agents.filter((a) => keys.has(a.label)).map((a) => ({ label: a.label, colour: a.colour, xs: told.thresholds, ys: a.profile, band: a.band })),
+    x: { title: "fraction of the optimum, τ", domain: [0, 1] },
+    y: { title: "fraction of seeds above τ", domain: [0, 1] },
+    series: summary.agents.filter((a) => keys.has(a.label)).map((a) => ({ label: a.label, colour: a.colour, xs: summary.thresholds, ys: a.profile, band: a.band })),
   }));
-  const fill = () => box.replaceChildren(table("All tasks", [heading("agent", false), heading("lanes"), heading(`share of the optimum, ${statistic.value}`)],
-    told.agents.map((a) => el("tr", {}, nameCell(a), el("td", { class: "number" }, String(a.estimates.mean[3])), cell(a.estimates[statistic.value]))), "narrow"));
+  const fill = () => box.replaceChildren(table("All tasks", [heading("agent", false), heading("seeds"), heading(`fraction of the optimum, ${statistic.value}`)],
+    summary.agents.map((a) => el("tr", {}, nameCell(a), el("td", { class: "number" }, String(a.estimates.mean[3])), cell(a.estimates[statistic.value]))), "narrow"));
   fill();
   return [el("h3", { id: key }, "All tasks together"),
-    el("p", { class: "muted" }, `The mean score of all episodes by the optimum, on ${told.tasks.join(", ")}; 95% intervals by a stratified bootstrap, which are approximate and with few seeds too narrow.${told.left_out.length ? ` Not on all of these, and left out: ${told.left_out.join("; ")}.` : ""}`),
+    el("p", { class: "muted" }, `Mean score over all episodes as a fraction of the optimum, on ${summary.tasks.join(", ")}. The 95% intervals are stratified bootstraps, which are approximate and too narrow with few seeds.${summary.left_out.length ? ` Not run on all of these tasks and therefore omitted: ${summary.left_out.join("; ")}.` : ""}`),
     keys, drawn, el("div", { class: "controls" }, statistic), box];
 }
 
@@ -36,9 +36,9 @@ function sourceSection(key, source, first) {
   return el("section", { "aria-label": source.name },
     el("h2", { id: key, class: first ? "first" : "" }, source.name),
     source.command ? command(source.command) : null,
-    source.waiting ? el("p", { class: "muted" }, `${source.waiting} more run${source.waiting > 1 ? "s have" : " has"} no episode yet.`) : null,
+    source.waiting ? el("p", { class: "muted" }, `${source.waiting} more run${source.waiting > 1 ? "s have" : " has"} not finished an episode yet.`) : null,
     source.claims.length ? claims(source.claims) : null,
-    source.picture ? el("details", { class: "picture" }, el("summary", {}, "The figure as it was drawn"), el("img", { src: source.picture, alt: `The figure of ${source.name}` })) : null,
+    source.picture ? el("details", { class: "picture" }, el("summary", {}, "Figure written by the experiment"), el("img", { src: source.picture, alt: `Figure of ${source.name}` })) : null,
     source.overall ? overall(`${key}-all`, source.overall) : null,
     source.sweep ? sweepSection(`${key}-sweep`, source.sweep) : null,
     groups);
@@ -65,21 +65,21 @@ function themeButton() {
   return button;
 }
 
-/** While runs go on, the file is written again and again: read it again, unless told not to. */
+/** While runs are in progress the file is updated: reload it regularly, unless paused. */
 function reloading(seconds) {
   const paused = checkbox("paused", "Pause", false, () => {});
   setInterval(() => { if (!paused.value) location.reload(); }, 1000 * seconds);
-  return el("div", { class: "controls" }, el("span", { class: "muted" }, `Runs go on; this page reloads every ${seconds} s.`), paused);
+  return el("div", { class: "controls" }, el("span", { class: "muted" }, `Runs are in progress; this page reloads every ${seconds} s.`), paused);
 }
 
 function main() {
   const data = JSON.parse(document.getElementById("data").textContent);
   const groups = data.sources.flatMap((source) => source.groups);
   const runs = groups.flatMap((group) => group.runs);
-  const lanes = runs.reduce((sum, run) => sum + run.seeds.length, 0);
+  const seeds = runs.reduce((sum, run) => sum + run.seeds.length, 0);
   const points = data.sources.reduce((sum, source) => sum + (source.sweep?.points.length ?? 0), 0);
-  const counts = [[runs.length, "run"], [lanes, "lane"], [new Set(groups.map((g) => g.environment)).size, "environment"], [points, "point of a sweep"]]
-    .filter(([n]) => n).map(([n, what]) => `${n} ${n > 1 ? what.replace(/^(\w+)/, "$1s") : what}`);
+  const counts = [[runs.length, "run"], [seeds, "trained seed"], [new Set(groups.map((g) => g.environment)).size, "environment"], [points, "sweep point"]]
+    .filter(([n]) => n).map(([n, what]) => `${n} ${what}${n > 1 ? "s" : ""}`);
   const sections = data.sources.map((source, i) => sourceSection(`s${i}`, source, i === 0));
   document.getElementById("app").replaceChildren(
     el("header", {}, el("div", {}, el("h1", {}, data.title), el("p", { class: "muted" }, counts.join(" · "))), themeButton()),

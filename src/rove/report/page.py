@@ -1,4 +1,4 @@
-"""One HTML file that needs nothing else: a template, a style, a script and the data."""
+"""Assembling one self-contained HTML file from a template, styles, scripts and the data."""
 
 import base64
 import hashlib
@@ -14,8 +14,8 @@ SCRIPTS = (
 
 
 def page(data: dict[str, Any]) -> str:
-    """The page that shows the data, under a policy that lets it run its own script and style and
-    ask for nothing."""
+    """Return the HTML page. Its content security policy allows only its own script and style, and
+    no requests."""
     style, script = ("\n".join(map(_file, names)) for names in (STYLES, SCRIPTS))
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
@@ -42,6 +42,6 @@ def _hash(text: str) -> str:
 
 
 def _inert(data: dict[str, Any]) -> str:
-    """JSON that cannot end the element it is in, nor begin another."""
+    """Encode JSON so that it can neither close the HTML element it is in nor open another."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

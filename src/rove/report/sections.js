@@ -1,6 +1,6 @@
-// Sections of the page: what is compared, where agents went, what they believed, how to run again.
+// Sections of the page: comparison, state visits, posterior, and the command to run it again.
 
-/** The mean of the last `k` values up to each one; of fewer, at the start. */
+/** The mean of the last `k` values up to each one (of fewer at the start). */
 function moving(values, k) {
   let sum = 0;
   return values.map((v, i) => {
@@ -16,17 +16,17 @@ function columnMeans(rows) {
 
 const VIEWS = {
   scores: { text: "score" },
-  solved: { text: "share of seeds that solved it" },
+  solved: { text: "fraction of seeds that solved it" },
   coverage: { text: "cells visited so far" },
   spread: { text: "spread of Q over θ", log: 10 },
   return_spread: { text: "spread of Z", log: 10 },
 };
 
 function scoreCurve(run, group, window, traces) {
-  const each = run.scores.map((scores) => moving(scores, window / group.bin));
-  const longest = Math.max(...each.map((s) => s.length));
+  const smooth = run.scores.map((scores) => moving(scores, window / group.bin));
+  const longest = Math.max(...smooth.map((s) => s.length));
   const xs = Array.from({ length: longest }, (_, i) => (i + 1) * group.bin);
-  return { label: run.label, colour: run.colour, xs, ys: columnMeans(each), band: run.bands[window], traces: traces ? each : [] };
+  return { label: run.label, colour: run.colour, xs, ys: columnMeans(smooth), band: run.bands[window], traces: traces ? smooth : [] };
 }
 
 function solvedCurve(run) {
@@ -40,14 +40,14 @@ function otherCurve(run, view) {
   return { label: run.label, colour: run.colour, xs: mean.map((_, i) => (i + 1) * step), ys: mean, band };
 }
 
-/** Learning curves, and what else can be told over episodes. */
+/** Learning curves and other quantities over episodes. */
 function curves(key, group) {
   const views = Object.keys(VIEWS).filter((v) => v === "scores" || (v === "solved" ? group.optimum !== null : group.runs.some((r) => r.more[v])));
   const again = () => drawn.again();
   const names = (v) => (v === "scores" ? group.label : VIEWS[v].text);
   const view = choice(`${key} view`, "Show", views.map((v) => [v, names(v)]), "scores", again);
   const window = choice(`${key} window`, "Moving window", group.windows.map((w) => [w, w === 1 ? "none" : `${fmt(w)} ${group.unit}s`]), group.window, again);
-  const traces = checkbox(`${key} traces`, "Each seed", false, again);
+  const traces = checkbox(`${key} traces`, "Show each seed", false, again);
   const keys = legend(`${key} legend`, group.runs, again);
   const note = el("p", { class: "muted small" });
   const drawn = lineChart(`Curves, ${group.title}`, () => {
@@ -68,7 +68,7 @@ function curves(key, group) {
   return [keys, drawn, note, el("div", { class: "controls" }, view, window, traces)];
 }
 
-/** A table that scrolls in itself where it is too wide. */
+/** A table that scrolls horizontally if it is too wide. */
 function table(name, head, rows, kind = "") {
   return el("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": name },
     el("table", { class: kind }, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows)));
@@ -78,17 +78,17 @@ function heading(text, number = true) {
   return el("th", { scope: "col", class: number ? "number" : "" }, text);
 }
 
-/** A cell with an estimate [value, low, high, n]. */
+/** A table cell with an estimate [value, low, high, n]. */
 function cell(estimate) {
   if (!estimate) return el("td", { class: "number muted" }, "–");
   return el("td", { class: "number" }, fmt(estimate[0]), el("br"), el("span", { class: "muted" }, interval(estimate)));
 }
 
 function nameCell(run) {
-  const lanes = (count) => `${count} lane${count > 1 ? "s" : ""}`;
+  const seeds = (count) => `${count} seed${count > 1 ? "s" : ""}`;
   const notes = [
-    run.unfinished ? `${lanes(run.unfinished)} unfinished; at episode ${run.played.join(" to ")}` : null,
-    run.diverged ? `${lanes(run.diverged)} diverged: from there on, its lowest score` : null,
+    run.unfinished ? `${seeds(run.unfinished)} unfinished, at episode ${run.played.join(" to ")}` : null,
+    run.diverged ? `${seeds(run.diverged)} diverged; the lowest score is used from there on` : null,
   ];
   return el("th", { scope: "row" }, el("span", { class: "name" }, swatch(run.colour), run.label),
     ...notes.filter((note) => note).map((note) => el("div", { class: "muted small" }, note)));
@@ -96,7 +96,7 @@ function nameCell(run) {
 
 const STATISTICS = ["interquartile mean", "mean", "median"].map((s) => [s, s]);
 
-/** Agents side by side. */
+/** A table that compares the agents. */
 function comparison(key, group) {
   const box = el("div");
   const several = group.runs.length > 1;
@@ -119,26 +119,26 @@ function comparison(key, group) {
   };
   fill();
   return [el("h4", {}, several ? "Comparison" : "Numbers"), el("div", { class: "controls" }, statistic, several ? against : null), box,
-    el("p", { class: "muted small" }, "Under each number its 95% interval over seeds." + (fewest > 1 ? "" : " A run of one seed has none.")
-      + (fewest > 1 ? (group.bounded ? " That of a mean is Gaffke’s, which relies on the range of the score alone." : " That of a mean is Student’s: the range of the score is not known.") : "")
-      + (fewest > 1 ? " Those of other numbers are bootstraps: approximate, and with few seeds too narrow." : "")
-      + (solvable ? " Solved: ten optimal episodes in a row; the median is Kaplan and Meier’s, so lanes that did not solve it count as not solved so far." : "")
-      + (several ? ` P(better): the probability that a seed of this agent has a higher mean over all ${group.unit}s than a seed of the other.` : ""))];
+    el("p", { class: "muted small" }, "Below each number is its 95% interval over seeds." + (fewest > 1 ? "" : " A run with one seed has none.")
+      + (fewest > 1 ? (group.bounded ? " Intervals of means are Gaffke’s, which only assume the range of the score." : " Intervals of means are Student’s, since the range of the score is not known.") : "")
+      + (fewest > 1 ? " Other intervals are bootstraps, which are approximate and too narrow with few seeds." : "")
+      + (solvable ? " Solved means ten optimal episodes in a row; the median is the Kaplan–Meier estimate, which treats seeds that have not solved the task as censored." : "")
+      + (several ? ` P(better) is the probability that a seed of this agent has a higher mean over all ${group.unit}s than a seed of the other.` : ""))];
 }
 
-/** Whose pictures there are, where not everyone's. */
+/** A note on which runs are shown, if not all are. */
 function pictured(group) {
-  return group.pictured ? `The ${group.pictured} runs with the highest mean score. ` : "";
+  return group.pictured ? `Shown are the ${group.pictured} runs with the highest mean score. ` : "";
 }
 
-/** Where agents went. */
-function visited(key, group) {
+/** The section on state visits. */
+function visitSection(key, group) {
   const runs = group.runs.filter((run) => run.visits);
   if (!runs.length) return [];
   const title = el("h4", {}, "State visits");
-  const told = (n) => `${pictured(group)}In what fraction of its episodes a lane visited each cell, mean of n = ${n} seeds`;
+  const caption = (n) => `${pictured(group)}Fraction of episodes in which each cell was visited, mean over n = ${n} seeds`;
   if (runs[0].visits.cells.length === 2) {
-    return [title, el("p", { class: "muted small" }, `${told(runs[0].visits.n)}. A stronger colour is more often, on a scale of square roots; blank is never.`),
+    return [title, el("p", { class: "muted small" }, `${caption(runs[0].visits.n)}. More intense colours mean more visits (square-root scale); blank cells were never visited.`),
       el("div", { class: "boards" }, runs.map((run) => {
         const drawn = board(`State visits of ${run.label}`, run.visits);
         drawn.prepend(el("figcaption", {}, el("span", { class: "name" }, swatch(run.colour), run.label)));
@@ -148,15 +148,15 @@ function visited(key, group) {
   const keys = legend(`${key} visits`, runs, () => drawn.again());
   const drawn = lineChart(`State visits, ${group.title}`, () => ({
     x: { title: "cell" },
-    y: { title: "share of episodes", domain: [0, 1.02] },
+    y: { title: "fraction of episodes", domain: [0, 1.02] },
     series: runs.filter((run) => keys.has(run.label)).map((run) => ({
       label: run.label, colour: run.colour, xs: run.visits.mean.map((_, i) => i + 1), ys: run.visits.mean, band: run.visits.band,
     })),
   }), 240);
-  return [title, el("p", { class: "muted small" }, `${told(runs[0].visits.n)}${runs[0].visits.n > 1 ? ", with its 95% interval" : ""}.`), runs.length > 1 ? keys : null, drawn];
+  return [title, el("p", { class: "muted small" }, `${caption(runs[0].visits.n)}${runs[0].visits.n > 1 ? ", with its 95% interval" : ""}.`), runs.length > 1 ? keys : null, drawn];
 }
 
-/** A command, which breaks between words only. */
+/** A command, which wraps only between words. */
 function command(text) {
   const words = text.split(" ").flatMap((word, i) => [i ? " " : "", el("span", {}, word)]);
   return el("pre", { tabindex: "0", "aria-label": "Command to run it again" }, words);
@@ -167,13 +167,13 @@ function pairs(values) {
   return el("dl", {}, Object.entries(values).filter(([, v]) => v !== null).map(([k, v]) => el("div", {}, el("dt", {}, k), el("dd", {}, plain(v)))));
 }
 
-/** Configuration, versions, and the command to run it again. */
-function configuration(told) {
+/** Configuration, versions and the command to run it again. */
+function configuration(settings) {
   const parts = ["agent", "environment", "run", "versions"];
-  return el("div", { class: "inside" }, command(told.command), parts.flatMap((part) => [el("h5", {}, part), pairs(told[part])]));
+  return el("div", { class: "inside" }, command(settings.command), parts.flatMap((part) => [el("h5", {}, part), pairs(settings[part])]));
 }
 
-const CONFIGURATION = "Configuration, versions, and the command to run it again";
+const CONFIGURATION = "Configuration, versions and the command to run it again";
 
 function about(group) {
   return el("details", {}, el("summary", {}, CONFIGURATION),
@@ -182,11 +182,11 @@ function about(group) {
 
 function groupSection(key, group) {
   const seeds = [...new Set(group.runs.map((run) => run.seeds.length))].join(" or ");
-  const alarms = group.runs.flatMap((run) => run.alarms.map((a) => `${run.label}, ${a}, before half of the optimum was found.`));
+  const alarms = group.runs.flatMap((run) => run.alarms.map((a) => `${run.label}, ${a}, before any episode reached half of the optimum.`));
   return el("section", { "aria-label": group.title },
     el("h3", { id: key }, group.title),
-    el("p", { class: "muted" }, `Each curve is a mean over ${seeds} seed${seeds === "1" ? ", without an interval" : "s, with its 95% interval"}.`),
-    curves(key, group), comparison(key, group), visited(key, group), believed(key, group),
-    alarms.length ? el("details", { class: "alarms" }, el("summary", { class: "alarm" }, `${alarms.length} lane${alarms.length > 1 ? "s" : ""} whose beliefs collapsed`), el("ul", {}, alarms.map((a) => el("li", {}, a)))) : null,
+    el("p", { class: "muted" }, `Each curve is the mean over ${seeds} seed${seeds === "1" ? ", without an interval" : "s with its 95% interval"}.`),
+    curves(key, group), comparison(key, group), visitSection(key, group), beliefSection(key, group),
+    alarms.length ? el("details", { class: "alarms" }, el("summary", { class: "alarm" }, `${alarms.length} seed${alarms.length > 1 ? "s" : ""} whose posterior collapsed`), el("ul", {}, alarms.map((a) => el("li", {}, a)))) : null,
     about(group));
 }

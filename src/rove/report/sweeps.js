@@ -5,7 +5,7 @@ function varied(sweep) {
   return sweep.fields.map((field, i) => ({ ...field, i })).filter((field) => field.values.length > 1);
 }
 
-/** Points that have a score, the best first: those tried on more seeds, then by the mean. */
+/** Points that have a score, best first: by number of seeds tried, then by mean score. */
 function ranked(points, kind = "score") {
   return points.filter((p) => p[kind]).sort(({ [kind]: a }, { [kind]: b }) => b[3] - a[3] || b[0] - a[0]);
 }
@@ -15,7 +15,7 @@ function sweepMap(key, sweep, fields) {
   const options = fields.map((field, i) => [i, field.name]);
   const across = choice(`${key} x`, "Across", options, 0, () => fill());
   const up = choice(`${key} y`, "Up", options, 1, () => fill());
-  const kind = choice(`${key} seeds`, "Scores of", [["score", "tuning seeds"], ["confirmed", "other seeds (confirmed)"]], "score", () => fill());
+  const kind = choice(`${key} seeds`, "Scores of", [["score", "tuning seeds"], ["confirmed", "fresh seeds (confirmed)"]], "score", () => fill());
   const confirmed = sweep.points.some((p) => p.confirmed);
   const fill = () => {
     const [x, y] = [fields[Number(across.value)], fields[Number(up.value)]];
@@ -28,8 +28,8 @@ function sweepMap(key, sweep, fields) {
     drawn.again();
   };
   fill();
-  const rest = fields.length > 2 ? " A cell is the best point of the fields that are not shown: of those tried on most seeds, the one with the highest mean." : "";
-  return [el("div", { class: "controls" }, fields.length > 2 ? [across, up] : null, confirmed ? kind : null), el("p", { class: "muted small" }, `Mean score; a stronger colour is higher.${rest} Point at a cell for its ${fields.length > 2 ? "settings, " : ""}95% interval and n.`), box];
+  const rest = fields.length > 2 ? " Each cell shows the best point over the fields that are not shown: among those tried on the most seeds, the one with the highest mean." : "";
+  return [el("div", { class: "controls" }, fields.length > 2 ? [across, up] : null, confirmed ? kind : null), el("p", { class: "muted small" }, `Mean score; more intense colours are higher.${rest} Point at a cell to see its ${fields.length > 2 ? "settings, " : ""}95% interval and n.`), box];
 }
 
 function sweepCurve(sweep, field) {
@@ -57,16 +57,16 @@ function sweepRays(key, sweep, fields) {
     drawn.again();
   };
   fill();
-  return [el("h4", {}, "All fields at once"), el("p", { class: "muted small" }, "A line is a point; stronger lines score higher."), el("div", { class: "controls" }, best), box];
+  return [el("h4", {}, "All fields at once"), el("p", { class: "muted small" }, "Each line is a point; more intense lines have higher scores."), el("div", { class: "controls" }, best), box];
 }
 
 function sweepTable(sweep) {
   const best = ranked(sweep.points).slice(0, 10);
-  const head = [...sweep.fields.map((f) => heading(f.name)), heading("seeds"), heading("score"), heading("seeds, others"), heading("confirmed")];
-  return [el("h4", {}, "The best points"), table("The best points", head, best.map((p) => el("tr", {},
+  const head = [...sweep.fields.map((f) => heading(f.name)), heading("tuning seeds"), heading("score"), heading("fresh seeds"), heading("confirmed")];
+  return [el("h4", {}, "Best points"), table("Best points", head, best.map((p) => el("tr", {},
     p.at.map((v) => el("td", { class: "number" }, fmt(v))), el("td", { class: "number" }, String(p.score[3])), cell(p.score),
     el("td", { class: "number" }, p.confirmed ? String(p.confirmed[3]) : "–"), cell(p.confirmed)))),
-  el("p", { class: "muted small" }, "Those tried on most seeds come first. Mean score and its 95% bootstrap interval, which is approximate, on the seeds that points were chosen on, and confirmed on others.")];
+  el("p", { class: "muted small" }, "Points tried on the most seeds come first. Score: mean and 95% bootstrap interval (approximate) on the tuning seeds, which the points were chosen on. Confirmed: the same on fresh seeds.")];
 }
 
 function sweepSection(key, sweep) {
@@ -75,7 +75,7 @@ function sweepSection(key, sweep) {
   const diverged = sweep.points.filter((p) => p.diverged).length;
   return el("section", { "aria-label": "Sweep" },
     el("h3", { id: key }, `${sweep.agent} on ${sweep.environment}`),
-    el("p", { class: "muted" }, `${scored} of ${sweep.points.length} points have a score${diverged ? `; ${diverged} had a lane that diverged` : ""}.`),
+    el("p", { class: "muted" }, `${scored} of ${sweep.points.length} points have a score${diverged ? `; ${diverged} had a seed that diverged` : ""}.`),
     fields.length === 1 ? sweepCurve(sweep, fields[0]) : null,
     fields.length >= 2 ? sweepMap(key, sweep, fields) : null,
     fields.length >= 3 ? sweepRays(key, sweep, fields) : null,
