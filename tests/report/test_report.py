@@ -389,7 +389,7 @@ def nested(levels):
         ("agent", {"composition": "x"}, "composition = 'x' is not allowed"),
         ("agent", {"name": "ge", "settings": [1]}, "settings = [1] is not allowed"),
         ("environment", {"name": "chain-5", "options": [1]}, "options = [1] is not allowed"),
-        ("environment", {"name": "chain-5", "options": nested(900)}, "more than 50 levels"),
+        ("environment", {"name": "chain-5", "options": nested(900)}, "deeper than 50 levels"),
     ],
 )
 def test_a_configuration_of_other_kinds_is_refused(field, value, words, tmp_path):
