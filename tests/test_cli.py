@@ -112,7 +112,7 @@ def test_underscores_and_hyphens_are_one(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["trian"], "Did you mean 'train'?"),
+        (["trian"], "unknown command 'trian'. Did you mean 'train'? Commands: list, train"),
         (["train"], "needs an agent and an environment first usage: rove train"),
         (["sweep", "ge"], "needs an agent and an environment first, got: ge usage: rove sweep"),
         (["report"], "needs at least one folder"),
@@ -139,7 +139,8 @@ def test_underscores_and_hyphens_are_one(tmp_path):
         (["train", "ge", "chain-10", "--seeds", "0"], "seeds = 0"),
         (["train", "ge", "chain-10", "--seeds", "many"], "seeds many"),
         (["train", "ge", "chain-10", "--workers", "0"], "workers = 0"),
-        (["reproduce", "figure-9"], "experiment = 'figure-9' figure-2"),
+        (["reproduce", "figure-9"], "unknown experiment 'figure-9' figure-2"),
+        (["tune", "figure-9"], "unknown search 'figure-9' figure-2"),
     ],
 )
 def test_mistakes_are_named(capsys, tmp_path, monkeypatch, arguments, words):

@@ -10,7 +10,7 @@ import tyro
 from rich.table import Table
 
 from rove.commands import console, errors, listing, reproducing, say, showing, training
-from rove.errors import ConfigError, LaneError, RoveError, did_you_mean
+from rove.errors import LaneError, RoveError, did_you_mean
 
 COMMANDS = {
     "list": "list the agents, environments and experiments",
@@ -70,8 +70,8 @@ def _dispatch(arguments: list[str]) -> None:
     elif command == "report":
         tyro.cli(showing.report, args=rest, prog="rove report")
     else:
-        allowed = "one of " + ", ".join(COMMANDS) + did_you_mean(command, COMMANDS)
-        raise ConfigError("command", command, allowed)
+        hint = did_you_mean(command, COMMANDS)
+        raise RoveError(f"unknown command {command!r}{hint or '.'} Commands: {', '.join(COMMANDS)}")
 
 
 def _help() -> None:
@@ -80,7 +80,7 @@ def _help() -> None:
     for name, text in COMMANDS.items():
         table.add_row(f"rove {name}", text)
     console.print(table)
-    say(f"\nusage: {training.USAGE['train']}\n       for details:  rove COMMAND --help")
+    say(f"\nusage: {training.USAGE['train']}\n       for details: rove COMMAND --help")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def values(settings: Settings, field: str, given: str | Iterable[Any]) -> tuple[
         raise ConfigError(field, given, f"at least one value and at most {MOST:,}")
     swept = tuple(getattr(with_settings(settings, {field: value}), field) for value in swept)
     if len(set(map(repr, swept))) < len(swept):
-        raise ConfigError(field, given, f"distinct values; it stands for {_listed(swept)}")
+        raise ConfigError(field, given, f"the values must be distinct, got {_listed(swept)}")
     return swept
 
 

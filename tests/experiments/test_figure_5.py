@@ -161,7 +161,7 @@ def test_evidence_has_the_means():
     told = hindered("a claim", line((10, 50, 40, 20), noise=0.0)).evidence
     assert told == (
         "best other value, chosen on other seeds, ahead of the largest by more than 5% (mean steps "
-        "an episode 50 and 20): 10 of 10 seeds (95% interval 69% to 100%)"
+        "per episode 50 and 20): 10 of 10 seeds (95% interval 69% to 100%)"
     )
 
 

@@ -21,7 +21,9 @@ def show(grid: bool = False) -> None:
         _grid()
         return
     tables = {
-        "agents": {name: kind.__doc__ for name, kind in AGENTS.items()},
+        "agents (sections and algorithms are those of the paper)": {
+            name: kind.__doc__ for name, kind in AGENTS.items()
+        },
         "environments": dict(
             zip(
                 environments.names(),

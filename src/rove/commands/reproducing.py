@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +10,7 @@ import tyro
 
 from rove import display, platform
 from rove.commands import console, optional, say
-from rove.errors import ConfigError, did_you_mean
+from rove.errors import RoveError, did_you_mean
 from rove.experiments import EXPERIMENTS
 from rove.experiments.base import write_claims
 from rove.experiments.claims import Claim, adjusted
@@ -32,8 +32,7 @@ def reproduce(
         workers: Number of seeds to train at the same time.
     """
     if experiment != "all" and experiment not in EXPERIMENTS:
-        allowed = "one of " + ", ".join(EXPERIMENTS) + did_you_mean(experiment, EXPERIMENTS)
-        raise ConfigError("experiment", experiment, allowed)
+        raise _unknown("experiment", experiment, EXPERIMENTS)
     platform.prepare(lanes=1)  # the runs themselves are in worker processes
     root = out or Path("reproduction")
     if experiment != "all":
@@ -58,7 +57,14 @@ def reproduce(
     say(f"report of all experiments: {page}")
 
 
+def _unknown(kind: str, name: str, names: Iterable[str]) -> RoveError:
+    """Return the error for an unknown name, with a suggestion and all known names."""
+    hint = did_you_mean(name, names) or "."
+    return RoveError(f"unknown {kind} {name!r}{hint} It must be one of {', '.join(names)}")
+
+
 def _experiment(name: str, quick: bool, folder: Path, workers: int | None) -> list[Claim]:
+    """Run an experiment with a progress bar and return its claims."""
     began = time.monotonic()
     experiment = EXPERIMENTS[name](quick=quick)
     with display.Live(console, experiment.jobs()) as bars:
@@ -90,7 +96,6 @@ def tune(
     from rove.experiments.searches import SEARCHES
 
     if search not in SEARCHES:
-        allowed = "one of " + ", ".join(SEARCHES) + did_you_mean(search, SEARCHES)
-        raise ConfigError("search", search, allowed)
+        raise _unknown("search", search, SEARCHES)
     platform.prepare(lanes=1)  # the runs themselves are in worker processes
     searching.tune(SEARCHES[search], out or Path("tuning") / search, say, workers)

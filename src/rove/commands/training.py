@@ -49,7 +49,7 @@ class Budget:
     steps: Annotated[int | None, optional("N")] = None
     """Number of steps to train each seed for, instead of a number of episodes."""
     until_solved: bool = False
-    """Stop a seed early, after ten optimal episodes in a row."""
+    """Stop training a seed after ten optimal episodes in a row."""
     workers: Annotated[
         int | None,
         optional("N", "one per core; with --on threads, all seeds of a Gymnasium environment"),
@@ -58,11 +58,11 @@ class Budget:
     on: Annotated[str, tyro.conf.arg(metavar="{processes,threads,ray,ray://HOST:PORT}")] = (
         "processes"
     )
-    """Where seeds are trained: processes, threads, or a Ray cluster; results are identical."""
+    """Train in processes, in threads or on a Ray cluster; results are identical."""
     log: Annotated[Literal["tensorboard", "trackio"] | None, optional("{tensorboard,trackio}")] = (
         None
     )
-    """Tracker to follow training in; its files are written to the output folder."""
+    """Log to this tracker while training; its files are written to the output folder."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Sweep(Budget):
     confirm_seeds: Annotated[int | None, optional("N", "the value of --seeds")] = None
     """Number of fresh seeds (0, 1, …) to confirm the best point on."""
     method: Literal["grid", "random", "halving"] = "grid"
-    """All points, --points random ones, or all on one seed, the better half on two, and so on."""
+    """grid: all points; random: --points of them; halving: the better half on ever more seeds."""
     points: Annotated[int | None, optional("N")] = None
     """Number of points to draw from the grid; only with the methods random and halving."""
     out: Annotated[Path | None, optional("DIR", "sweeps/AGENT-ENVIRONMENT")] = None
@@ -126,7 +126,7 @@ def _parse(
     )
     chosen = environments.configured(environment, parsed.env)
     if chosen.name.rpartition("-")[2] != environment.name.rpartition("-")[2]:
-        what = f"the size given in the name: write {chosen.name} instead of {environment.name}"
+        what = f"it must match the name; write {chosen.name} instead of {environment.name}"
         raise ConfigError("env.n", getattr(chosen, "n", None), what)
     if parsed.episodes is not None and parsed.steps is not None:
         raise ConfigError("steps", parsed.steps, "use either --episodes or --steps, not both")

@@ -44,7 +44,7 @@ MOSTLY = 0.5
 
 @dataclass(frozen=True)
 class Figure2(Experiment):
-    """Figure 2: DQN, NoisyNet and GE on chains of 10, 50 and 100 states; visits at 128."""
+    """Figure 2: DQN, NoisyNet and GE on chains of 10, 50 and 100 states; state visits on 128."""
 
     def configs(self) -> dict[Key, Config]:
         episodes = QUICK_EPISODES if self.quick else EPISODES

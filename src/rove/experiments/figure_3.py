@@ -35,7 +35,7 @@ KEPT = 0.9
 
 @dataclass(frozen=True)
 class Figure3(Experiment):
-    """Figure 3: DQN, NoisyNet and GE on sparse CartPole, MountainCar and Acrobot; visits."""
+    """Figure 3: DQN, NoisyNet and GE on sparse CartPole, MountainCar and Acrobot; state visits."""
 
     @property
     def agents(self) -> tuple[str, ...]:

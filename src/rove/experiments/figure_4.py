@@ -49,7 +49,7 @@ steps."""
 
 @dataclass(frozen=True)
 class Figure4(Experiment):
-    """Figure 4: DDPG with action noise, NoisyNet and GE as critics, on four pendulum tasks.
+    """Figure 4: DDPG with action noise, a NoisyNet critic or a GE critic on four pendulum tasks.
 
     Requires MuJoCo: pip install "rove[mujoco]". The double pendulum uses the settings tuned for the
     single one.

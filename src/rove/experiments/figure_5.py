@@ -56,7 +56,7 @@ def lanes_at(runs: Runs, point: Key) -> list[Outcome]:
 
 @dataclass(frozen=True)
 class Figure5(Experiment):
-    """Figure 5: GE on sparse CartPole over ρ, over σ, and over both.
+    """Figure 5: GE on sparse CartPole for ranges of ρ, of σ, and of both.
 
     All settings except ρ and σ are as tuned by `rove tune figure-3`.
     """
