@@ -122,7 +122,7 @@ def work(order: dict[str, Any], answer: Callable[..., None], stop: threading.Eve
     try:
         if order.get("code") != platform.CODE:
             raise LaneError("its worker has another rove than this command: install the same one")
-        platform.relieve()
+        platform.clear_programs()
         folder = Path(order["folder"])
         jobs = RunFolder(folder).config().jobs(folder)
         job = next(job for job in jobs if job.seed == order["seed"])

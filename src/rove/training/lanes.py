@@ -133,7 +133,7 @@ def _free_memory() -> int | None:
 
 def _compile(job: Job) -> None:
     """Compile a lane's program: start it, and run it for no step."""
-    platform.relieve()
+    platform.clear_programs()
     none = jnp.zeros((), jnp.int32)
     _run(job.agent, job.environment, outcomes.fresh(job).lane, none, none, none)
 
