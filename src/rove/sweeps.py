@@ -310,7 +310,7 @@ def run(
         plan = list(zip(configs, places, strict=True))
         return trials.train(plan, tally.hear, workers, on, tracker)
 
-    runner.checked_place(made.config(0, made.base.seeds).jobs(folder), workers, on)
+    runner.checked_executor(made.config(0, made.base.seeds).jobs(folder), workers, on)
     with RunFolder(folder).open(made):
         scores = trials.race(
             len(made.points), made.rungs, lambda chosen, seeds: attempt("tuning", chosen, seeds)
