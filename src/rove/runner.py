@@ -315,9 +315,7 @@ def _uses_workers(
     return several and all(c.portable for c, _ in plan) and jax.default_backend() == "cpu"
 
 
-def _by_executor(
-    jobs: Sequence[Job], executor: Any, remote: bool
-) -> list[tuple[Any, list[Job]]]:
+def _by_executor(jobs: Sequence[Job], executor: Any, remote: bool) -> list[tuple[Any, list[Job]]]:
     """Group jobs by what runs them.
 
     Workers can run all jobs. In this process, Gymnasium environments need the loop on the host.

@@ -181,7 +181,7 @@ def test_what_a_cluster_could_not_know_is_refused(tmp_path):
 
     with pytest.raises(ConfigError, match="which the cluster does not have"):
         runner.train(SMALL, Mine(6), episodes=2, on="ray")
-    with pytest.raises(ConfigError, match="workers must be .* got 0"):
+    with pytest.raises(ConfigError, match=r"workers must be .* got 0"):
         runner.train(SMALL, "chain-6", episodes=2, on="ray", workers=0)
 
 
