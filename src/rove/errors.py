@@ -130,3 +130,15 @@ def did_you_mean(name: Any, names: Iterable[str]) -> str:
     """Return a hint that suggests the most similar name, or an empty string."""
     near = nearest(name, names)
     return f". Did you mean {near!r}?" if near else ""
+
+
+def unknown_name(
+    what: str, name: Any, names: Iterable[str], similar: Iterable[str] | None = None
+) -> str:
+    """Return the message for an unknown name: what it is of, the most similar one, and all.
+
+    `similar` replaces the names that may be suggested.
+    """
+    names = tuple(names)
+    hint = did_you_mean(name, names if similar is None else similar) or "."
+    return f"unknown {what} {name!r}{hint} Use one of " + ", ".join(names)
