@@ -155,7 +155,7 @@ def test_visits_are_counted_by_two_entries_of_a_box():
     )
     for shown in np.random.default_rng(0).uniform(*compiled.observation_bounds, size=(20, 2)):
         shown = jnp.asarray(shown, jnp.float32)
-        state = hosted.noted(hosted.reset(noise.root(0))[0], shown)
+        state = hosted.updated(hosted.reset(noise.root(0))[0], shown)
         theirs = ControlState(shown, jnp.zeros((), jnp.int32))
         assert int(hosted.bin(state)) == int(compiled.bin(theirs))
 

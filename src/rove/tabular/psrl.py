@@ -11,7 +11,7 @@ from rove import noise, replay
 from rove.errors import check_integer, check_number
 from rove.learner import DRAWS, AgentState, Beliefs, Memory
 from rove.noise import Key
-from rove.tabular.base import Tabular, init_state, state_index, point_masses
+from rove.tabular.base import Tabular, init_state, point_masses, state_index
 
 # Indices of the random streams for the two parts of an MDP.
 _TRANSITIONS, _REWARDS = range(2)

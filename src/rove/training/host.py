@@ -48,7 +48,7 @@ def _begin(
     agent: Learner, environment: HostEnvironment, lane: Lane, observation: Float[Array, " features"]
 ) -> tuple[Lane, Array]:
     """Take an episode's first observation, and choose the first action."""
-    state = environment.noted(lane.environment, observation)
+    state = environment.updated(lane.environment, observation)
     seen = mark(environment, state, jnp.zeros_like(lane.seen))
     shown = environment.shown(state, observation)
     lane = lane._replace(environment=state, observation=shown, seen=seen)
@@ -69,7 +69,7 @@ def _step(
     transfer it at once.
     """
     observation, reward, ended = response[:-3], response[-3], response[-2:] > 0.5
-    state = environment.noted(lane.environment, observation)
+    state = environment.updated(lane.environment, observation)
     shown = environment.shown(state, observation)
     lane, _ = complete_step(
         agent, environment, lane, action, Step(state, shown, reward, ended[0], ended[1]), learn
@@ -170,8 +170,8 @@ def drive(
                 _guarded(trainer, trainer.begin, results)
                 if any(trainer.shares(other) for other in active if other is not trainer):
                     name = job.environment.name
-                    reason = "several seeds need a function that returns a new environment"
-                    message = f"environment {name} cannot be copied, and {reason} each time"
+                    reason = "pass a function that returns a new environment each time"
+                    message = f"environment {name} is shared by several seeds: {reason}"
                     raise ConfigError("environment", name, reason, message)
             for trainer in active:
                 _guarded(trainer, trainer.step, results)
