@@ -228,11 +228,11 @@ def test_what_a_sweep_leaves(tmp_path):
     assert standings[-1].done == standings[-1].total == 11
     assert standings[-1].best.settings == best.settings
     assert standings[-1].seconds_left == pytest.approx(0.0)
-    with pytest.raises(RunFolderError, match="holds a sweep"):
+    with pytest.raises(RunFolderError, match="contains a sweep"):
         rove.load(tmp_path)
     with pytest.raises(RunFolderError, match=r"seeds is \[1000, 1001\] there"):
         rove.sweep(SMALL, "chain-5", FIELDS, seeds=3, confirm_seeds=3, episodes=8, out=tmp_path)
-    with pytest.raises(RunFolderError, match="holds a different run"):
+    with pytest.raises(RunFolderError, match="contains a different run"):
         rove.train(SMALL, "chain-5", episodes=8, out=tmp_path)
 
 
@@ -265,9 +265,9 @@ def test_a_point_that_diverges_is_last_and_has_no_score(tmp_path):
     assert loaded.seeds == ()
     assert len(loaded.errors) == 2
     for show in (loaded.plot, loaded.plot_diagnostics, loaded.policy):
-        with pytest.raises(LaneError, match="ge on chain-5: every lane diverged"):
+        with pytest.raises(LaneError, match="ge on chain-5: every seed diverged"):
             show()
-    with pytest.raises(LaneError, match="every lane diverged"):
+    with pytest.raises(LaneError, match="every seed diverged"):
         loaded.save(tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 

@@ -409,7 +409,7 @@ def bad_folders(root, runs):
     yield root / "file", "is not a folder"
     for name, file, text, word in (
         ("cut", "config.json", '{"schema": 1, "agen', "cannot be read"),
-        ("other", "config.json", '{"schema": 99}', "not a run of this version"),
+        ("other", "config.json", '{"schema": 99}', "compatible version of rove"),
         ("bare", "config.json", '{"schema": 1}', "is not a run of rove"),
         ("csv", "episodes.csv", "agent,seed,episode\nge,0", "cannot be read"),
         ("half", "episodes.csv", None, "cannot be read"),

@@ -160,5 +160,5 @@ def wait_for(condition, seconds: float = 90.0) -> None:
 
 def test_a_folder_that_holds_another_run_is_refused(tmp_path):
     runner.run_all([(config(2, 3), tmp_path)])
-    with pytest.raises(RunFolderError, match="holds a different run"):
+    with pytest.raises(RunFolderError, match="contains a different run"):
         runner.run_all([(config(2, 4), tmp_path)], on="processes")
