@@ -65,7 +65,8 @@ def check_number(
         f"at most {at_most:g}" if at_most is not None else "",
         f"below {below:g}" if below is not None else "",
     ]
-    allowed = " ".join(["a finite number", " and ".join(b for b in bounds if b)]).strip()
+    within = " and ".join(b for b in bounds if b)
+    allowed = f"a finite number {'of ' * within.startswith('at')}{within}".strip()
     numeric = isinstance(value, int | float) or hasattr(value, "tolist")  # NumPy and JAX
     try:
         number = float(value) if numeric and not isinstance(value, str | bytes | bool) else math.nan

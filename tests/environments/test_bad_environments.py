@@ -323,7 +323,7 @@ REFUSED = {
     "a NaN to start with": (StartsAtNaN, "observation was not a finite"),
     "a function that raises": (breaking, "ImportError: no module named simulator"),
     "a function that exits": (lambda: sys.exit(0), "environment raised SystemExit: 0"),
-    "a function that makes something else": (lambda: 3, "environment must be a gymnasium.Env, got 3"),
+    "a function that makes something else": (lambda: 3, "must be a gymnasium.Env, got 3"),
     "a number": (3, "a function that returns one"),
     "nothing": (None, "a function that returns one"),
 }  # fmt: skip

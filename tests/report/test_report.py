@@ -381,10 +381,10 @@ def nested(levels):
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("episodes", "3", "episodes = '3' is not allowed"),
-        ("episodes", [3], "episodes = [3] is not allowed"),
-        ("episodes", None, "steps = None is not allowed"),
-        ("seeds", [10**400], "seeds = 1000"),
+        ("episodes", "3", "episodes must be an integer of at least 1, got '3'"),
+        ("episodes", [3], "episodes must be an integer of at least 1, got [3]"),
+        ("episodes", None, "steps must be an integer of at least 1, got None"),
+        ("seeds", [10**400], "at most 2147483647, got 1000"),
         ("seeds", {"a": 1}, "a list"),
         ("agent", {"composition": "x"}, "composition = 'x' is not allowed"),
         ("agent", {"name": "ge", "settings": [1]}, "settings = [1] is not allowed"),

@@ -98,7 +98,7 @@ def test_what_a_process_could_not_know_runs_in_threads():
 
 
 def test_unknown_places_are_refused():
-    with pytest.raises(ConfigError, match="threads or processes"):
+    with pytest.raises(ConfigError, match="on must be threads, processes, ray"):
         runner.train("ge", "chain-6", episodes=1, on="moon")
 
 
