@@ -96,7 +96,7 @@ def test_values(field, told, values):
         (
             {"rho": "-4,-1"},
             {"seeds": 0},
-            "seeds must be an integer of at least 1 and at most 1000, got 0",
+            "seeds must be an integer of at least 1 and at most 100000, got 0",
         ),
         ({"rho": "-4,-1"}, {"confirm_seeds": 1001}, "at most 1000"),
     ],

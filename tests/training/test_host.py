@@ -194,7 +194,7 @@ def test_a_run_is_loaded_by_name(tmp_path):
     assert back.config.environment.observation_size == 6
     np.testing.assert_array_equal(back.returns, run.returns)
     np.testing.assert_array_equal(back.evaluate(), run.evaluate())
-    with pytest.raises(ConfigError, match="n must be .*, got 0"):
+    with pytest.raises(ConfigError, match=r"n must be .*, got 0"):
         rove.environments.make("gym/rove/Chain-v0", n=0)
 
 
