@@ -289,7 +289,7 @@ def test_a_broken_config_is_refused(tmp_path, content, word):
 
 
 def test_no_run_here(tmp_path):
-    with pytest.raises(RunFolderError, match="config.json is missing"):
+    with pytest.raises(RunFolderError, match=r"config\.json is missing"):
         rove.load(tmp_path / "nothing")
 
 
