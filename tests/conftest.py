@@ -21,4 +21,4 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(autouse=True)
 def _room_for_programs():
     """A worker compiles more programs than a process can hold."""
-    platform.relieve()
+    platform.clear_programs()

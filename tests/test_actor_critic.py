@@ -18,7 +18,7 @@ from rove.posteriors import Conjugate, Dirac, Ensemble, LastLayer, MeanField
 from rove.replay import Transition
 from rove.returns import Categorical, Gaussian, Quantile
 from rove.training import outcomes
-from rove.training.lane import follow
+from rove.training.lane import complete_step
 
 FEATURES, K, HIDDEN, N = 3, 2, (6, 5), 8
 SMALL = {"hidden": HIDDEN, "batch_size": N, "buffer_size": 64, "learning_starts": 8}
@@ -531,7 +531,7 @@ def test_a_policy_that_diverges_is_not_its_environments_fault():
     def after(action):
         bad = jnp.full(2, jnp.nan)
         step = Step(flight.lane.environment, bad, jnp.ones(()), jnp.array(False), jnp.array(False))
-        return follow(job.agent, job.environment, flight.lane, action, step, learn=False)[0]
+        return complete_step(job.agent, job.environment, flight.lane, action, step, learn=False)[0]
 
     diverged = outcomes.extended(flight, after(jnp.full(1, jnp.nan))).diverged
     assert "the action was not a finite number at step 1" in diverged

@@ -117,28 +117,43 @@ def test_underscores_and_hyphens_are_one(tmp_path):
         (["sweep", "ge"], "needs an agent and an environment first, got: ge usage: rove sweep"),
         (["report"], "needs at least one folder"),
         (["train", "gee", "chain-10"], "agent = 'gee' Did you mean 'ge'?"),
-        (["train", "ge", "chian-10"], "environment = 'chian-10' Did you mean 'chain-10'?"),
-        (["train", "ge", "chain-1"], "environment = 'chain-1' at least 3"),
-        (["train", "ge", "chain-10", "--agent.gamma", "nan"], "gamma = nan"),
-        (["train", "ge", "chain-10", "--agent.sigma", "0"], "sigma = 0.0 at least 1e-08"),
-        (["train", "ge", "chain-10", "--agent.sigma=-1"], "sigma = -1.0"),
-        (["train", "ge", "chain-10", "--agent.batch-size", "60000"], "batch_size = 60000 50000"),
+        (["train", "ge", "chian-10"], "unknown environment 'chian-10'. Did you mean 'chain-10'?"),
+        (["train", "ge", "chain-1"], "environment chain-1: N must be at least 3"),
+        (["train", "ge", "chain-10", "--agent.gamma", "nan"], "gamma must be got nan"),
+        (
+            ["train", "ge", "chain-10", "--agent.sigma", "0"],
+            "sigma must be at least 1e-08, got 0.0",
+        ),
+        (["train", "ge", "chain-10", "--agent.sigma=-1"], "sigma must be got -1.0"),
+        (
+            ["train", "ge", "chain-10", "--agent.batch-size", "60000"],
+            "batch_size = 60000 50000",
+        ),
         (["train", "ge", "chain-10", "--env.n", "50"], "env.n = 50 write chain-50"),
         (["train", "ge", "bandit-10", "--env.n", "50"], "env.n = 50 write bandit-50"),
-        (["train", "ge", "bandit-10", "--env.noise-std=-1"], "noise_std = -1.0 at least 0"),
+        (
+            ["train", "ge", "bandit-10", "--env.noise-std=-1"],
+            "noise_std must be at least 0 got -1.0",
+        ),
         (["train", "ge", "deap-sea-10"], "chain-N deep-sea-N bandit-N Did you mean 'deep-sea-10'?"),
         (["train", "ge", "cartpole-1"], "sparse-cartpole Did you mean 'cartpole'?"),
-        (["train", "ge", "cartpole", "--env.horizon", "0"], "horizon = 0 at least 1"),
+        (["train", "ge", "cartpole", "--env.horizon", "0"], "horizon must be at least 1, got 0"),
         (["train", "ge", "chain-10", "--agent.gama", "0.9"], "--agent.gama"),
         (["train", "dqn", "chain-10", "--agent.rho", "1"], "--agent.rho"),
         (["train", "ge", "chain-10", "--agent.resample", "never"], "resample never step episode"),
-        (["train", "ge", "chain-10", "--agent.resample", "0"], "resample = 0 at least 1"),
-        (["train", "ige", "chain-10", "--agent.prior", "1e39"], "prior = 1e+39 a finite number"),
-        (["train", "ge", "chain-10", "--episodes", "0"], "episodes = 0"),
+        (
+            ["train", "ge", "chain-10", "--agent.resample", "0"],
+            "resample must be at least 1, got 0",
+        ),
+        (
+            ["train", "ige", "chain-10", "--agent.prior", "1e39"],
+            "prior must be a finite number got 1e+39",
+        ),
+        (["train", "ge", "chain-10", "--episodes", "0"], "episodes must be got 0"),
         (["train", "ge", "chain-10", "--episodes", "5", "--steps", "5"], "steps = 5"),
-        (["train", "ge", "chain-10", "--seeds", "0"], "seeds = 0"),
+        (["train", "ge", "chain-10", "--seeds", "0"], "seeds must be got 0"),
         (["train", "ge", "chain-10", "--seeds", "many"], "seeds many"),
-        (["train", "ge", "chain-10", "--workers", "0"], "workers = 0"),
+        (["train", "ge", "chain-10", "--workers", "0"], "workers must be got 0"),
         (["reproduce", "figure-9"], "unknown experiment 'figure-9' figure-2"),
         (["tune", "figure-9"], "unknown search 'figure-9' figure-2"),
     ],
@@ -156,7 +171,7 @@ def test_a_buffer_that_does_not_fit_is_refused(capsys, tmp_path):
         capsys, "train", "ge", "chain-100", "--agent.buffer-size", 2**30, "--out", tmp_path / "c"
     )
     assert "buffer_size = 1073741824" in told
-    assert "bytes, most of it the replay" in told
+    assert "bytes, mostly for the replay" in told
 
 
 @pytest.mark.parametrize(("steps", "warned"), [(499, True), (500, False)])

@@ -118,7 +118,10 @@ class Raising(Probe):
 
 @pytest.mark.parametrize(
     ("environment", "words"),
-    [(Misshapen(), r"reset's observation has shape \(3,\)"), (Raising(), "no such road")],
+    [
+        (Misshapen(), r"reset's observation must have shape \(2,\), got \(3,\)"),
+        (Raising(), "no such road"),
+    ],
 )
 def test_a_bad_environment_is_refused_before_anything_compiles(environment, words):
     with pytest.raises(rove.ConfigError, match=rf"probe.*{words}"):

@@ -173,7 +173,7 @@ def test_a_tracker_that_fails_costs_a_warning_and_nothing_else(tmp_path, capsys,
     told = capsys.readouterr().err
     assert told.startswith("warning: ")
     assert told.count("\n") == 1
-    assert "training goes on without Broken" in told
+    assert "Training continues without Broken" in told
     assert broken.calls <= 2  # one a thread
     assert not any(run.errors for run in runs)
     runner.run_all([(config(episodes=40), tmp_path / "c")])
@@ -235,7 +235,7 @@ def test_nothing_is_written_before_its_checkpoint_nor_twice(tmp_path):
     [job], logger = it.jobs(tmp_path), Logger(memory, config(seeds=1))
 
     def hear(step: int, loss: float = 0.5) -> None:
-        logger.hear(lanes.Progress(job, step, 0, 0.0, 100.0, False, loss))
+        logger.on_progress(lanes.Progress(job, step, 0, 0.0, 100.0, False, loss))
 
     curves = memory.curves
     for step in (10, 20, 30, 15, 25, 35):
@@ -480,13 +480,13 @@ def test_trackios_process_ends_with_its_parent_and_not_before(tmp_path, monkeypa
         tracker.begin(lane)
     tracker = trackio.Trackio(tmp_path)
     tracker._process.send_signal(signal.SIGSTOP)
-    monkeypatch.setattr(trackio, "PATIENCE", 0.2)
+    monkeypatch.setattr(trackio, "STOP_SECONDS", 0.2)
     tracker.close()
     assert tracker._process.returncode == -signal.SIGKILL
 
 
 def test_what_cannot_be_logged_is_refused():
-    with pytest.raises(ConfigError, match="give out"):
+    with pytest.raises(ConfigError, match="needs a run folder: pass out=FOLDER"):
         rove.train("ge", "chain-6", episodes=5, log="tensorboard")
     with pytest.raises(ConfigError, match="Did you mean 'tensorboard'"):
         rove.train("ge", "chain-6", episodes=5, out="a", log="tensorbored")

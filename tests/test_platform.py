@@ -23,13 +23,13 @@ def test_programs_are_let_go_of_before_the_mappings_run_out(monkeypatch):
     for program in programs:
         program(1.0)
     held = mapped()
-    platform.relieve()
+    platform.clear_programs()
     assert mapped() > 0.95 * held, "far from the limit, nothing is let go of"
 
     read = Path.read_text
     limit = lambda path: str(held) if path.name == "max_map_count" else read(path)  # noqa: E731
     monkeypatch.setattr(Path, "read_text", limit)
-    platform.relieve()
+    platform.clear_programs()
     monkeypatch.undo()
     assert mapped() < held - 30
     assert programs[3](2.0) == 2.0 * 3 + jax.numpy.sin(2.0)

@@ -72,24 +72,36 @@ def test_values(field, told, values):
         ({"rho": np.array(3)}, {}, "a list of values"),
         ({"roh": "-4:-1:2"}, {}, "Did you mean 'rho'"),
         ({"hidden": "8,8"}, {}, "a single value without commas; use rove.sweep"),
-        ({"sigma": "-1,1"}, {}, "sigma = -1.0 is not allowed: a finite number at least 1e-08"),
-        ({"lr": "-1:1:3"}, {}, "lr = -1.0 is not allowed"),
+        ({"sigma": "-1,1"}, {}, "sigma must be a finite number of at least 1e-08, got -1.0"),
+        ({"lr": "-1:1:3"}, {}, "lr must be a finite number above 0, got -1.0"),
         ({"rho": "-4,-1"}, {"rho": -3.0}, "either sweep it or set it, not both"),
         ({}, {}, "fields = {} is not allowed: at least one"),
-        ({"rho": "-4,-1"}, {"workers": 0}, "workers = 0 is not allowed"),
-        ({"rho": "-4,-1"}, {"on": "threds"}, "on = 'threds' is not allowed"),
+        ({"rho": "-4,-1"}, {"workers": 0}, "workers must be an integer of at least 1, got 0"),
+        (
+            {"rho": "-4,-1"},
+            {"on": "threds"},
+            "on must be threads, processes, ray or ray://HOST:PORT, got 'threds'",
+        ),
         ({"rho": "-9:0:1000", "sigma": "1e-8:1:log1000"}, {}, "points = 1000000 is not allowed"),
         (
             {"rho": "-4,-1"},
             {"method": "random"},
             "points = None is not allowed: the method",
         ),
-        ({"rho": "-4,-1"}, {"method": "random", "points": 0}, "points = 0 is not allowed"),
+        (
+            {"rho": "-4,-1"},
+            {"method": "random", "points": 0},
+            "points must be an integer of at least 1 and at most 10000, got 0",
+        ),
         ({"rho": "-4,-1"}, {"method": "random", "points": 10**6}, "at most 10000"),
         ({"rho": "-4,-1"}, {"points": 1}, "the method grid tries all points"),
         ({"rho": "-4,-1"}, {"method": "gird"}, "Did you mean 'grid'"),
         ({"rho": "-4,-1"}, {"method": "halving", "seeds": 1}, "at least 2 with the method halving"),
-        ({"rho": "-4,-1"}, {"seeds": 0}, "seeds = 0 is not allowed"),
+        (
+            {"rho": "-4,-1"},
+            {"seeds": 0},
+            "seeds must be an integer of at least 1 and at most 100000, got 0",
+        ),
         ({"rho": "-4,-1"}, {"confirm_seeds": 1001}, "at most 1000"),
     ],
 )
@@ -232,11 +244,11 @@ def test_what_a_sweep_leaves(tmp_path):
     assert standings[-1].done == standings[-1].total == 11
     assert standings[-1].best.settings == best.settings
     assert standings[-1].seconds_left == pytest.approx(0.0)
-    with pytest.raises(RunFolderError, match="holds a sweep"):
+    with pytest.raises(RunFolderError, match="contains a sweep"):
         rove.load(tmp_path)
     with pytest.raises(RunFolderError, match=r"seeds is \[1000, 1001\] there"):
         rove.sweep(SMALL, "chain-5", FIELDS, seeds=3, confirm_seeds=3, episodes=8, out=tmp_path)
-    with pytest.raises(RunFolderError, match="holds a different run"):
+    with pytest.raises(RunFolderError, match="contains a different run"):
         rove.train(SMALL, "chain-5", episodes=8, out=tmp_path)
 
 
@@ -269,9 +281,9 @@ def test_a_point_that_diverges_is_last_and_has_no_score(tmp_path):
     assert loaded.seeds == ()
     assert len(loaded.errors) == 2
     for show in (loaded.plot, loaded.plot_diagnostics, loaded.policy):
-        with pytest.raises(LaneError, match="ge on chain-5: every lane diverged"):
+        with pytest.raises(LaneError, match="ge on chain-5: every seed diverged"):
             show()
-    with pytest.raises(LaneError, match="every lane diverged"):
+    with pytest.raises(LaneError, match="every seed diverged"):
         loaded.save(tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 

@@ -14,7 +14,7 @@ from rove.errors import ConfigError
 from rove.replay import Transition
 from rove.statistics import episodes_to_solve
 from rove.tabular import PosteriorSampling, QValueSampling, psrl
-from rove.tabular.base import number
+from rove.tabular.base import state_index
 from rove.tabular.bayesian_q_learning import NormalGamma
 from rove.tabular.psrl import Model
 from rove.training import lanes, outcomes
@@ -60,10 +60,10 @@ def after(agent, rows, thermometer: bool = False):
 
 def test_the_number_of_a_state():
     for s in range(STATES):
-        assert int(number(shown(s))) == s
-        assert int(number(shown(s, thermometer=True))) == s
-        assert int(number(-0.5 * shown(s))) == s
-    assert int(number(jnp.zeros(STATES))) == 0
+        assert int(state_index(shown(s))) == s
+        assert int(state_index(shown(s, thermometer=True))) == s
+        assert int(state_index(-0.5 * shown(s))) == s
+    assert int(state_index(jnp.zeros(STATES))) == 0
 
 
 @pytest.mark.parametrize("name", AGENTS)

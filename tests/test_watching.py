@@ -122,7 +122,7 @@ def test_a_pendulum_of_mujoco_is_filmed_by_the_command(tmp_path, capsys):
 
 def test_what_cannot_be_filmed_is_refused(tmp_path):
     run = rove.train("dqn", Dial, steps=20, **DQN)
-    with pytest.raises(ConfigError, match=r"render_mode = None.*rgb_array"):
+    with pytest.raises(ConfigError, match=r"render_mode .* must be 'rgb_array', got None"):
         watching.watch(run, path=tmp_path / "a.gif")
     with pytest.raises(ConfigError, match=r"\.gif or \.mp4"):
         watching.watch(run, path=tmp_path / "a.avi")

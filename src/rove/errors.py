@@ -1,4 +1,4 @@
-"""Errors for people: what was given, where, and what is allowed instead."""
+"""Exceptions whose messages tell users what is wrong and how to fix it, and argument checks."""
 
 import difflib
 import math
@@ -11,31 +11,42 @@ import numpy as np
 
 
 class RoveError(Exception):
-    """A mistake a person can mend. The command prints it without a traceback."""
+    """Base class of errors that users can fix. The command line prints them without a traceback."""
 
 
 class ConfigError(RoveError, ValueError):
-    """A value that cannot be used: names the field, the value and what is allowed."""
+    """An invalid value of an argument or setting.
 
-    def __init__(self, field: str, value: Any, allowed: str):
+    **Arguments**
+    - `field`, `value`: the name of the argument and the value it was given.
+    - `allowed`: the values that are allowed, or why this one is not.
+    - `message`: the whole message, where the default one does not read well.
+    """
+
+    def __init__(self, field: str, value: Any, allowed: str, message: str | None = None):
         self.field, self.value, self.allowed = field, value, allowed
-        super().__init__(f"{field} = {value!r} is not allowed: {allowed}")
+        super().__init__(message or f"{field} = {value!r} is not allowed: {allowed}")
+
+    @classmethod
+    def must_be(cls, field: str, value: Any, allowed: str, hint: str = "") -> "ConfigError":
+        """An error that reads "field must be allowed, got value", followed by a hint."""
+        return cls(field, value, allowed, f"{field} must be {allowed}, got {value!r}{hint}")
 
 
 class LaneError(RoveError):
-    """A lane that had to stop: names the environment, the step and the field at fault."""
+    """A run of one seed failed. The message names the environment, the step and the cause."""
 
 
 class Diverged(LaneError):
-    """A lane whose agent's numbers were no longer finite."""
+    """A run of one seed diverged: the agent computed a number that was not finite."""
 
 
 class RunFolderError(RoveError):
-    """A run folder that cannot be read, or that holds something else."""
+    """A run folder cannot be read or written, or it contains something else."""
 
 
 _LARGEST = 3.4028234e38
-"""What is more is infinite as a float32."""
+"""The largest finite float32."""
 
 
 def check_number(
@@ -47,74 +58,88 @@ def check_number(
     at_most: float | None = None,
     below: float | None = None,
 ) -> None:
-    """Refuse anything but a finite number within the given bounds."""
+    """Raise `ConfigError` unless the value is a finite number within the given bounds."""
     bounds = [
         f"above {above:g}" if above is not None else "",
         f"at least {at_least:g}" if at_least is not None else "",
         f"at most {at_most:g}" if at_most is not None else "",
         f"below {below:g}" if below is not None else "",
     ]
-    allowed = " ".join(["a finite number", " and ".join(b for b in bounds if b)]).strip()
-    known = isinstance(value, int | float) or hasattr(value, "tolist")  # NumPy's and JAX's
+    within = " and ".join(b for b in bounds if b)
+    allowed = f"a finite number {'of ' * within.startswith('at')}{within}".strip()
+    numeric = isinstance(value, int | float) or hasattr(value, "tolist")  # NumPy and JAX
     try:
-        number = float(value) if known and not isinstance(value, str | bytes | bool) else math.nan
+        number = float(value) if numeric and not isinstance(value, str | bytes | bool) else math.nan
     except (TypeError, ValueError, OverflowError):
-        raise ConfigError(field, value, allowed) from None
-    wrong = (
+        raise ConfigError.must_be(field, value, allowed) from None
+    invalid = (
         not abs(number) <= _LARGEST
         or (above is not None and number <= above)
         or (at_least is not None and number < at_least)
         or (below is not None and number >= below)
         or (at_most is not None and number > at_most)
     )
-    if wrong:
-        raise ConfigError(field, value, allowed)
+    if invalid:
+        raise ConfigError.must_be(field, value, allowed)
 
 
 def check_integer(field: str, value: Any, *, at_least: int, at_most: int = 2**31 - 1) -> None:
-    """Refuse anything but a whole number within the given bounds."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or not at_least <= value <= at_most:
-        huge = whole and value > at_most
-        limit = f" and at most {at_most}" if huge or at_most != 2**31 - 1 else ""
-        raise ConfigError(field, value, f"a whole number of at least {at_least}{limit}")
+    """Raise `ConfigError` unless the value is an integer within the given bounds."""
+    integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not integer or not at_least <= value <= at_most:
+        too_large = integer and value > at_most
+        limit = f" and at most {at_most}" if too_large or at_most != 2**31 - 1 else ""
+        raise ConfigError.must_be(field, value, f"an integer of at least {at_least}{limit}")
 
 
 def check_choice(field: str, value: Any, choices: Iterable[str]) -> None:
-    """Refuse anything but one of the choices."""
+    """Raise `ConfigError` unless the value is one of the choices."""
     names = tuple(choices)
     if value not in names:
-        raise ConfigError(field, value, "one of " + ", ".join(names) + did_you_mean(value, names))
+        hint = did_you_mean(value, names)
+        raise ConfigError.must_be(field, value, "one of " + ", ".join(names), hint)
 
 
 def as_path(field: str, value: Any) -> Path:
-    """Refuse anything but a path."""
+    """Return the value as a `Path`; raise `ConfigError` if it is not a path."""
     if not isinstance(value, str | os.PathLike):
-        raise ConfigError(field, value, "the path of a folder")
+        raise ConfigError.must_be(field, value, "the path of a folder")
     return Path(value)
 
 
 def check_flag(field: str, value: Any) -> None:
-    """Refuse anything but true or false."""
+    """Raise `ConfigError` unless the value is True or False."""
     if not isinstance(value, bool):
-        raise ConfigError(field, value, "True or False")
+        raise ConfigError.must_be(field, value, "True or False")
 
 
 def check_hidden(field: str, value: Any) -> None:
-    """Refuse anything but a tuple of positive layer widths."""
+    """Raise `ConfigError` unless the value is a tuple of positive layer widths."""
     if not isinstance(value, tuple):
-        raise ConfigError(field, value, "a tuple of layer widths")
+        raise ConfigError.must_be(field, value, "a tuple of layer widths")
     for width in value:
         check_integer(field, width, at_least=1, at_most=2**16)
 
 
 def nearest(name: Any, names: Iterable[str]) -> str | None:
-    """Of some names, the one spelt most like this, if any is."""
+    """Return the most similar of the names, or None if none is similar."""
     others = [known for known in names if known != name]
     return next(iter(difflib.get_close_matches(str(name), others, n=1, cutoff=0.5)), None)
 
 
 def did_you_mean(name: Any, names: Iterable[str]) -> str:
-    """A hint that names the nearest right spelling, or nothing."""
+    """Return a hint that suggests the most similar name, or an empty string."""
     near = nearest(name, names)
     return f". Did you mean {near!r}?" if near else ""
+
+
+def unknown_name(
+    what: str, name: Any, names: Iterable[str], similar: Iterable[str] | None = None
+) -> str:
+    """Return the message for an unknown name: what it is of, the most similar one, and all.
+
+    `similar` replaces the names that may be suggested.
+    """
+    names = tuple(names)
+    hint = did_you_mean(name, names if similar is None else similar) or "."
+    return f"unknown {what} {name!r}{hint} Use one of " + ", ".join(names)

@@ -1,4 +1,4 @@
-"""The function behind every family: a multi-layer perceptron whose parameters are θ."""
+"""Multi-layer perceptrons: the functions f_θ behind all posteriors."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -14,7 +14,7 @@ from rove.noise import Key
 
 
 class Linear(NamedTuple):
-    """One fully connected layer: x ↦ x·weight + bias. Also the shape of φ's parts."""
+    """A fully connected layer, x ↦ x·weight + bias. Parts of φ have the same structure."""
 
     weight: Float[Array, "inputs outputs"]
     bias: Float[Array, " outputs"]
@@ -25,7 +25,7 @@ Theta: TypeAlias = tuple[Linear, ...]
 
 
 def init(key: Key, sizes: Sequence[int]) -> Theta:
-    """A fresh network: weights uniform in ±√(3/inputs), so of variance 1/inputs; biases 0."""
+    """Initialise a network: weights uniform in ±√(3/inputs) (variance 1/inputs), biases 0."""
     layers = []
     for i, (inputs, outputs) in enumerate(pairwise(sizes)):
         unit = 2.0 * noise.uniform(noise.fold(key, i), (inputs, outputs)) - 1.0
@@ -34,24 +34,28 @@ def init(key: Key, sizes: Sequence[int]) -> Theta:
 
 
 def init_many(key: Key, sizes: Sequence[int], count: int) -> Theta:
-    """Fresh networks, stacked along a first axis."""
+    """Initialise `count` networks, stacked along a first axis."""
     return jax.vmap(lambda k: init(k, sizes))(noise.folds(key, count))
 
 
 def affine(layer: Linear, x: Float[Array, "*n inputs"]) -> Float[Array, "*n outputs"]:
+    """Apply a fully connected layer."""
     return x @ layer.weight + layer.bias
 
 
 def forward(
     layers: Sequence, x: Float[Array, "*n inputs"], linear: Callable[..., Array] = affine
 ) -> Float[Array, "*n outputs"]:
-    """f_θ(x) with ReLU between layers. `linear` says what a layer does: a posterior that draws
-    the pre-activations instead of the weights passes its own."""
+    """Compute f_θ(x), with ReLU between layers.
+
+    `linear` applies one layer. A posterior that draws pre-activations instead of weights passes
+    its own function.
+    """
     for layer in layers[:-1]:
         x = jax.nn.relu(linear(layer, x))
     return linear(layers[-1], x)
 
 
 def forward_many(stack: Theta, xs: Float[Array, "*n inputs"]) -> Float[Array, "count *n outputs"]:
-    """Every network of a stack at every row."""
+    """Evaluate every network of a stack on every row."""
     return jax.vmap(forward, (0, None))(stack, xs)

@@ -1,4 +1,4 @@
-"""`Run`: what training leaves behind."""
+"""`Run`: the results of training."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """A trained run: [seeds, episodes] arrays, policies and pictures."""
+    """The results of training: arrays of shape [seeds, episodes], policies and plots."""
 
     config: Config
     outcomes: list[Outcome]
     path: Path | None = None
     errors: Sequence[LaneError] = ()
-    """Lanes that had to stop."""
+    """The errors of seeds that failed or diverged."""
 
     def __repr__(self) -> str:
         episodes = self.returns.shape[1]
@@ -42,6 +42,7 @@ class Run:
 
     @property
     def seeds(self) -> tuple[int, ...]:
+        """The seeds that have results."""
         return tuple(outcome.job.seed for outcome in self.outcomes)
 
     def _stack(self, field: str) -> np.ndarray:
@@ -55,28 +56,31 @@ class Run:
 
     @property
     def returns(self) -> np.ndarray:
-        """[seeds, episodes]; NaN where a lane had fewer episodes."""
+        """Returns of shape [seeds, episodes], padded with NaN for seeds with fewer episodes."""
         return self._stack("returns")
 
     @property
     def scores(self) -> np.ndarray:
-        """[seeds, episodes], as the environment scores an episode: on most, its return."""
+        """Scores of shape [seeds, episodes]: on most environments, the returns."""
         return self._table([outcome.scores for outcome in self.outcomes])
 
     @property
     def lengths(self) -> np.ndarray:
-        """[seeds, episodes], in steps."""
+        """Episode lengths in steps, of shape [seeds, episodes]."""
         return self._stack("length")
 
     @property
     def visits(self) -> np.ndarray:
-        """[seeds, cells]: in what fraction of its episodes a lane visited each cell."""
+        """The fraction of episodes that visited each cell, of shape [seeds, cells]."""
         bins = self.config.environment.bins
         rows = [o.visits / max(len(o.episodes.returns), 1) for o in self.outcomes]
         return np.array(rows).reshape(len(rows), bins)
 
     def policy(self, seed: int | None = None) -> Callable[[Any], Any]:
-        """The greedy policy on the posterior mean: from an observation to an action."""
+        """Return the greedy policy of the posterior mean, which maps observations to actions.
+
+        `seed` defaults to the first one.
+        """
         outcome = self._outcome(seed)
         agent, environment = self.config.compose(), self.config.environment
         lane = outcome.lane
@@ -92,16 +96,16 @@ class Run:
         for outcome in self.outcomes:
             if seed is None or outcome.job.seed == seed:
                 return outcome
-        raise ConfigError("seed", seed, f"one of {list(self.seeds)}")
+        raise ConfigError.must_be("seed", seed, f"one of {list(self.seeds)}")
 
     def _check_any(self) -> None:
-        """Refuse a run that has no lane to show."""
+        """Raise `LaneError` if no seed has results."""
         if not self.outcomes:
-            what = "every lane diverged" if self.errors else "no lane has been saved yet"
-            raise LaneError(f"{self.config.label}: {what}")
+            reason = "every seed diverged" if self.errors else "no seed has been saved yet"
+            raise LaneError(f"{self.config.label}: {reason}")
 
     def evaluate(self) -> np.ndarray:
-        """[seeds]: the score of one episode of each lane's greedy policy."""
+        """Return the score of one episode of each seed's greedy policy, of shape [seeds]."""
         agent, environment = self.config.compose(), self.config.environment
         lanes_ = [outcome.lane for outcome in self.outcomes]
         if isinstance(environment, HostEnvironment):
@@ -111,16 +115,16 @@ class Run:
         return environment.score(*np.array(played, float).reshape(-1, 3).T)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """The learning curve; written to `path` if one is given."""
-        from rove import plots  # here, because Matplotlib takes long to import
+        """Plot the learning curve, and save it to `path` if one is given."""
+        from rove import plots  # lazily, because importing Matplotlib is slow
 
         self._check_any()
-        made, environment = plots.figure(), self.config.environment
+        figure, environment = plots.figure(), self.config.environment
         steps = self.config.steps
         every = max(steps // plots.POINTS, 1) if steps else 1
         scores = self._recent(np.arange(every, steps + 1, every)) if steps else self.scores
         plots.learning_curves(
-            made.axes[0],
+            figure.axes[0],
             {self.config.agent_name: scores},
             environment.optimum,
             per_seed=True,
@@ -130,70 +134,77 @@ class Run:
             support=environment.score_range,
         )
         if steps:
-            made.axes[0].set_xlabel("step")
+            figure.axes[0].set_xlabel("step")
         n = len(self.seeds)
-        made.axes[0].set_title(
+        figure.axes[0].set_title(
             f"{self.config.label}: mean of {n} seed{'s' * (n != 1)}"
             + (", 95% interval" if n > 1 else "")
             + f", window {plots.WINDOW}{' episodes' * bool(steps)}",
             loc="left",
         )
         if path is not None:
-            plots.save(made, Path(path))
-        return made
+            plots.save(figure, Path(path))
+        return figure
 
     def _recent(self, at: np.ndarray) -> np.ndarray:
-        """[seeds, points]: at some steps, the mean score of the last episodes. The lanes of a
-        budget in steps have different numbers of them."""
+        """Return the mean score of the most recent episodes at given steps, [seeds, points].
+
+        Where the budget is in steps, seeds differ in their number of episodes.
+        """
         from rove.plots import WINDOW
 
-        lanes = self.outcomes
-        return np.stack([recent_at(o.scores, o.episodes.step, at, WINDOW) for o in lanes])
+        rows = [recent_at(o.scores, o.episodes.step, at, WINDOW) for o in self.outcomes]
+        return np.stack(rows)
 
     @property
     def spread(self) -> np.ndarray:
-        """[seeds, episodes]: standard deviation of Q_θ over θ ~ q_φ, mean over probed states."""
+        """Standard deviation of Q_θ over θ ~ q_φ, averaged over probe states, [seeds, episodes]."""
         return self._stack("spread")
 
     @property
     def return_spread(self) -> np.ndarray:
-        """[seeds, episodes]: standard deviation of Z, mean over probed states."""
+        """Standard deviation of Z, averaged over probe states, of shape [seeds, episodes]."""
         return self._stack("return_spread")
 
     @property
     def coverage(self) -> np.ndarray:
-        """[seeds, episodes]: cells visited so far."""
+        """Number of cells visited so far, of shape [seeds, episodes]."""
         return self._stack("coverage")
 
     @property
     def alarms(self) -> list[str]:
-        """Lanes whose beliefs collapsed: the spread of Q over θ fell below a hundredth of its
-        highest, for 20 episodes, before any episode scored half of the optimum. Always
-        empty where there is a reason in `not_watched`."""
-        optimum, told = self.config.environment.optimum, []
+        """Warnings about seeds whose posterior q_φ collapsed too early.
+
+        That is, the spread of Q over θ stayed below a hundredth of its maximum for 20 episodes,
+        before any episode scored half of the optimum. Empty if `not_watched` gives a reason.
+        """
+        optimum, warnings = self.config.environment.optimum, []
         if optimum is None:
-            return told
+            return warnings
         for outcome in self.outcomes:
             at = collapsed_at(outcome.scores, outcome.episodes.spread, optimum)
             if at is not None:
-                told.append(
-                    f"seed {outcome.job.seed}: q_φ collapsed by episode {at}, before half of the "
-                    "optimum was found"
+                warnings.append(
+                    f"seed {outcome.job.seed}: q_φ collapsed by episode {at}, before any episode "
+                    "scored half of the optimum"
                 )
-        return told
+        return warnings
 
     @property
     def not_watched(self) -> str | None:
-        """Why no alarm can ring, if none can."""
+        """The reason why `alarms` cannot detect a collapse, or None if it can."""
         environment = self.config.environment
         if environment.optimum is not None:
             return None
-        return f"{environment.name} has no known optimum, half of which would end the watch"
+        return f"{environment.name} has no known optimum to compare scores with"
 
     def plot_diagnostics(self, path: str | Path | None = None) -> Figure:
-        """Where the lanes went, how their beliefs spread, and, for the first lane, what it
-        believed of each probed state; written to `path` if one is given."""
-        from rove import plots  # here, because Matplotlib takes long to import
+        """Plot diagnostics, and save them to `path` if one is given.
+
+        Shows state visits, the spread of Q and of Z and, for the first seed, its beliefs about each
+        probe state.
+        """
+        from rove import plots  # lazily, because importing Matplotlib is slow
 
         agent, outcome = self.config.compose(), self._outcome(None)
         environment, ended = self.config.environment, self.returns.size > 0
@@ -201,8 +212,8 @@ class Run:
         taken = min(len(outcome.episodes.returns).bit_length(), SNAPSHOTS)
         names = (list(environment.probes()) or ["start"]) if taken else []
         rows, columns = 3 if taken else 1, max(len(names), 3)
-        made = plots.figure(rows, columns, width=3.2 * columns, height=8.0 / 3 * rows)
-        grid = np.array(made.axes).reshape(rows, columns)
+        figure = plots.figure(rows, columns, width=3.2 * columns, height=8.0 / 3 * rows)
+        grid = np.array(figure.axes).reshape(rows, columns)
         for axes in [*grid[0, 3:], *grid[1:, len(names) :].flat]:
             axes.set_axis_off()
         if environment.bins and ended:
@@ -233,14 +244,14 @@ class Run:
         for axes in grid[1:, 0]:
             axes.legend()
         who = f"seed {outcome.job.seed}"
-        what = f"beliefs of {who}" if taken else f"no episode of {who} has ended"
-        made.suptitle(f"{self.config.label}: {what}", x=0.01, ha="left")
+        subject = f"beliefs of {who}" if taken else f"no episode of {who} has ended"
+        figure.suptitle(f"{self.config.label}: {subject}", x=0.01, ha="left")
         if path is not None:
-            plots.save(made, Path(path))
-        return made
+            plots.save(figure, Path(path))
+        return figure
 
     def draw(self, folder: Path) -> None:
-        """learning-curve.png, diagnostics.png and diagnostics.json, into a folder."""
+        """Write learning-curve.png, diagnostics.png and diagnostics.json to a folder."""
         self.plot(folder / "learning-curve.png")
         self.plot_diagnostics(folder / "diagnostics.png")
         visits = {
@@ -248,16 +259,16 @@ class Run:
             for seed, row in zip(self.seeds, self.visits, strict=True)
         }
         cells = self.config.environment.cells
-        told = {
+        diagnostics = {
             "alarms": self.alarms,
             "not_watched": self.not_watched,
             "cells": cells,
             "visits": visits,
         }
-        publish(folder / "diagnostics.json", (json.dumps(told) + "\n").encode())
+        publish(folder / "diagnostics.json", (json.dumps(diagnostics) + "\n").encode())
 
     def save(self, out: str | Path | None = None) -> Path:
-        """Write the run to a folder of its own; without one, to runs/AGENT-ENVIRONMENT."""
+        """Write the run to a new folder, by default runs/AGENT-ENVIRONMENT, and return its path."""
         if out is None:
             out = self.path or self.config.default_folder
         folder = RunFolder(out)

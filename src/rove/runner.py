@@ -1,4 +1,4 @@
-"""`rove.train`: an agent, an environment and seeds, to a `Run`."""
+"""`rove.train` and `rove.load`: train an agent on an environment, and load the result."""
 
 from __future__ import annotations
 
@@ -49,21 +49,24 @@ def train(
     log: str | None = None,
     **settings: Any,
 ) -> Run:
-    """Train an agent on an environment, one lane a seed.
+    """Train an agent on an environment with one or more seeds.
 
     **Arguments**
     - `agent`: a name ("ge"), its settings (`rove.GE(rho=-4)`), or a composed `rove.Agent`. A name
-      takes the tuned settings of the environment, and `settings` on top of them.
+      uses the settings tuned for the environment, if there are any.
     - `environment`: a name ("chain-100", "gym/CartPole-v1"), an `Environment`, a Gymnasium
-      environment, of which every seed gets a copy, or a function that makes one (see `adopt`).
-    - `seeds`: how many (0, 1, …), or which.
-    - `episodes`, `steps`: when to stop; one of the two.
-    - `until_solved`: whether a lane also stops at ten optimal episodes in a row.
-    - `out`: a run folder; a run that was killed goes on from it.
-    - `on`: "threads" of this process, "processes" of their own, which take seconds to start and
-      are faster then, or a Ray cluster: "ray", "ray://HOST:PORT". The results are the same, to the
-      bit.
-    - `log`: "tensorboard" or "trackio", to follow it there; what it writes is in `out`.
+      environment, of which every seed gets a copy, or a function that returns one (see `adopt`).
+    - `seeds`: the number of seeds (0, 1, …), or the seeds themselves.
+    - `episodes`, `steps`: how long to train each seed. Pass one of the two.
+    - `until_solved`: whether a seed also stops after ten optimal episodes in a row.
+    - `out`: the run folder. Interrupted runs resume from their last checkpoint in it.
+    - `report`: a function that is called with the progress of each seed.
+    - `workers`: the maximum number of seeds to run at once; by default one per core (all seeds of a
+      Gymnasium environment with "threads").
+    - `on`: where seeds run: "threads" of this process, "processes", which take seconds to start and
+      are faster afterwards, or a Ray cluster ("ray", "ray://HOST:PORT"). Results are bit-identical.
+    - `log`: "tensorboard" or "trackio", to follow training live. Requires `out`.
+    - `settings`: settings of a named agent that replace its defaults.
 
     **Example**
     >>> run = rove.train("ge", "chain-10", seeds=2, episodes=100, rho=-4.0)
@@ -97,29 +100,43 @@ def configure(
     until_solved: bool = False,
     **settings: Any,
 ) -> Config:
-    """What `train` was asked for, checked before anything compiles."""
+    """Return the validated configuration of a run; the arguments are those of `train`."""
     environment = as_environment(environment)
     if isinstance(agent, str):
         agent = default_settings(agent, environment)
     if isinstance(agent, Settings):
         agent = with_settings(agent, settings)
     elif not isinstance(agent, Learner):
-        raise ConfigError("agent", agent, "a name, settings such as rove.GE(), or a rove.Agent")
+        allowed = "a name, settings such as rove.GE(), or a rove.Agent"
+        raise ConfigError.must_be("agent", agent, allowed)
     elif settings:
-        raise ConfigError(*next(iter(settings.items())), "set on the Agent itself")
+        field, value = next(iter(settings.items()))
+        raise ConfigError(
+            field,
+            value,
+            "set it on the Agent itself",
+            f"{field} = {value!r} has no effect on a composed agent: set it on the Agent itself",
+        )
     learner = agent.compose() if isinstance(agent, Settings) else agent
     if learner.continuous != environment.continuous:
         kind = "continuous" if environment.continuous else "discrete"
-        fit = ", ".join(fitting(environment.continuous))
-        what = f"{environment.name} has {kind} actions, for which there are {fit}"
-        raise ConfigError("agent", agent.name, what)
+        agents = ", ".join(fitting(environment.continuous))
+        reason = f"{environment.name} has {kind} actions; use one of {agents}"
+        message = f"{agent.name} cannot be trained on {environment.name}: "
+        message += f"it has {kind} actions; use one of {agents}"
+        raise ConfigError("agent", agent.name, reason, message)
     check_observations(agent.name, learner, environment)
     if (episodes is None) == (steps is None):
-        raise ConfigError("episodes", episodes, f"give episodes or steps (steps is {steps!r})")
+        raise ConfigError(
+            "episodes",
+            episodes,
+            "give either episodes or steps",
+            f"give either episodes or steps, got episodes={episodes!r} and steps={steps!r}",
+        )
     for field, value in (("episodes", episodes), ("steps", steps)):
         if value is not None:
             check_integer(field, value, at_least=1, at_most=UNLIMITED - 1)
-    if hasattr(seeds, "tolist"):  # NumPy's and JAX's
+    if hasattr(seeds, "tolist"):  # NumPy and JAX arrays
         seeds = seeds.tolist()
     if not isinstance(seeds, Iterable):
         check_integer("seeds", seeds, at_least=1, at_most=100_000)
@@ -128,16 +145,18 @@ def configure(
     for seed in seeds:
         check_integer("seeds", seed, at_least=0)
     if len(set(seeds)) != len(seeds) or not len(seeds):
-        raise ConfigError("seeds", list(seeds), "at least one seed, each different")
+        raise ConfigError.must_be("seeds", list(seeds), "one or more different integers")
     check_flag("until_solved", until_solved)
     if until_solved and environment.optimum is None:
-        raise ConfigError("until_solved", True, f"{environment.name} has no known optimum")
+        reason = f"{environment.name} has no known optimum"
+        message = f"until_solved requires a known optimum, which {environment.name} does not have"
+        raise ConfigError("until_solved", True, reason, message)
     episodes, steps = (None if value is None else int(value) for value in (episodes, steps))
     return Config(agent, environment, tuple(int(s) for s in seeds), episodes, steps, until_solved)
 
 
 def as_environment(environment: Any) -> Task:
-    """The environment a person means: by name, composed, or one of Gymnasium's."""
+    """Return the environment for a name, an `Environment`, or a Gymnasium environment."""
     if isinstance(environment, str):
         environment = environments.make(environment)
     elif not isinstance(environment, Task):
@@ -148,7 +167,7 @@ def as_environment(environment: Any) -> Task:
 
 
 def check_environment(environment: Environment) -> None:
-    """Refuse an environment whose shapes are not what it says, before anything compiles."""
+    """Raise `ConfigError` if the results of `reset` and `step` do not have the declared shapes."""
 
     def first_steps() -> tuple:
         key, k = noise.root(0), environment.num_actions
@@ -168,23 +187,26 @@ def check_environment(environment: Environment) -> None:
     except RoveError:
         raise
     except Exception as error:
-        what = f"reset and step that compile; they raised {type(error).__name__}: {error}"
-        raise ConfigError("environment", environment.name, what) from error
-    for field, (found, needed) in shapes.items():
-        if found != needed:
-            what = f"{field} has shape {found}, where {needed} is needed"
-            raise ConfigError("environment", environment.name, what)
+        reason = f"reset or step cannot be compiled: {type(error).__name__}: {error}"
+        message = f"environment {environment.name}: {reason}"
+        raise ConfigError("environment", environment.name, reason, message) from error
+    for field, (actual, expected) in shapes.items():
+        if actual != expected:
+            reason = f"{field} must have shape {expected}, got {actual}"
+            message = f"environment {environment.name}: {reason}"
+            raise ConfigError("environment", environment.name, reason, message)
 
 
 def check_observations(name: str, learner: Learner, environment: Task) -> None:
-    """Refuse an environment whose first observations the agent cannot use."""
+    """Raise `ConfigError` if the agent cannot use the environment's observations."""
     for observation in environment.probes().values():
         if needed := learner.needs(np.asarray(observation)):
-            raise ConfigError("environment", environment.name, f"for {name}: {needed}")
+            message = f"{name} cannot be trained on {environment.name}: it needs {needed}"
+            raise ConfigError("environment", environment.name, f"{name} needs {needed}", message)
 
 
 def default_settings(agent: str, environment: Task) -> Settings:
-    """A named agent with the settings tuned for an environment."""
+    """Return a named agent's settings, tuned for the environment if possible."""
     return with_settings(settings_of(agent)(), tuned(agent, environment.name))
 
 
@@ -195,12 +217,14 @@ def run_all(
     on: str = "threads",
     tracker: live.Tracker | None = None,
 ) -> list[Run]:
-    """Train several configurations at once: all their lanes share the cores. A lane that fails
-    is in its run's `errors`, with what it had saved. A tracker is given the curves of those that
-    have a folder."""
+    """Train several configurations at once, sharing the cores among all their seeds.
+
+    A seed that fails is listed in its run's `errors`. A tracker receives the curves of the
+    configurations that have a run folder.
+    """
     jobs_of = [config.jobs(path) for config, path in plan]
     all_jobs = [job for jobs in jobs_of for job in jobs]
-    place = checked_place(all_jobs, workers, on)
+    executor = checked_executor(all_jobs, workers, on)
     with contextlib.ExitStack() as stack:
         writers: dict[Path, _EpisodesWriter] = {}
         loggers: dict[Path, live.Logger] = {}
@@ -211,9 +235,9 @@ def run_all(
                 writers[path] = _EpisodesWriter(folder, config, jobs)
                 if tracker is not None:
                     loggers[path] = live.Logger(tracker, config)
-        apart = _apart(on, plan, all_jobs, workers)
+        remote = _uses_workers(on, plan, all_jobs, workers)
         for i, (config, path) in enumerate(plan):
-            if path is None and apart:  # a worker's results are in a folder
+            if path is None and remote:  # workers return their results in a folder
                 temporary = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rove-")))
                 stack.enter_context(RunFolder(temporary).open(config))
                 jobs_of[i] = config.jobs(temporary)
@@ -224,84 +248,92 @@ def run_all(
             if job.folder in loggers:
                 loggers[job.folder].saved(job, episodes)
 
-        def hear(told: lanes.Progress) -> None:
-            if told.job.path is not None and told.job.folder in loggers:
-                loggers[told.job.folder].hear(told)
-            report(told)
+        def on_progress(progress: lanes.Progress) -> None:
+            if progress.job.path is not None and progress.job.folder in loggers:
+                loggers[progress.job.folder].on_progress(progress)
+            report(progress)
 
-        found = {}
-        everything = [job for jobs in jobs_of for job in jobs]
-        for loop, mine in _loops(everything, place if apart else lanes, apart):
-            done = loop.execute(mine, hear, saved, workers)
-            found.update({id(job): result for job, result in zip(mine, done, strict=True)})
+        results = {}
+        all_jobs = [job for jobs in jobs_of for job in jobs]
+        for loop, group in _by_executor(all_jobs, executor if remote else lanes, remote):
+            finished = loop.execute(group, on_progress, saved, workers)
+            results |= {id(job): result for job, result in zip(group, finished, strict=True)}
         runs = []
         for (config, path), jobs in zip(plan, jobs_of, strict=True):
-            runs.append(_run(config, [found[id(job)] for job in jobs], path))
+            runs.append(_run(config, [results[id(job)] for job in jobs], path))
             if path is not None:
                 writers[path].write()
         return runs
 
 
 def _run(config: Config, results: Sequence[Outcome | LaneError], path: Path | None) -> Run:
-    """What became of lanes: those that had to stop are told apart."""
-    told = [Diverged(r.diverged) if isinstance(r, Outcome) and r.diverged else r for r in results]
-    done = [r for r in told if isinstance(r, Outcome)]
-    return Run(config, done, path, [r for r in told if isinstance(r, LaneError)])
+    """Build a run from the result of each seed; failed and diverged ones become its errors."""
+    results = [
+        Diverged(r.diverged) if isinstance(r, Outcome) and r.diverged else r for r in results
+    ]
+    trained = [r for r in results if isinstance(r, Outcome)]
+    return Run(config, trained, path, [r for r in results if isinstance(r, LaneError)])
 
 
-def checked_place(jobs: Sequence[Job], workers: int | None, on: str) -> Any:
-    """Where compiled lanes run. What cannot be is refused before a folder is claimed."""
-    place = _place(on)
-    for loop, mine in _loops(jobs, place, on != "threads"):
-        loop.checked_workers(mine, workers)
-    return place
+def checked_executor(jobs: Sequence[Job], workers: int | None, on: str) -> Any:
+    """Return the executor for `on`; raise `ConfigError` if it cannot run the jobs."""
+    executor = _executor(on)
+    for loop, group in _by_executor(jobs, executor, on != "threads"):
+        loop.checked_workers(group, workers)
+    return executor
 
 
-def _place(on: str) -> Any:
-    """Where compiled lanes run, by its name."""
-    places = {"threads": lanes, "processes": processes}
+def _executor(on: str) -> Any:
+    """Return what runs compiled environments: threads, processes or a Ray cluster."""
+    local = {"threads": lanes, "processes": processes}
     if isinstance(on, str):
-        if on in places:
-            return places[on]
+        if on in local:
+            return local[on]
         if on == "ray" or on.startswith("ray://"):
             return cluster.Ray(on)
-    raise ConfigError("on", on, "threads or processes, or ray or ray://HOST:PORT")
+    raise ConfigError.must_be("on", on, "threads, processes, ray or ray://HOST:PORT")
 
 
-def _apart(
+def _uses_workers(
     on: str, plan: Sequence[tuple[Config, Path | None]], jobs: Sequence[Job], workers: int | None
 ) -> bool:
-    """Whether lanes run outside of this process: some are left, and a worker can know what each is
-    to do. Processes need several, and no accelerator that they had to share."""
+    """Whether jobs run outside of this process.
+
+    They do if some are unfinished and workers can rebuild all of them from their configurations.
+    Processes are used only for several jobs, and not if they would share an accelerator.
+    """
     if on == "threads":
         return False
-    ahead = sum(not outcomes.over(job) for job in jobs)
+    unfinished = sum(not outcomes.is_finished(job) for job in jobs)
     if on != "processes":
-        if own := [config for config, _ in plan if not config.portable]:
-            what = f"threads for {own[0].label}, which a cluster cannot know"
-            raise ConfigError("on", on, what)
-        return ahead > 0
-    several = min(ahead, workers or lanes.cores()) > 1
+        if custom := [config for config, _ in plan if not config.portable]:
+            reason = f"{custom[0].label} is custom code, which a cluster does not have"
+            message = f"on={on!r} cannot train {custom[0].label}: it uses custom code, which the "
+            raise ConfigError("on", on, reason, message + "cluster does not have; use on='threads'")
+        return unfinished > 0
+    several = min(unfinished, workers or lanes.cores()) > 1
     return several and all(c.portable for c, _ in plan) and jax.default_backend() == "cpu"
 
 
-def _loops(jobs: Sequence[Job], place: Any, apart: bool) -> list[tuple[Any, list[Job]]]:
-    """What runs lanes, and which. Workers know both loops; here compiled lanes have one of their
-    own, and those of Gymnasium another."""
-    if apart:
-        return [(place, list(jobs))]
+def _by_executor(jobs: Sequence[Job], executor: Any, remote: bool) -> list[tuple[Any, list[Job]]]:
+    """Group jobs by what runs them.
+
+    Workers can run all jobs. In this process, Gymnasium environments need the loop on the host.
+    """
+    if remote:
+        return [(executor, list(jobs))]
     hosted = [isinstance(job.environment, HostEnvironment) for job in jobs]
-    split = [[j for j, h in zip(jobs, hosted, strict=True) if h == kind] for kind in (False, True)]
-    return [(loop, mine) for loop, mine in zip((place, host), split, strict=True) if mine]
+    groups = [[j for j, h in zip(jobs, hosted, strict=True) if h == kind] for kind in (False, True)]
+    return [(loop, group) for loop, group in zip((executor, host), groups, strict=True) if group]
 
 
 class _EpisodesWriter:
-    """Keeps episodes.csv in step with the checkpoints of a run's lanes."""
+    """Updates episodes.csv whenever a seed of the run writes a checkpoint."""
 
     def __init__(self, folder: RunFolder, config: Config, jobs: list[Job]):
         self._folder, self._config, self._jobs = folder, config, jobs
         self._lock = threading.Lock()
-        self._latest = {j.seed: outcomes.glance(j)[0] for j in jobs if outcomes.exists(j)}
+        self._latest = {j.seed: outcomes.load_episodes(j)[0] for j in jobs if outcomes.exists(j)}
 
     def saved(self, job: Job, episodes: Episodes) -> None:
         with self._lock:
@@ -315,10 +347,13 @@ class _EpisodesWriter:
 
 
 def load(path: str | Path, agent: Learner | None = None, environment: Any = None) -> Run:
-    """A run from its folder: finished, or as far as its checkpoints go; lanes that diverged are in
-    its `errors`. An agent or environment that is not rove's own has to be given."""
+    """Load a run from its folder, whether it is finished or not.
+
+    Seeds that diverged are listed in its `errors`. A custom agent or environment has to be passed
+    in, since it cannot be rebuilt from the folder.
+    """
     folder = RunFolder(as_path("path", path))
-    given = None if environment is None else as_environment(environment)
-    config = folder.config(agent, given)
-    found = [job for job in config.jobs(folder.path) if outcomes.exists(job)]
-    return _run(config, [outcomes.load(job) for job in found], folder.path)
+    custom = None if environment is None else as_environment(environment)
+    config = folder.config(agent, custom)
+    saved = [job for job in config.jobs(folder.path) if outcomes.exists(job)]
+    return _run(config, [outcomes.load(job) for job in saved], folder.path)

@@ -325,7 +325,7 @@ def run(
         runs = list(zip(configs, folders, strict=True))
         return trials.train(runs, tally.update, workers, on, tracker)
 
-    runner.checked_place(planned.config(0, planned.base.seeds).jobs(folder), workers, on)
+    runner.checked_executor(planned.config(0, planned.base.seeds).jobs(folder), workers, on)
     with RunFolder(folder).open(planned):
         scores = trials.race(
             len(planned.points),

@@ -1,4 +1,4 @@
-"""Tables as files."""
+"""Writing tables to CSV files."""
 
 import csv
 import gzip
@@ -11,6 +11,7 @@ from rove.training.checkpoint import publish
 
 
 def as_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return a table as CSV text."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
@@ -19,6 +20,9 @@ def as_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def publish_text(path: Path, text: str) -> None:
-    """Compressed, if its name ends in .gz; the same text gives the same bytes."""
-    told = text.encode()
-    publish(path, gzip.compress(told, mtime=0) if path.suffix == ".gz" else told)
+    """Write text to a file, compressed if its name ends in .gz.
+
+    The same text always gives the same bytes.
+    """
+    data = text.encode()
+    publish(path, gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)

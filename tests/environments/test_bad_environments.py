@@ -105,26 +105,42 @@ CASES = {
     "an infinite observation": (having(0, np.array([np.inf, 0.0])), 13, "observation .* inf"),
     "too large for float32": (having(0, np.array([1e300, 0.0])), 13, "observation .* inf"),
     "another shape": (having(0, np.zeros(3)), 13, r"observation has shape \(3,\).*\(2,\)"),
-    "a ragged observation": (having(0, [[1.0], [1.0, 2.0]]), 13, "observation is no array"),
-    "an observation of text": (having(0, np.array(["a", "b"])), 13, "observation holds <U1"),
-    "an observation of objects": (having(0, np.array([1, None])), 13, "observation holds object"),
+    "a ragged observation": (having(0, [[1.0], [1.0, 2.0]]), 13, "observation is not an array"),
+    "an observation of text": (having(0, np.array(["a", "b"])), 13, "observation has dtype <U1"),
+    "an observation of objects": (
+        having(0, np.array([1, None])),
+        13,
+        "observation has dtype object",
+    ),
     "no observation": (having(0, None), 13, "observation has shape"),
-    "complex numbers": (having(0, np.zeros(2, complex)), 13, "observation holds complex128"),
+    "complex numbers": (having(0, np.zeros(2, complex)), 13, "observation has dtype complex128"),
     "a reward of NaN": (having(1, float("nan")), 13, "reward was not a finite number: nan"),
     "a reward that is infinite": (having(1, -np.inf), 13, "reward was not a finite number: -inf"),
-    "no reward": (having(1, None), 13, "reward is None, not a number"),
-    "a reward of text": (having(1, "1.0"), 13, "reward is '1.0', not a number"),
-    "a reward that is a vector": (having(1, np.ones(1)), 13, r"reward has shape \(1,\)"),
-    "terminated is a number": (having(2, 0.5), 13, "terminated is 0.5.*True or False"),
-    "truncated is missing": (having(3, None), 13, "truncated is None"),
-    "the old tuple of four": (bad(lambda s, t: (t[0], t[1], False, {})), 13, "step returned"),
-    "nothing at all": (bad(lambda s, t: None), 13, "step returned None"),
+    "no reward": (having(1, None), 13, "reward must be a number, got None"),
+    "a reward of text": (having(1, "1.0"), 13, "reward must be a number, got '1.0'"),
+    "a reward that is a vector": (
+        having(1, np.ones(1)),
+        13,
+        r"reward must be a number, got .* \(1,\)",
+    ),
+    "terminated is a number": (having(2, 0.5), 13, "terminated must be True or False, got 0.5"),
+    "truncated is missing": (having(3, None), 13, "truncated must be True or False, got None"),
+    "the old tuple of four": (
+        bad(lambda s, t: (t[0], t[1], False, {})),
+        13,
+        r"step must return \(.*, got \(",
+    ),
+    "nothing at all": (bad(lambda s, t: None), 13, "step must return .*, got None"),
     "an exception": (raising(ValueError("joint 3")), 13, "step raised ValueError: joint 3"),
     "an exit": (bad(lambda self, told: sys.exit(3)), 13, "step raised SystemExit: 3"),
     "it was closed": (bad(closed), 13, "step raised RuntimeError: the window was closed"),
     "other actions": (bad(other_actions), 14, r"action_space changed .*\(2\) to .*\(5\)"),
     "an episode without end": (bad(never_again), 60, "episode did not end in 50 steps"),
-    "a reset without info": (bad(no_more_resets), 14, r"reset returned array.*\(obs.*info\)"),
+    "a reset without info": (
+        bad(no_more_resets),
+        14,
+        r"reset must return \(obs.*info\), got array",
+    ),
     "a reset that exits": (bad(exiting_reset), 14, "reset raised SystemExit: the simulator is"),
 }
 
@@ -167,8 +183,8 @@ class Unspeakable(Exception):
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (having(1, 10**400), "reward is too large a number"),
-        (having(1, [[1.0], [1.0, 2.0]]), r"reward is \[\[1.0\], .*, not a number"),
+        (having(1, 10**400), "reward is too large"),
+        (having(1, [[1.0], [1.0, 2.0]]), r"reward must be a number, got \[\[1.0\], .*"),
         (raising(Unspeakable()), "step raised Unspeakable"),
         (raising(Panic("rust")), "step raised Panic: rust"),
         (raising(GeneratorExit()), "step raised GeneratorExit"),
@@ -203,8 +219,8 @@ def other_observations(env):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda env: other_actions(env, ()), r"action_space is Discrete\(5\), where .*\(2\)"),
-        (other_observations, r"observation_space is Box.*\(3,\).*, where .*\(2,\)"),
+        (lambda env: other_actions(env, ()), r"action_space is Discrete\(5\), but was .*\(2\)"),
+        (other_observations, r"observation_space is Box.*\(3,\).*, but was .*\(2,\)"),
         (lambda env: 1 / 0, "environment raised ZeroDivisionError: division by zero"),
         (lambda env: sys.exit(3), "environment raised SystemExit: 3"),
     ],
@@ -213,7 +229,9 @@ def test_an_environment_that_is_not_made_like_the_first_ends_its_lane(change, wo
     environment = rove.adopt(later(change))
     job, results = types.SimpleNamespace(name="dqn on Plain, seed 1"), {}
     _guarded(types.SimpleNamespace(job=job, _guard=None), environment.make, results)
-    assert re.search(f"^{job.name}, while it was made: {words}", str(results[id(job)]))
+    assert re.search(
+        f"^{job.name}, while the environment was created: {words}", str(results[id(job)])
+    )
 
 
 def test_whatever_is_raised_costs_one_lane():
@@ -287,7 +305,7 @@ def breaking():
 TWO = spaces.Discrete(2)
 REFUSED = {
     "actions without bounds": (
-        with_spaces(Plain.observation_space, spaces.Box(-np.inf, 1, (3,))), "bounds have to be fin"
+        with_spaces(Plain.observation_space, spaces.Box(-np.inf, 1, (3,))), "bounds must be finite"
     ),
     "several actions": (with_spaces(Plain.observation_space, spaces.MultiBinary(3)), "Discrete"),
     "no fixed size": (with_spaces(spaces.Sequence(TWO), TWO), "observation_space is Sequence"),
@@ -295,19 +313,19 @@ REFUSED = {
         with_spaces(spaces.Box(0, 1, (3,)), TWO), r"observation has shape \(2,\)"
     ),
     "floats where integers are declared": (
-        with_spaces(spaces.Box(0, 255, (2,), np.uint8), TWO), "holds float32.* uint8"
+        with_spaces(spaces.Box(0, 255, (2,), np.uint8), TWO), "has dtype float32.* uint8"
     ),
     "not in its discrete space": (with_spaces(spaces.Discrete(4), TWO), "not in its space"),
     "no spaces": (NoSpaces, "action_space is missing"),
     "a space that raises": (NotLoaded, "observation_space raised RuntimeError: not loaded"),
-    "a reset without seed": (NoSeed, "reset has to take a seed"),
-    "a reset without info": (NoInfo, "reset returned array"),
+    "a reset without seed": (NoSeed, "reset must accept a seed"),
+    "a reset without info": (NoInfo, "reset must return .*, got array"),
     "a NaN to start with": (StartsAtNaN, "observation was not a finite"),
     "a function that raises": (breaking, "ImportError: no module named simulator"),
     "a function that exits": (lambda: sys.exit(0), "environment raised SystemExit: 0"),
-    "a function that makes something else": (lambda: 3, "is 3, not a gymnasium.Env"),
-    "a number": (3, "a function that makes one"),
-    "nothing": (None, "a function that makes one"),
+    "a function that makes something else": (lambda: 3, "must be a gymnasium.Env, got 3"),
+    "a number": (3, "a function that returns one"),
+    "nothing": (None, "a function that returns one"),
 }  # fmt: skip
 
 
@@ -322,7 +340,7 @@ def test_an_environment_is_looked_at_before_anything_is_trained(case):
 def test_a_vector_environment_is_refused_with_the_reason():
     vector = gymnasium.make_vec("CartPole-v1", num_envs=2)
     for given in (vector, lambda: vector):
-        with pytest.raises(ConfigError, match=r"VectorEnv: give a single environment"):
+        with pytest.raises(ConfigError, match=r"VectorEnv: pass a single environment"):
             rove.train(rove.DQN(**SMALL), given, episodes=1)
     vector.close()
 
@@ -336,7 +354,7 @@ def test_one_environment_cannot_serve_two_seeds():
     env = Uncopied()
     assert rove.train(rove.DQN(**SMALL), env, episodes=2).lengths.tolist() == [[10.0, 10.0]]
     for given in (env, lambda: env):
-        with pytest.raises(ConfigError, match="function that makes a new environment each time"):
+        with pytest.raises(ConfigError, match="function that returns a new environment each time"):
             rove.train(rove.DQN(**SMALL), given, seeds=2, episodes=2)
 
 
@@ -344,13 +362,13 @@ def test_one_environment_cannot_serve_two_seeds():
     ("name", "words"),
     [
         ("gym/CartPoel-v1", "Did you mean 'gym/CartPole-v1'"),
-        ("gym/NoSuch-v0", r"the package first\)$"),
+        ("gym/NoSuch-v0", "to import a package first$"),
         ("gym/gymnasium:CartPoel-v1", "Did you mean 'gym/gymnasium:CartPole-v1'"),
         ("gym/CartPole-v7", "Did you mean 'gym/CartPole-v1'"),
         ("gym/rove/Chian-v0", "Did you mean 'gym/rove/Chain-v0'"),
         ("gym/", "registered with Gymnasium"),
         ("gym/no_such_package:Thing-v0", "pip install no_such_package"),
-        ("gym/Pendulum-v1", "continuous actions, for which there are ddpg"),
+        ("gym/Pendulum-v1", "continuous actions; use one of ddpg"),
     ],
 )
 def test_names_that_lead_nowhere(name, words):
@@ -384,7 +402,7 @@ def test_a_package_that_breaks_is_named(name, entry, words, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("axes", [(0, 1.0), (0, True)])
 def test_axes_are_whole_numbers(axes):
-    with pytest.raises(ConfigError, match="two of the 4 entries"):
+    with pytest.raises(ConfigError, match="two different indices below 4"):
         rove.environments.make("gym/CartPole-v1", axes=axes)
 
 

@@ -155,7 +155,7 @@ def test_visits_are_counted_by_two_entries_of_a_box():
     )
     for shown in np.random.default_rng(0).uniform(*compiled.observation_bounds, size=(20, 2)):
         shown = jnp.asarray(shown, jnp.float32)
-        state = hosted.noted(hosted.reset(noise.root(0))[0], shown)
+        state = hosted.updated(hosted.reset(noise.root(0))[0], shown)
         theirs = ControlState(shown, jnp.zeros((), jnp.int32))
         assert int(hosted.bin(state)) == int(compiled.bin(theirs))
 
@@ -193,7 +193,7 @@ def test_the_parts_of_a_dictionary_that_have_no_size_are_left_out():
     encode = encoder(gymnasium.spaces.Dict(parts))
     seen = {"place": 2, "mission": "go", "far": np.array([4.0, 5.0], np.float32)}
     np.testing.assert_array_equal(encode(seen), [4.0, 5.0, 0.0, 0.0, 1.0])
-    with pytest.raises(BadEnvironment, match="no dictionary"):
+    with pytest.raises(BadEnvironment, match="must be a dictionary"):
         encode([1, 2])
     with pytest.raises(BadEnvironment, match="not in its space"):
         encode({"place": 5, "mission": "go", "far": np.zeros(2, np.float32)})

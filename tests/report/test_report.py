@@ -381,10 +381,10 @@ def nested(levels):
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("episodes", "3", "episodes = '3' is not allowed"),
-        ("episodes", [3], "episodes = [3] is not allowed"),
-        ("episodes", None, "steps = None is not allowed"),
-        ("seeds", [10**400], "seeds = 1000"),
+        ("episodes", "3", "episodes must be an integer of at least 1, got '3'"),
+        ("episodes", [3], "episodes must be an integer of at least 1, got [3]"),
+        ("episodes", None, "steps must be an integer of at least 1, got None"),
+        ("seeds", [10**400], "at most 2147483647, got 1000"),
         ("seeds", {"a": 1}, "a list"),
         ("agent", {"composition": "x"}, "composition = 'x' is not allowed"),
         ("agent", {"name": "ge", "settings": [1]}, "settings = [1] is not allowed"),
@@ -409,7 +409,7 @@ def bad_folders(root, runs):
     yield root / "file", "is not a folder"
     for name, file, text, word in (
         ("cut", "config.json", '{"schema": 1, "agen', "cannot be read"),
-        ("other", "config.json", '{"schema": 99}', "not a run of this version"),
+        ("other", "config.json", '{"schema": 99}', "compatible version of rove"),
         ("bare", "config.json", '{"schema": 1}', "is not the configuration of a run"),
         ("csv", "episodes.csv", "agent,seed,episode\nge,0", "cannot be read"),
         ("half", "episodes.csv", None, "cannot be read"),

@@ -66,7 +66,7 @@ def test_every_action_is_in_the_box_and_as_the_replay_has_it():
     [
         (spaces.Box(-np.inf, np.inf, (2,)), "finite"),
         (spaces.Box(0, 9, (2,), np.int32), "Box of floats"),
-        (spaces.MultiDiscrete([2, 3]), "Discrete one"),
+        (spaces.MultiDiscrete([2, 3]), "must be Discrete"),
     ],
 )
 def test_actions_that_no_agent_takes_are_refused(space, needs):
@@ -77,9 +77,9 @@ def test_actions_that_no_agent_takes_are_refused(space, needs):
 
 
 def test_agents_that_do_not_fit_are_refused():
-    with pytest.raises(ConfigError, match="continuous actions, for which there are ddpg"):
+    with pytest.raises(ConfigError, match="continuous actions; use one of ddpg"):
         rove.train("dqn", "gym/Pendulum-v1", steps=10)
-    with pytest.raises(ConfigError, match="discrete actions, for which there are dqn"):
+    with pytest.raises(ConfigError, match="discrete actions; use one of dqn"):
         rove.train("td3", "gym/CartPole-v1", steps=10)
 
 

@@ -98,7 +98,7 @@ def test_what_a_process_could_not_know_runs_in_threads():
 
 
 def test_unknown_places_are_refused():
-    with pytest.raises(ConfigError, match="threads or processes"):
+    with pytest.raises(ConfigError, match="on must be threads, processes, ray"):
         runner.train("ge", "chain-6", episodes=1, on="moon")
 
 
@@ -160,5 +160,5 @@ def wait_for(condition, seconds: float = 90.0) -> None:
 
 def test_a_folder_that_holds_another_run_is_refused(tmp_path):
     runner.run_all([(config(2, 3), tmp_path)])
-    with pytest.raises(RunFolderError, match="holds a different run"):
+    with pytest.raises(RunFolderError, match="contains a different run"):
         runner.run_all([(config(2, 4), tmp_path)], on="processes")

@@ -15,7 +15,7 @@ import pytest
 import rove
 from rove import cli, runner
 from rove.errors import ConfigError
-from rove.training import checkpoint, cluster, crew
+from rove.training import checkpoint, cluster, pool
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
 
@@ -179,41 +179,41 @@ def test_what_a_cluster_could_not_know_is_refused(tmp_path):
     class Mine(rove.Chain):
         """Of the user's own, though it has the name of rove's."""
 
-    with pytest.raises(ConfigError, match="which a cluster cannot know"):
+    with pytest.raises(ConfigError, match="which the cluster does not have"):
         runner.train(SMALL, Mine(6), episodes=2, on="ray")
-    with pytest.raises(ConfigError, match="workers = 0"):
+    with pytest.raises(ConfigError, match=r"workers must be .* got 0"):
         runner.train(SMALL, "chain-6", episodes=2, on="ray", workers=0)
 
 
-class Answering(crew.Worker):
+class Answering(pool.Worker):
     """Says at once that every lane has failed; unless it is never there."""
 
-    def __init__(self, mail, there):
+    def __init__(self, inbox, there):
         super().__init__()
-        self.mail, self.waited = mail, None
+        self.inbox, self.waited = inbox, None
         if there:
-            self.mail.put((self, {"ready": True}))
+            self.inbox.put((self, {"ready": True}))
 
-    def tell(self, **message):
+    def send(self, **message):
         if "folder" in message:
             assert self.ready
-            self.mail.put((self, {"error": message["name"], "diverged": False}))
+            self.inbox.put((self, {"error": message["name"], "diverged": False}))
 
     def end(self, seconds):
         self.waited = seconds
 
 
 def test_a_worker_has_no_lane_and_is_not_waited_for_until_it_is_ready(tmp_path):
-    hired = []
+    started = []
 
-    def hire(mail):
-        hired.append(Answering(mail, there=not hired))
-        return hired[-1]
+    def start_worker(inbox):
+        started.append(Answering(inbox, there=not started))
+        return started[-1]
 
     jobs = config(3).jobs(tmp_path)
-    found = crew.share_out(jobs, hire, 2, lambda told: None, lambda *saved: None, 10.0)
+    found = pool.run_jobs(jobs, start_worker, 2, lambda told: None, lambda *saved: None, 10.0)
     assert [str(error) for error in found] == [job.name for job in jobs]
-    assert [worker.waited for worker in hired] == [crew.PATIENCE, 0.0]
+    assert [worker.waited for worker in started] == [pool.STOP_SECONDS, 0.0]
 
 
 def test_without_ray_the_error_says_how_to_get_it(monkeypatch, capsys, tmp_path):
@@ -232,18 +232,18 @@ class Transport:
         class RayError(Exception):
             pass
 
-    def __init__(self, news):
-        self.said, self.killed = list(news), 0
+    def __init__(self, messages):
+        self.said, self.killed = list(messages), 0
 
     def remote(self, **options):
         return lambda of: types.SimpleNamespace(
             remote=lambda: types.SimpleNamespace(
-                news=types.SimpleNamespace(remote=self._news),
-                tell=types.SimpleNamespace(remote=lambda order: None),
+                messages=types.SimpleNamespace(remote=self._messages),
+                receive=types.SimpleNamespace(remote=lambda order: None),
             )
         )
 
-    def _news(self):
+    def _messages(self):
         return self.said.pop(0) if self.said else []
 
     def get(self, value):
@@ -258,18 +258,18 @@ def test_a_checkpoint_that_cannot_be_written_ends_its_worker(tmp_path):
     """So that what it goes on to say of its lane is not taken for the next lane's."""
     first, second = config(2).jobs(tmp_path)
     first.path.parent.mkdir()
-    mail = crew.queue.Queue()
-    worker = cluster._Actor(ray := Transport([[{"ready": True}]]), mail)
-    assert mail.get(timeout=10)[1] == {"ready": True}
+    inbox = pool.queue.Queue()
+    worker = cluster._Actor(ray := Transport([[{"ready": True}]]), inbox)
+    assert inbox.get(timeout=10)[1] == {"ready": True}
     worker.job = first
     ray.said.append([{"saved": True, "checkpoint": b"one"}])
-    assert mail.get(timeout=10)[1] == {"saved": True}
+    assert inbox.get(timeout=10)[1] == {"saved": True}
     assert first.path.read_bytes() == b"one"
     first.path.unlink()
     first.path.mkdir()  # nothing can be put in its place
     ray.said.append([{"saved": True, "checkpoint": b"two"}, {"saved": True, "checkpoint": b"3"}])
-    assert str(first.path) in mail.get(timeout=10)[1]["ended"]
+    assert str(first.path) in inbox.get(timeout=10)[1]["ended"]
     worker.job = second
     wait_for(lambda: ray.killed == 1, 10)
-    assert mail.empty()
+    assert inbox.empty()
     assert not second.path.exists()

@@ -15,7 +15,7 @@ from rove.environments.linear_quadratic import LinearQuadratic
 from rove.environments.mountain_car import MountainCar
 from rove.environments.registered import PREFIX
 from rove.environments.sparse import Sparse
-from rove.errors import ConfigError, did_you_mean
+from rove.errors import ConfigError, unknown_name
 
 __all__ = [
     "ALIASES",
@@ -42,19 +42,20 @@ __all__ = [
 
 
 class Family(NamedTuple):
-    """What a name, or the part of it before a size, stands for."""
+    """The environments of one name, which may end in a size: chain-100 is of the family chain."""
 
     kind: type[Environment]
-    """The class. If it has a field `n`, that is the size, and the name ends in it."""
+    """The class. If it has a field `n`, that is the size, and names end in it."""
     named: dict[str, Any]
     """Other fields that the name sets."""
     doc: str | None
-    """Its first line tells a person what it is."""
+    """A description, whose first line is shown by `rove list`."""
     gymnasium: str | None = None
-    """Gymnasium's own name for the task, or for the one that this makes sparse."""
+    """Gymnasium's name for the same task, or for the one that this makes sparse."""
 
     @property
     def sized(self) -> bool:
+        """Whether names of this family end in a size."""
         return "n" in _fields(self.kind)
 
 
@@ -71,76 +72,84 @@ ENVIRONMENTS: dict[str, Family] = {
     "sparse-cartpole": Family(
         Sparse,
         {"environment": CartPole(), "reward": -1.0},
-        "CartPole with a single reward: −1 for the fall.",
+        "CartPole with a single reward: −1 when the pole falls.",
         "CartPole-v1",
     ),
     "sparse-mountain-car": Family(
         Sparse,
         {"environment": MountainCar(), "reward": 1.0},
-        "Mountain Car with a single reward: 1 for the goal.",
+        "Mountain Car with a single reward: 1 at the goal.",
         "MountainCar-v0",
     ),
     "sparse-acrobot": Family(
         Sparse,
         {"environment": Acrobot(), "reward": 1.0},
-        "Acrobot with a single reward: 1 for the goal.",
+        "Acrobot with a single reward: 1 at the goal.",
         "Acrobot-v1",
     ),
     "linear-quadratic": Family(LinearQuadratic, {}, LinearQuadratic.__doc__),
 }
-"""Families by name. The name of one that has sizes ends in one: chain-100 is Chain(100)."""
+"""Families by name. If a family has sizes, a size is appended: chain-100 is Chain(100)."""
 
 
 def names(size: str = "N") -> list[str]:
-    """What a person can type, with a size where one belongs."""
+    """Return the names of all environments, with `size` where a name needs one."""
     return [f"{name}-{size}" if family.sized else name for name, family in ENVIRONMENTS.items()]
 
 
 def make(name: str, **settings: Any) -> Task:
-    """The environment a person means by a name such as chain-100, cartpole or gym/CartPole-v1."""
+    """Create an environment from a name such as chain-100, cartpole or gym/CartPole-v1."""
     if name.startswith(PREFIX) or name in ALIASES:
         return from_name(name, **settings)
-    known, _, size = name.rpartition("-")
+    family, _, size = name.rpartition("-")
     sized = size.isascii() and size.isdigit()
     if not sized:
-        known = name
-    if known not in ENVIRONMENTS or ENVIRONMENTS[known].sized != sized:
-        near = (names(size) if sized else []) + names() + list(ALIASES)
-        allowed = "one of " + ", ".join((*names(), *ALIASES)) + ", for example chain-100; or gym/ID"
-        raise ConfigError("environment", name, allowed + did_you_mean(name, near))
-    kind, named, *_ = ENVIRONMENTS[known]
+        family = name
+    if family not in ENVIRONMENTS or ENVIRONMENTS[family].sized != sized:
+        similar = (names(size) if sized else []) + names() + list(ALIASES)
+        known = (*names(), *ALIASES)
+        message = unknown_name("environment", name, known, similar)
+        message += ", where N is a size as in chain-100; or gym/ID for an environment of Gymnasium"
+        raise ConfigError("environment", name, "one of " + ", ".join(known), message)
+    kind, named, *_ = ENVIRONMENTS[family]
     fields = _fields(kind)
     for field, value in settings.items():
         if field not in fields:
-            hint = ", ".join(fields) + did_you_mean(field, fields)
-            raise ConfigError(field, value, f"an unknown option; {known} has {hint}")
+            message = unknown_name(f"option of {family}", field, fields)
+            raise ConfigError(field, value, "one of " + ", ".join(fields), message)
     chosen = {"n": int(size)} if sized else {}
-    chosen |= named | {field: _made(value) for field, value in settings.items()}
+    chosen |= named | {field: _rebuilt(value) for field, value in settings.items()}
     try:
         return kind(**chosen)
     except ConfigError as error:
         if error.field == "n":
-            raise ConfigError("environment", name, f"for N {error.allowed}") from None
+            message = f"environment {name}: N must be {error.allowed}"
+            raise ConfigError("environment", name, error.allowed, message) from None
         raise
 
 
 def settings(environment: Task) -> Any:
-    """What a person can set of an environment by name, as a dataclass with its values: the
-    environment itself, or Gymnasium's options."""
+    """Return the options of an environment as a dataclass, for the command line.
+
+    That is the environment itself, or the options of a Gymnasium environment.
+    """
     if isinstance(environment, HostEnvironment):
         return host_settings(environment)
     return environment
 
 
-def configured(environment: Task, told: Any) -> Task:
-    """The environment, with what a person has set."""
+def configured(environment: Task, options: Any) -> Task:
+    """Return the environment with the given options, a dataclass as returned by `settings`."""
     if isinstance(environment, HostEnvironment):
-        return from_name(environment.name, **dataclasses.asdict(told))
-    return told
+        return from_name(environment.name, **dataclasses.asdict(options))
+    return options
 
 
 def options(environment: Task) -> dict[str, Any]:
-    """An environment's fields, as `make` takes them; one inside it as its name and options."""
+    """Return an environment's fields as `make` takes them.
+
+    An environment inside it, as in `Sparse`, becomes a dictionary of its name and options.
+    """
     if isinstance(environment, HostEnvironment):
         return environment.options()
     values = {field: getattr(environment, field) for field in _fields(type(environment))}
@@ -152,8 +161,8 @@ def options(environment: Task) -> dict[str, Any]:
     }
 
 
-def _made(value: Any) -> Any:
-    """An environment that `options` told of; anything else as it is."""
+def _rebuilt(value: Any) -> Any:
+    """Rebuild an inner environment from its dictionary (see `options`); return others as is."""
     return make(value["name"], **value["options"]) if isinstance(value, dict) else value
 
 

@@ -1,5 +1,4 @@
-"""Acrobot (Sutton 1996), as Gymnasium's Acrobot-v1 has it: the dynamics of Sutton and Barto's
-book."""
+"""Acrobot (Sutton 1996), as in Gymnasium's Acrobot-v1, with the dynamics of Sutton and Barto."""
 
 import math
 from typing import Any
@@ -14,20 +13,21 @@ from rove.environments.control import Control
 
 GRAVITY, SECONDS = 9.8, 0.2
 FASTEST = (4 * math.pi, 9 * math.pi)
-"""Bounds of the two angular velocities."""
+"""Maximum angular velocities of the two links."""
 
 
 class Acrobot(Control):
-    """Acrobot: swing two links up by the joint between them, until the tip is a link above the bar.
+    """Acrobot: swing up two links, driven at the joint between them, above a given height.
 
-    A state is the angles θ₁ of the first link, from hanging down, and θ₂ of the second, from
-    the first, and their velocities; each starts within ±0.1. Cosines and sines of the angles
-    are shown. Actions turn the joint by −1, 0 or 1. Every step costs 1, but for the one that
-    ends the task. The score is minus the length of the episode.
+    A state consists of the angle θ₁ of the first link (0 when it hangs down), the angle θ₂ of the
+    second relative to the first, and their velocities; each starts within ±0.1. Observations show
+    the cosines and sines of the angles. Actions apply a torque of −1, 0 or 1. The task ends when
+    the tip is one link's length above the pivot. Every step costs 1, except the last one. The score
+    is minus the length of the episode.
     """
 
     horizon: int = eqx.field(default=500, static=True)
-    """Steps after which time has run out."""
+    """Maximum number of steps per episode."""
 
     @property
     def name(self) -> str:
@@ -48,7 +48,7 @@ class Acrobot(Control):
 
     @property
     def optimum(self) -> None:
-        """None: the shortest episode is not known."""
+        """None, since the shortest possible episode is not known."""
         return None
 
     @property
@@ -70,7 +70,7 @@ class Acrobot(Control):
     def coordinates(self) -> tuple[Coordinate, Coordinate]:
         return Coordinate("θ₂", -math.pi, math.pi), Coordinate("θ₁", -math.pi, math.pi)
 
-    def place(self, values: Float[Array, "4"]) -> tuple[Array, Array]:
+    def grid_point(self, values: Float[Array, "4"]) -> tuple[Array, Array]:
         return values[1], values[0]
 
     def observe(self, values: Float[Array, "4"]) -> Float[Array, "6"]:
@@ -79,12 +79,12 @@ class Acrobot(Control):
         return jnp.concatenate([jnp.stack(shown), values[2:]])
 
     def probes(self) -> dict[str, Float[Array, " features"]]:
-        """Hanging still, both links out to the side, and almost up."""
+        """Return three states: hanging at rest, stretched out to the side, and almost upright."""
         states = {"start": (0, 0, 0, 0), "side": (1.5, 0, 0, 0), "last": (2.0, 0, 1, 0)}
         return {name: self.observe(jnp.array(x, jnp.float32)) for name, x in states.items()}
 
     def move(self, values: Float[Array, "4"], action: Int[Array, ""]) -> Float[Array, "4"]:
-        """One step of Runge and Kutta's method."""
+        """Integrate one step by the Runge–Kutta method."""
         torque = (action - 1).astype(jnp.float32)
         k1 = _slope(values, torque)
         k2 = _slope(values + SECONDS / 2 * k1, torque)
@@ -103,14 +103,20 @@ class Acrobot(Control):
 
 
 def _slope(values: Float[Array, "4"], torque: Float[Array, ""]) -> Float[Array, "4"]:
-    """d/dt of a state, for links of length, mass and moment of inertia 1, whose centres of mass
-    are in their middle; d₁, d₂, φ₁, φ₂ as in the book."""
-    one, two, turn_one, turn_two = values
+    """Return the time derivative of a state; d₁, d₂, φ₁ and φ₂ are named as in the book.
+
+    The links have length, mass and moment of inertia 1, and their centres of mass in the middle.
+    """
+    one, two, velocity_one, velocity_two = values
     sine, cosine = jnp.sin(two), jnp.cos(two)
     d1, d2 = 3.5 + cosine, 1.25 + 0.5 * cosine
     phi2 = 0.5 * GRAVITY * jnp.sin(one + two)
-    phi1 = -(0.5 * turn_two + turn_one) * turn_two * sine + 1.5 * GRAVITY * jnp.sin(one) + phi2
-    push = torque + d2 / d1 * phi1 - 0.5 * turn_one**2 * sine - phi2
-    faster_two = push / (1.25 - d2**2 / d1)
-    faster_one = -(d2 * faster_two + phi1) / d1
-    return jnp.stack([turn_one, turn_two, faster_one, faster_two])
+    phi1 = (
+        -(0.5 * velocity_two + velocity_one) * velocity_two * sine
+        + 1.5 * GRAVITY * jnp.sin(one)
+        + phi2
+    )
+    push = torque + d2 / d1 * phi1 - 0.5 * velocity_one**2 * sine - phi2
+    acceleration_two = push / (1.25 - d2**2 / d1)
+    acceleration_one = -(d2 * acceleration_two + phi1) / d1
+    return jnp.stack([velocity_one, velocity_two, acceleration_one, acceleration_two])

@@ -1,4 +1,4 @@
-"""A bandit with Gaussian arms, each pull an episode: regret has a known lower bound."""
+"""A Gaussian bandit, whose regret has a known lower bound."""
 
 from typing import NamedTuple
 
@@ -16,23 +16,23 @@ from rove.noise import Key
 
 class BanditState(NamedTuple):
     arm: Int[Array, ""]
-    """The arm that was pulled; N before any was."""
+    """The arm that was pulled; N before the pull."""
 
 
 class Bandit(Environment):
-    """A bandit: N arms that pay a fixed mean each, plus Gaussian noise; one pull an episode.
+    """A bandit with N arms: each pays a fixed mean plus Gaussian noise; an episode is one pull.
 
-    The means are drawn from N(0, 1) once. A pull ends the task, so nothing is bootstrapped:
-    the value of an action is the mean of its arm. `visits` of a run holds how often each arm
-    was pulled, and one cell more, for the state before the pull, that every episode visits.
+    The means are drawn from N(0, 1) once. A pull ends the task, so nothing is bootstrapped: the
+    value of an action is the mean of its arm. A run's `visits` contain the fraction of pulls of
+    each arm, and a last cell for the state before the pull, which every episode visits.
     """
 
     n: int = eqx.field(static=True)
     """N, the number of arms."""
     map_seed: int = eqx.field(default=0, static=True)
-    """Which means."""
+    """Seed that decides the means of the arms."""
     noise_std: float = eqx.field(default=1.0, static=True)
-    """Standard deviation of a reward about its arm's mean."""
+    """Standard deviation σ of rewards about their arm's mean."""
 
     def __check_init__(self) -> None:
         check_integer("n", self.n, at_least=2, at_most=10_000)
@@ -49,7 +49,7 @@ class Bandit(Environment):
 
     @property
     def observation_bounds(self) -> tuple[float, float]:
-        return 0.0, 1.0  # it is always 1, but Gymnasium warns of a space of one point
+        return 0.0, 1.0  # always 1, but Gymnasium warns about spaces with a single point
 
     @property
     def num_actions(self) -> int:
@@ -57,7 +57,7 @@ class Bandit(Environment):
 
     @property
     def optimum(self) -> None:
-        """None: a return is noisy, so that a high one shows nothing."""
+        """None, since returns are noisy, so that a high one proves nothing."""
         return None
 
     @property
@@ -74,22 +74,25 @@ class Bandit(Environment):
 
     @property
     def regrets(self) -> Float[np.ndarray, " n"]:
-        """Δ_a: what one pull of each arm loses against the best arm, in the mean."""
+        """The expected regret Δ_a of one pull of each arm, compared to the best arm."""
         return self.means.max() - self.means
 
     @property
     def lai_robbins(self) -> float:
-        """Σ 2σ²/Δ_a over all arms but the best: no consistent policy's regret grows slower
-        than this times log t (Lai and Robbins 1985)."""
+        """The Lai–Robbins constant, Σ 2σ²/Δ_a over all arms except the best.
+
+        No consistent policy's regret grows more slowly than this times log t (Lai and Robbins
+        1985).
+        """
         gaps = self.regrets[self.regrets > 0]
         return float(np.sum(2 * self.noise_std**2 / gaps))
 
     def regret(self, visits: np.ndarray) -> np.ndarray:
-        """What pulls have lost in the mean, counted as visits are: [bins], or [seeds, bins]."""
+        """Return the expected regret of pulls, given visits of shape [bins] or [seeds, bins]."""
         return np.asarray(visits[..., : self.n] @ self.regrets)
 
     def probes(self) -> dict[str, Float[Array, " features"]]:
-        """The one observation there is."""
+        """Return the only observation."""
         return {"start": jnp.ones(1)}
 
     def reset(self, key: Key) -> tuple[BanditState, Float[Array, " features"]]:

@@ -1,4 +1,4 @@
-"""What an environment is, and what one that compiles is: pure functions of its state."""
+"""Base classes of environments: `Task`, and `Environment` for those that can be compiled."""
 
 import abc
 from typing import Any, NamedTuple, TypeAlias
@@ -14,14 +14,17 @@ from rove.noise import Key
 
 State: TypeAlias = Any
 Bound: TypeAlias = float | tuple[float, ...]
-"""For all entries of an observation alike, or one for each."""
+"""A bound for all entries of an observation, or one bound for each."""
 GRID = 40
-"""Cells along each side of a board whose sides are coordinates."""
+"""Number of cells along each coordinate of a grid."""
 
 
 class Step(NamedTuple):
-    """One step. `terminated` (the task ended) and `truncated` (time ran out) are two things:
-    only the first stops bootstrapping. The observation is the final one, before any reset."""
+    """The result of one step.
+
+    `terminated` means that the task has ended, `truncated` that a time limit was reached; only
+    termination stops bootstrapping. The observation is the one before any reset.
+    """
 
     state: State
     observation: Float[Array, " features"]
@@ -31,124 +34,134 @@ class Step(NamedTuple):
 
 
 class Coordinate(NamedTuple):
-    """What a board of cells shows along one side."""
+    """A coordinate of a grid of cells: its name and its range."""
 
     name: str
     low: float
     high: float
 
 
-def cell(sides: tuple[Coordinate, ...], place: tuple[Array, Array]) -> Int[Array, ""]:
-    """The cell of a board of GRID by GRID that a place along its two sides is in; what lies outside
-    their range counts for the cell at its edge."""
+def cell(coordinates: tuple[Coordinate, ...], point: tuple[Array, Array]) -> Int[Array, ""]:
+    """Return the index of the cell that contains a point, on a grid of GRID by GRID cells.
+
+    Points outside the coordinates' ranges belong to the nearest cell at the edge.
+    """
     row, column = (
         jnp.clip(jnp.floor((x - c.low) / (c.high - c.low) * GRID).astype(jnp.int32), 0, GRID - 1)
-        for c, x in zip(sides, place, strict=True)
+        for c, x in zip(coordinates, point, strict=True)
     )
     return row * GRID + column
 
 
 class Task(eqx.Module):
-    """What training asks of any environment. Flat observations; actions that are numbers 0, 1, …,
-    or vectors in [−1, 1]^k."""
+    """The interface that training needs from any environment.
+
+    Observations are vectors. Actions are integers 0, 1, …, or vectors in [−1, 1]^k.
+    """
 
     @property
     @abc.abstractmethod
     def name(self) -> str:
-        """The name a person types, for example chain-100."""
+        """The name of the environment, for example chain-100."""
 
     @property
     @abc.abstractmethod
     def observation_size(self) -> int:
-        """Length of an observation."""
+        """Number of entries of an observation."""
 
     @property
     @abc.abstractmethod
     def num_actions(self) -> int:
-        """Number of actions; where they are continuous, k."""
+        """Number of actions, or k if actions are continuous."""
 
     @property
     def continuous(self) -> bool:
-        """Whether an action is a vector in [−1, 1]^k."""
+        """Whether actions are vectors in [−1, 1]^k."""
         return False
 
     @property
     @abc.abstractmethod
     def optimum(self) -> float | None:
-        """The best score of an episode, where it is known."""
+        """The best possible score of an episode, or None if it is not known."""
 
     @property
     def score_label(self) -> str:
-        """What the score is."""
+        """Label of the score in plots."""
         return "return"
 
     def score(self, returns: Any, length: Any, terminated: Any) -> Any:
-        """How well an episode went, or each of an array of them, as it is plotted: the return,
-        but for the tasks that the paper scores in another way."""
+        """Return the score of an episode, or of an array of episodes, as plotted.
+
+        This is the return, except for tasks that the paper scores in another way.
+        """
         return returns
 
     @property
     def score_range(self) -> tuple[float, float] | None:
-        """The least and the greatest score that an episode can have, where both are known.
-        Intervals of mean scores rely on it."""
+        """The minimum and maximum score of an episode, or None if they are not known.
+
+        Confidence intervals of mean scores rely on it.
+        """
         return None
 
     @property
     @abc.abstractmethod
     def bins(self) -> int:
-        """How many cells state visits are counted in; 0: not counted."""
+        """Number of cells in which state visits are counted; 0 if they are not counted."""
 
     @property
     def cells(self) -> tuple[int, ...]:
-        """How the cells lie: in a row, or, with two numbers, on a board."""
+        """The layout of the cells: a row, or the rows and columns of a grid."""
         return (self.bins,)
 
     @property
     def coordinates(self) -> tuple[Coordinate, ...]:
-        """The two sides of a board whose cells are ranges of numbers: the vertical, from below,
-        then the horizontal."""
+        """The coordinates of a grid whose cells are ranges of numbers, or ().
+
+        First the vertical coordinate, which points upwards, then the horizontal one.
+        """
         return ()
 
     @abc.abstractmethod
     def bin(self, state: State) -> Int[Array, ""]:
-        """The cell a state is in."""
+        """Return the index of a state's cell."""
 
     def probes(self) -> dict[str, Float[Array, " features"]]:
-        """A few observations worth watching during training, by name."""
+        """Return a few observations, by name, for which diagnostics are recorded."""
         return {}
 
     def shown(
         self, state: State, observation: Float[Array, " features"]
     ) -> Float[Array, " features"]:
-        """What the agent is shown of an observation."""
+        """Return the observation as the agent sees it, for example normalised."""
         return observation
 
     def vector(self, observation: Any) -> np.ndarray:
-        """An observation from outside, as `shown` takes it."""
+        """Convert a user's observation to a vector, as `shown` takes it."""
         x = np.asarray(observation, np.float32)
-        if x.shape != (self.observation_size,):
-            raise ConfigError(
-                "observation", x.shape, f"an array of shape {(self.observation_size,)}"
-            )
+        shape = (self.observation_size,)
+        if x.shape != shape:
+            message = f"observation must have shape {shape}, got {x.shape}"
+            raise ConfigError("observation", x.shape, f"an array of shape {shape}", message)
         return x
 
     def action(self, chosen: Array) -> int | np.ndarray:
-        """An action as the environment takes it."""
+        """Convert a learner's action to one of the environment."""
         return np.asarray(chosen) if self.continuous else int(chosen)
 
     @abc.abstractmethod
     def reset(self, key: Key) -> tuple[State, Float[Array, " features"]]:
-        """A first state and its observation."""
+        """Return an initial state and its observation."""
 
 
 class Environment(Task):
-    """An environment whose `reset` and `step` compile."""
+    """An environment whose `reset` and `step` can be compiled by JAX."""
 
     @property
     @abc.abstractmethod
     def observation_bounds(self) -> tuple[Bound, Bound]:
-        """The least and the greatest numbers an observation can hold."""
+        """The minimum and maximum values of observations."""
 
     @abc.abstractmethod
     def step(self, state: State, action: Int[Array, ""] | Float[Array, " k"], key: Key) -> Step:
-        """The next state, observation and reward."""
+        """Return the next state, its observation and the reward."""

@@ -1,4 +1,4 @@
-"""CartPole (Barto, Sutton and Anderson 1983), as Gymnasium's CartPole-v1 has it."""
+"""CartPole (Barto, Sutton and Anderson 1983), as in Gymnasium's CartPole-v1."""
 
 import math
 from typing import Any
@@ -15,19 +15,19 @@ GRAVITY, CART, POLE, FORCE, SECONDS = 9.8, 1.0, 0.1, 10.0, 0.02
 HALF = 0.5
 """Half the length of the pole."""
 EDGE, FALLEN = 2.4, math.radians(12)
-"""How far the cart may go from the middle, and the pole from upright."""
+"""Maximum distance of the cart from the middle, and maximum angle of the pole."""
 
 
 class CartPole(Control):
     """CartPole: push a cart left or right so that the pole on it stays upright.
 
-    A state is the cart's position and velocity, the pole's angle and angular velocity; each
-    starts within ±0.05. Every step pays 1. The task ends where the pole has fallen by 12° or
-    the cart is 2.4 from the middle. The score is the length of the episode.
+    A state consists of the cart's position and velocity and the pole's angle and angular velocity;
+    each starts within ±0.05. Every step pays 1. The task ends when the pole leans by more than 12°
+    or the cart is more than 2.4 from the middle. The score is the length of the episode.
     """
 
     horizon: int = eqx.field(default=500, static=True)
-    """Steps after which time has run out."""
+    """Maximum number of steps per episode."""
 
     @property
     def name(self) -> str:
@@ -39,7 +39,7 @@ class CartPole(Control):
 
     @property
     def observation_bounds(self) -> tuple[Bound, Bound]:
-        """Those of Gymnasium: twice as far as where the task ends, and any velocity."""
+        """Gymnasium's bounds: twice the values at which the task ends; velocities are unbounded."""
         high = (2 * EDGE, math.inf, 2 * FALLEN, math.inf)
         return tuple(-x for x in high), high
 
@@ -70,27 +70,28 @@ class CartPole(Control):
     def coordinates(self) -> tuple[Coordinate, Coordinate]:
         return Coordinate("pole angle", -FALLEN, FALLEN), Coordinate("cart position", -EDGE, EDGE)
 
-    def place(self, values: Float[Array, "4"]) -> tuple[Array, Array]:
+    def grid_point(self, values: Float[Array, "4"]) -> tuple[Array, Array]:
         return values[2], values[0]
 
     def observe(self, values: Float[Array, "4"]) -> Float[Array, "4"]:
         return values
 
     def probes(self) -> dict[str, Float[Array, " features"]]:
-        """Upright in the middle, falling to the right, and upright near the right edge."""
+        """Return three states: upright, falling to the right, and upright near the right edge."""
         states = {"start": (0, 0, 0, 0), "falling": (0, 0, 0.15, 0.5), "edge": (2.0, 0.5, 0, 0)}
         return {name: jnp.array(values, jnp.float32) for name, values in states.items()}
 
     def move(self, values: Float[Array, "4"], action: Int[Array, ""]) -> Float[Array, "4"]:
-        """One step of Euler's method."""
-        _, speed, angle, turning = values
+        """Integrate one step by Euler's method."""
+        _, velocity, angle, angular_velocity = values
         force = jnp.where(action == 1, FORCE, -FORCE)
         sine, cosine, mass = jnp.sin(angle), jnp.cos(angle), CART + POLE
-        pushed = (force + POLE * HALF * turning**2 * sine) / mass
+        push = (force + POLE * HALF * angular_velocity**2 * sine) / mass
         lever = HALF * (4.0 / 3.0 - POLE * cosine**2 / mass)
-        turned = (GRAVITY * sine - cosine * pushed) / lever
-        sped = pushed - POLE * HALF * turned * cosine / mass
-        return values + SECONDS * jnp.stack([speed, sped, turning, turned])
+        angular_acceleration = (GRAVITY * sine - cosine * push) / lever
+        acceleration = push - POLE * HALF * angular_acceleration * cosine / mass
+        rates = [velocity, acceleration, angular_velocity, angular_acceleration]
+        return values + SECONDS * jnp.stack(rates)
 
     def ended(self, values: Float[Array, "4"]) -> Bool[Array, ""]:
         return (jnp.abs(values[0]) > EDGE) | (jnp.abs(values[2]) > FALLEN)

@@ -1,4 +1,4 @@
-"""The chain MDP (Section 6.1): a small reward near, a large one far, nothing between."""
+"""The chain MDP (Section 6.1): a small reward nearby, a large one far away, and none between."""
 
 from typing import Literal, NamedTuple
 
@@ -19,24 +19,25 @@ class ChainState(NamedTuple):
     position: Int[Array, ""]
     """i − 1 for the paper's state s_i."""
     time: Int[Array, ""]
+    """Number of steps taken in the episode."""
 
 
 class Chain(Environment):
-    """The chain MDP: N states in a row, both ends absorbing, the large reward at the far one.
+    """The chain MDP: N states in a row with absorbing ends; the far end pays the large reward.
 
-    An episode starts at s₂ and lasts N + 9 steps.
-    A step spent in s₁ pays 0.001, one spent in s_N pays 1: always right earns 11, always left
-    0.001·(N + 8). The horizon is a time limit, so it truncates and is bootstrapped.
+    An episode starts at s₂ and lasts N + 9 steps. A step spent in s₁ pays 0.001 and one spent in
+    s_N pays 1: going right all the time earns 11, going left 0.001·(N + 8). The horizon is a time
+    limit, which truncates the episode and is bootstrapped through.
     """
 
     n: int = eqx.field(static=True)
     """N, the number of states."""
     features: Literal["thermometer", "one-hot"] = eqx.field(default="thermometer", static=True)
-    """How s_i is shown: ones up to i and zeros after, or a single one at i."""
+    """Features of state s_i: ones up to i (thermometer), or a single one at i (one-hot)."""
     permuted: bool = eqx.field(default=False, static=True)
-    """Swap left and right in about half of the states, so that no single bias solves it."""
+    """Swap left and right in about half of the states, so that no constant policy is optimal."""
     map_seed: int = eqx.field(default=0, static=True)
-    """Which permutation."""
+    """Seed that decides in which states left and right are swapped."""
 
     def __check_init__(self) -> None:
         check_integer("n", self.n, at_least=3, at_most=100_000)
@@ -62,7 +63,7 @@ class Chain(Environment):
 
     @property
     def optimum(self) -> float:
-        """Of walking right; from N = 10,993 on, staying at the left end earns more."""
+        """The return of going right or, from N = 10,993 on, of staying at the left end."""
         return max(11.0, 0.001 * (self.n + 8))
 
     @property
@@ -71,6 +72,7 @@ class Chain(Environment):
 
     @property
     def horizon(self) -> int:
+        """Number of steps per episode."""
         return self.n + 9
 
     @property
@@ -82,18 +84,19 @@ class Chain(Environment):
 
     @property
     def swapped(self) -> Bool[np.ndarray, " n"]:
-        """Where the two actions change places."""
+        """The states in which left and right are swapped."""
         if not self.permuted:
             return np.zeros(self.n, bool)
         return np.random.default_rng(self.map_seed).random(self.n) < 0.5
 
     def observe(self, position: int | Int[Array, ""]) -> Float[Array, " n"]:
+        """Return the features of a position."""
         states = jnp.arange(self.n)
         shown = states <= position if self.features == "thermometer" else states == position
         return shown.astype(jnp.float32)
 
     def probes(self) -> dict[str, Float[Array, " features"]]:
-        """The first state, one halfway and the last before the goal."""
+        """Return the initial state, one halfway, and the last one before the goal."""
         positions = {"start": 1, "middle": self.n // 2, "last": self.n - 2}
         return {name: self.observe(position) for name, position in positions.items()}
 

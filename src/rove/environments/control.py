@@ -1,4 +1,4 @@
-"""What the classic control tasks have in common: a few numbers that move until time runs out."""
+"""The base class of the classic control tasks."""
 
 import abc
 from typing import NamedTuple
@@ -20,10 +20,10 @@ class ControlState(NamedTuple):
 
 
 class Control(Environment):
-    """A classic control task as Gymnasium has it, with its time limit as `truncated`."""
+    """A classic control task as in Gymnasium, with a time limit that truncates episodes."""
 
     horizon: eqx.AbstractVar[int]
-    """Steps of an episode."""
+    """Maximum number of steps per episode."""
 
     def __check_init__(self) -> None:
         check_integer("horizon", self.horizon, at_least=1)
@@ -31,34 +31,34 @@ class Control(Environment):
     @property
     @abc.abstractmethod
     def starts(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """The least and the greatest values of a first state, which is uniform between them."""
+        """Lower and upper bounds of initial states, which are uniform between them."""
 
     @property
     @abc.abstractmethod
     def coordinates(self) -> tuple[Coordinate, Coordinate]:
-        """The two that visits are counted in: the vertical, then the horizontal."""
+        """The coordinates of the grid that visits are counted in: vertical, then horizontal."""
 
     @abc.abstractmethod
-    def place(self, values: Float[Array, " values"]) -> tuple[Array, Array]:
-        """A state along the two coordinates."""
+    def grid_point(self, values: Float[Array, " values"]) -> tuple[Array, Array]:
+        """Return a state's values along the two coordinates."""
 
     @abc.abstractmethod
     def observe(self, values: Float[Array, " values"]) -> Float[Array, " features"]:
-        """What is shown of a state."""
+        """Return the observation of a state."""
 
     @abc.abstractmethod
     def move(
         self, values: Float[Array, " values"], action: Int[Array, ""]
     ) -> Float[Array, " values"]:
-        """The values one step later."""
+        """Return the state's values one step later."""
 
     @abc.abstractmethod
     def ended(self, values: Float[Array, " values"]) -> Bool[Array, ""]:
-        """Whether the task ends in a state."""
+        """Whether the task terminates in a state."""
 
     @abc.abstractmethod
     def earned(self, ended: Bool[Array, ""]) -> Float[Array, ""]:
-        """The reward of a step, by whether it ended the task."""
+        """Return the reward of a step, given whether it terminated the task."""
 
     @property
     def bins(self) -> int:
@@ -69,7 +69,7 @@ class Control(Environment):
         return (GRID, GRID)
 
     def bin(self, state: ControlState) -> Int[Array, ""]:
-        return cell(self.coordinates, self.place(state.values))
+        return cell(self.coordinates, self.grid_point(state.values))
 
     def reset(self, key: Key) -> tuple[ControlState, Float[Array, " features"]]:
         low, high = (jnp.asarray(bound, jnp.float32) for bound in self.starts)

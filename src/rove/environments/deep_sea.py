@@ -1,4 +1,4 @@
-"""Deep Sea (Osband et al. 2019), as bsuite's deterministic version has it."""
+"""Deep Sea (Osband et al. 2019), as in bsuite's deterministic version."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from rove.errors import check_flag, check_integer
 from rove.noise import Key
 
 MOVE_COST = 0.01
-"""What N moves to the right cost."""
+"""Total cost of N moves to the right."""
 
 
 class DeepSeaState(NamedTuple):
@@ -27,17 +27,17 @@ class DeepSea(Environment):
 
     An episode starts in the top left cell. Each step goes down one row and left or right one
     column, stopping at the sides. A move to the right costs 0.01/N; in the last column, which
-    is reached only in the last row, it earns 1: always right earns 0.99, all else at most 0.
-    After N steps the task has ended, and the observation is all zeros.
-    bsuite's experiment is N = 10, 12, …, 50 with map_seed 42.
+    is reached only in the last row, it also earns 1. Going right in every step earns 0.99 in
+    total, and any other policy at most 0. The task ends after N steps, with an observation of all
+    zeros. bsuite's experiment uses N = 10, 12, …, 50 with map_seed 42.
     """
 
     n: int = eqx.field(static=True)
     """N, the number of rows and of columns."""
     map_seed: int = eqx.field(default=0, static=True)
-    """Which map of actions: bsuite's mapping_seed."""
+    """Seed of the map of actions (bsuite's mapping_seed)."""
     randomised: bool = eqx.field(default=True, static=True)
-    """Which action goes right is drawn for each cell; otherwise it is action 1 in all."""
+    """Draw which action goes right for each cell; otherwise, action 1 goes right in all cells."""
 
     def __check_init__(self) -> None:
         check_integer("n", self.n, at_least=2, at_most=1000)
@@ -77,24 +77,25 @@ class DeepSea(Environment):
         return (self.n, self.n)
 
     def bin(self, state: DeepSeaState) -> Int[Array, ""]:
-        """Row·N + column; after the end still the last cell, so that none is counted for it."""
+        """Return row·N + column; after the end, the last cell, so that nothing else is counted."""
         return jnp.minimum(state.row, self.n - 1) * self.n + state.column
 
     @property
     def rightward(self) -> Int[np.ndarray, "n n"]:
-        """The action that goes right, by row and column."""
+        """The action that goes right in each cell, by row and column."""
         if not self.randomised:
             return np.ones((self.n, self.n), int)
-        draws = np.random.RandomState(self.map_seed)  # bsuite's generator, for its maps
-        return draws.binomial(1, 0.5, (self.n, self.n))
+        generator = np.random.RandomState(self.map_seed)  # as in bsuite, for the same maps
+        return generator.binomial(1, 0.5, (self.n, self.n))
 
     def observe(
         self, row: int | Int[Array, ""], column: int | Int[Array, ""]
     ) -> Float[Array, " features"]:
+        """Return the one-hot features of a cell."""
         return (jnp.arange(self.n**2) == row * self.n + column).astype(jnp.float32)
 
     def probes(self) -> dict[str, Float[Array, " features"]]:
-        """Cells of the diagonal, along which an optimal episode goes."""
+        """Return three cells of the diagonal, which an optimal episode follows."""
         cells = {"start": 0, "middle": self.n // 2, "last": self.n - 1}
         return {name: self.observe(i, i) for name, i in cells.items()}
 

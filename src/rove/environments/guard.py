@@ -1,4 +1,4 @@
-"""A Gymnasium environment that is checked at every step: what is wrong with it has a name."""
+"""Checks of Gymnasium environments: errors say what an environment did wrong, and when."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,16 +10,16 @@ from gymnasium import spaces
 from rove.errors import RoveError
 
 Encode = Callable[[Any], np.ndarray]
-"""From an observation, as an environment gives it, to a vector of float32."""
+"""Converts an environment's observation to a vector of float32."""
 Decode = Callable[[Any], Any]
-"""From a learner's action, a number or a vector in [−1, 1]^k, to the environment's."""
+"""Converts a learner's action, an integer or a vector in [−1, 1]^k, to the environment's."""
 
 
 _LARGEST = float(np.finfo(np.float32).max)
 
 
 class BadEnvironment(RoveError):
-    """What an environment did wrong: the field at fault, and what is the matter with it."""
+    """An environment that violates Gymnasium's interface: the field, and what is wrong with it."""
 
     def __init__(self, field: str, what: str):
         self.field, self.what = field, what
@@ -27,85 +27,92 @@ class BadEnvironment(RoveError):
 
 
 def raised(field: str, error: BaseException) -> BadEnvironment:
-    """What an environment raises costs its own lane alone, whatever it is; Ctrl-C stops
-    everything."""
+    """Convert any exception raised by an environment, except Ctrl-C, to a `BadEnvironment`."""
     if isinstance(error, KeyboardInterrupt):
         raise error
-    return BadEnvironment(field, f"raised {_shown(error)}")
+    return BadEnvironment(field, f"raised {_one_line(error)}")
 
 
 class Guard:
-    """One environment of one lane. `reset` and `step` give vectors and numbers that are in order,
-    or raise `BadEnvironment`."""
+    """An environment that is checked at every step.
+
+    `reset` and `step` return valid vectors and numbers, or raise `BadEnvironment`. `owned` says
+    whether `close` closes the environment.
+    """
 
     def __init__(
-        self, env: Any, longest_episode: int, ours: bool = True, sparse: float | None = None
+        self, env: Any, longest_episode: int, owned: bool = True, sparse: float | None = None
     ):
-        self.env, self._ours, self._sparse = env, ours, sparse
-        self.action_space = _actions(env)
+        self.env, self._owned, self._sparse = env, owned, sparse
+        self.action_space = _action_space(env)
         self.encode = encoder(env.observation_space)
         self.decode = decoder(self.action_space)
         self._longest = longest_episode
         self._length = 0
 
     def reset(self, seed: int) -> np.ndarray:
-        """The first observation of an episode, which the seed decides."""
+        """Begin an episode with a seed, and return its first observation."""
         try:
-            told = self.env.reset(seed=seed)
+            result = self.env.reset(seed=seed)
         except BaseException as error:
-            wrong = raised("reset", error)
-            hint = " (reset has to take a seed)" if "argument 'seed'" in wrong.what else ""
-            raise BadEnvironment("reset", f"{wrong.what}{hint}") from error
-        if not isinstance(told, tuple) or len(told) != 2 or not isinstance(told[1], dict):
-            what = f"returned {_brief(told)}, where (observation, info) is needed"
+            what = raised("reset", error).what
+            hint = " (reset must accept a seed)" if "argument 'seed'" in what else ""
+            raise BadEnvironment("reset", f"{what}{hint}") from error
+        if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], dict):
+            what = f"must return (observation, info), got {_brief(result)}"
             raise BadEnvironment("reset", what)
         self._length = 0
-        return self.encode(told[0])
+        return self.encode(result[0])
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool]:
-        """The next observation (at an episode's end its final one), the reward, `terminated` and
-        `truncated`."""
+        """Take a step, and return the observation, the reward, `terminated` and `truncated`.
+
+        At the end of an episode, the observation is the final one.
+        """
         if self.env.action_space is not self.action_space:
-            self._same_actions()
+            self._check_actions()
         try:
-            told = self.env.step(self.decode(action))
+            result = self.env.step(self.decode(action))
         except BaseException as error:
             raise raised("step", error) from error
-        if not isinstance(told, tuple) or len(told) != 5:
+        if not isinstance(result, tuple) or len(result) != 5:
             needed = "(observation, reward, terminated, truncated, info)"
-            raise BadEnvironment("step", f"returned {_brief(told)}, where {needed} is needed")
-        observation, reward, terminated, truncated, _ = told
+            raise BadEnvironment("step", f"must return {needed}, got {_brief(result)}")
+        observation, reward, terminated, truncated, _ = result
         ended = _flag("terminated", terminated), _flag("truncated", truncated)
         self._length += 1
         if self._length >= self._longest and not any(ended):
-            what = f"did not end in {self._longest:,} steps (longest_episode; or add a TimeLimit)"
-            raise BadEnvironment("the episode", what)
+            what = f"did not end in {self._longest:,} steps: raise longest_episode, or add a "
+            raise BadEnvironment("the episode", f"{what}TimeLimit wrapper")
         reward = _reward(reward)
         if self._sparse is not None:
             reward = self._sparse if ended[0] else 0.0
         return self.encode(observation), reward, *ended
 
     def close(self) -> None:
-        """Let it go, unless it is a person's own. What it says to that is of no consequence."""
+        """Close the environment, unless it belongs to the user, and ignore its errors."""
         try:
-            if self._ours:
+            if self._owned:
                 self.env.close()
         except KeyboardInterrupt:
             raise
         except BaseException:
             return
 
-    def _same_actions(self) -> None:
-        found = self.env.action_space
-        if found != self.action_space:
-            what = f"changed from {self.action_space} to {found}"
+    def _check_actions(self) -> None:
+        """Raise `BadEnvironment` if the action space has changed."""
+        space = self.env.action_space
+        if space != self.action_space:
+            what = f"changed from {self.action_space} to {space}"
             raise BadEnvironment("action_space", what)
 
 
 def encoder(space: Any) -> Encode:
-    """How observations of a space become vectors: a box as it is, in one row; anything discrete
-    one-hot; parts one after another, without those of a dictionary that have no fixed size, such
-    as a sentence."""
+    """Return a function that converts the observations of a space to vectors.
+
+    Boxes are flattened, discrete observations one-hot encoded, and parts concatenated. Parts of a
+    dictionary without a fixed size, such as text, are left out.
+    """
     if isinstance(space, spaces.Box):
         shape = space.shape
         kinds = "fiub" if space.dtype.kind == "f" else "iub"
@@ -114,34 +121,35 @@ def encoder(space: Any) -> Encode:
             try:
                 x = np.asarray(observation)
             except ValueError as error:  # a ragged list
-                raise BadEnvironment("observation", f"is no array: {error}") from None
+                raise BadEnvironment("observation", f"is not an array: {error}") from None
             if x.shape != shape:
-                what = f"has shape {x.shape}, where its space says {shape}"
+                what = f"has shape {x.shape}, but its space has shape {shape}"
                 raise BadEnvironment("observation", what)
             if x.dtype.kind not in kinds:
-                what = f"holds {x.dtype}, where its space says {space.dtype}"
+                what = f"has dtype {x.dtype}, but its space has dtype {space.dtype}"
                 raise BadEnvironment("observation", what)
-            with np.errstate(over="ignore"):  # too large is not finite, and is told so
+            with np.errstate(over="ignore"):  # overflow gives infinity, which `_finite` reports
                 return _finite(x.astype(np.float32).ravel())
 
         return of_box
-    kept = sized(space)
-    if kept is not space:
-        within = encoder(kept)
+    used = sized(space)
+    if used is not space:
+        encode = encoder(used)
 
         def of_sized(observation: Any) -> np.ndarray:
             if not isinstance(observation, Mapping):
-                raise BadEnvironment("observation", f"is {_brief(observation)}, no dictionary")
-            return within({key: x for key, x in observation.items() if key in kept.spaces})
+                what = f"must be a dictionary, got {_brief(observation)}"
+                raise BadEnvironment("observation", what)
+            return encode({key: x for key, x in observation.items() if key in used.spaces})
 
         return of_sized
     if not _fixed(space):
-        what = f"is {_brief(space)}: needed are observations of a fixed size; wrap the environment"
+        what = f"is {_brief(space)}, but must have a fixed size: wrap the environment"
         raise BadEnvironment("observation_space", what)
 
     def of_parts(observation: Any) -> np.ndarray:
         if not space.contains(observation):
-            what = f"is {_brief(observation)}, which is not in its space, {space}"
+            what = f"is {_brief(observation)}, which is not in its space {space}"
             raise BadEnvironment("observation", what)
         return _finite(np.asarray(spaces.flatten(space, observation), np.float32))
 
@@ -149,7 +157,7 @@ def encoder(space: Any) -> Encode:
 
 
 def sized(space: Any) -> Any:
-    """What is used of a space: not the parts of a dictionary that have no fixed size."""
+    """Return a space without the parts of a dictionary that have no fixed size."""
     if not isinstance(space, spaces.Dict):
         return space
     parts = {key: part for key, part in space.items() if _fixed(part)}
@@ -157,14 +165,15 @@ def sized(space: Any) -> Any:
 
 
 def _fixed(space: Any) -> bool:
-    """Whether all observations of a space become vectors of one length."""
+    """Whether all observations of a space can be encoded as vectors of the same length."""
     try:
         return bool(space.is_np_flattenable and spaces.flatdim(space) > 0)
-    except NotImplementedError:  # a package's own kind of space
+    except NotImplementedError:  # a custom space
         return False
 
 
 def _finite(x: np.ndarray) -> np.ndarray:
+    """Return an observation unchanged; raise `BadEnvironment` if it is not finite."""
     if not np.isfinite(x).all():
         i = int(np.flatnonzero(~np.isfinite(x))[0])
         raise BadEnvironment("observation", f"was not a finite number: {x[i]} at index {i}")
@@ -172,33 +181,38 @@ def _finite(x: np.ndarray) -> np.ndarray:
 
 
 def _reward(reward: Any) -> float:
+    """Return a reward as a float; raise `BadEnvironment` if it is not a finite number."""
     if not isinstance(reward, float | int | np.floating | np.integer | np.bool_):
         try:
             x = np.asarray(reward)
         except ValueError:  # a ragged list
-            raise BadEnvironment("reward", f"is {_brief(reward)}, not a number") from None
+            raise BadEnvironment("reward", f"must be a number, got {_brief(reward)}") from None
         if x.shape != ():
-            raise BadEnvironment("reward", f"has shape {x.shape}, where a number is needed")
+            raise BadEnvironment("reward", f"must be a number, got an array of shape {x.shape}")
         if x.dtype.kind not in "fiub":
-            raise BadEnvironment("reward", f"is {_brief(reward)}, not a number")
+            raise BadEnvironment("reward", f"must be a number, got {_brief(reward)}")
     try:
         number = float(reward)
     except OverflowError:
-        raise BadEnvironment("reward", "is too large a number") from None
+        raise BadEnvironment("reward", "is too large") from None
     if not abs(number) <= _LARGEST:
         raise BadEnvironment("reward", f"was not a finite number: {number}")
     return number
 
 
 def _flag(field: str, value: Any) -> bool:
+    """Return a flag as a bool; raise `BadEnvironment` if it is not one."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    raise BadEnvironment(field, f"is {_brief(value)}, where True or False is needed")
+    raise BadEnvironment(field, f"must be True or False, got {_brief(value)}")
 
 
 def decoder(space: spaces.Discrete | spaces.Box) -> Decode:
-    """How a learner's actions become those of a space: numbers from its first on; for a box, −1 is
-    its lower bound and 1 its upper."""
+    """Return a function that converts a learner's actions to those of a space.
+
+    Integers are shifted to the first action of a discrete space; −1 and 1 are mapped to the lower
+    and upper bound of a box.
+    """
     if isinstance(space, spaces.Discrete):
         first = int(space.start)
         return lambda action: np.int64(first + int(action))
@@ -208,45 +222,47 @@ def decoder(space: spaces.Discrete | spaces.Box) -> Decode:
     def to_box(action: Any) -> np.ndarray:
         unit = np.clip(np.asarray(action, np.float64).reshape(space.shape), -1.0, 1.0)
         inside = (centre + half * unit).astype(space.dtype)
-        return np.clip(inside, space.low, space.high)  # rounding may have left it
+        return np.clip(inside, space.low, space.high)  # rounding may exceed the bounds
 
     return to_box
 
 
-def _actions(env: Any) -> spaces.Discrete | spaces.Box:
-    """The actions: numbers, or vectors of floats within bounds."""
+def _action_space(env: Any) -> spaces.Discrete | spaces.Box:
+    """Return an environment's action space; raise `BadEnvironment` if it cannot be used."""
     if isinstance(env, gymnasium.vector.VectorEnv):
-        what = "is a VectorEnv: give a single environment, of which every seed gets one of its own"
+        what = "is a VectorEnv: pass a single environment, of which every seed gets a copy"
         raise BadEnvironment("environment", what)
     if not isinstance(env, gymnasium.Env):
-        raise BadEnvironment("environment", f"is {_brief(env)}, not a gymnasium.Env")
+        raise BadEnvironment("environment", f"must be a gymnasium.Env, got {_brief(env)}")
     for field in ("action_space", "observation_space"):
         try:
-            found = getattr(env, field, None)
+            value = getattr(env, field, None)
         except BaseException as error:
             raise raised(field, error) from error
-        if not isinstance(found, spaces.Space):
+        if not isinstance(value, spaces.Space):
             raise BadEnvironment(field, "is missing, or not a gymnasium space")
     space = env.action_space
     if isinstance(space, spaces.Box) and space.dtype is not None and space.dtype.kind == "f":
         if not space.is_bounded():
-            what = f"is {space}: its bounds have to be finite; wrap it in a RescaleAction"
+            what = f"is {space}, but its bounds must be finite: wrap it in a RescaleAction"
             raise BadEnvironment("action_space", what)
         return space
     if not isinstance(space, spaces.Discrete):
-        what = f"is {space}: needed is a Discrete one, or a Box of floats; wrap the environment"
+        what = f"is {space}, but must be Discrete or a Box of floats: wrap the environment"
         raise BadEnvironment("action_space", what)
     return space
 
 
-def _shown(error: BaseException) -> str:
+def _one_line(error: BaseException) -> str:
+    """Describe an exception in one line."""
     try:
-        said = str(error)
+        message = str(error)
     except Exception:
-        said = ""
-    return f"{type(error).__name__}: {said}".splitlines()[0][:300].rstrip(": ")
+        message = ""
+    return f"{type(error).__name__}: {message}".splitlines()[0][:300].rstrip(": ")
 
 
 def _brief(value: Any) -> str:
+    """Return the repr of a value in one line of at most 80 characters."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."

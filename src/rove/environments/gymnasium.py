@@ -1,4 +1,4 @@
-"""rove's compiled environments as ordinary Gymnasium environments, and sparse rewards for any."""
+"""rove's compiled environments as Gymnasium environments, and a wrapper for sparse rewards."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from rove.errors import check_number
 
 @jax.jit
 def _reset(environment: Environment, seed: int | jax.Array) -> tuple[Any, tuple]:
-    """An episode's key, and its first state and observation."""
+    """Return an episode's key, and its initial state and observation."""
     key = noise.root(seed)
     return key, environment.reset(noise.fold(key, 0))
 
@@ -28,7 +28,7 @@ _step = jax.jit(
 
 
 class CompiledEnv(gymnasium.Env):
-    """A compiled environment behind Gymnasium's interface: the same code steps both."""
+    """A compiled environment with Gymnasium's interface."""
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 (Gymnasium's own name)
 
@@ -62,8 +62,8 @@ class CompiledEnv(gymnasium.Env):
             raise gymnasium.error.InvalidAction(f"{action!r} is not in {self.action_space}")
         self._time += 1
         action = np.asarray(action, np.float32 if self.environment.continuous else np.int32)
-        told = (self._state, action, self._episode_key, np.int32(self._time))
-        after = _step(self.environment, *told)
+        time = np.int32(self._time)
+        after = _step(self.environment, self._state, action, self._episode_key, time)
         self._state = after.state
         return (
             np.asarray(after.observation),
@@ -74,27 +74,28 @@ class CompiledEnv(gymnasium.Env):
         )
 
     def render(self) -> np.ndarray | None:
-        """The cells of the environment, the one it is in dark: in a row, or on a board."""
+        """Return an image of the environment's cells, in which the current one is dark."""
         if self.render_mode is None:
             return None
         if self._state is None:
             raise gymnasium.error.ResetNeeded("call reset() before render()")
         *rows, columns = self.environment.cells
-        board = np.full((rows[0] if rows else 1, columns), 225, np.uint8)
+        cells = np.full((rows[0] if rows else 1, columns), 225, np.uint8)
         if self.environment.bins:
-            board.flat[int(self.environment.bin(self._state))] = 30
-        if self.environment.coordinates:  # from below
-            board = board[::-1]
-        edge = max(2, min(48, 960 // board.shape[1]))
-        tall = edge if rows else 48
-        picture = np.kron(board, np.ones((tall, edge), np.uint8))
-        picture[::tall], picture[:, ::edge] = 250, 250
-        return np.repeat(picture[:, :, None], 3, axis=2)
+            cells.flat[int(self.environment.bin(self._state))] = 30
+        if self.environment.coordinates:  # the vertical coordinate points upwards
+            cells = cells[::-1]
+        width = max(2, min(48, 960 // cells.shape[1]))
+        height = width if rows else 48
+        image = np.kron(cells, np.ones((height, width), np.uint8))
+        image[::height], image[:, ::width] = 250, 250
+        return np.repeat(image[:, :, None], 3, axis=2)
 
 
 class SparseReward(gymnasium.Wrapper, RecordConstructorArgs):
-    """Any Gymnasium environment with one reward, where the task ends (`terminated`): none on the
-    way, and none where time runs out (`truncated`).
+    """A wrapper that replaces all rewards by a single one, paid when the task terminates.
+
+    All other rewards are 0, also that of a step that truncates the episode.
 
     **Example**
     >>> env = rove.SparseReward(gymnasium.make("MountainCar-v0"), reward=1.0)
@@ -112,13 +113,19 @@ class SparseReward(gymnasium.Wrapper, RecordConstructorArgs):
 
 
 def make(family: str, n: int = 10, render_mode: str | None = None, **options: Any) -> CompiledEnv:
-    """`gymnasium.make("rove/Chain-v0", n=100)`; which family, the registered name sets."""
+    """Create an environment for `gymnasium.make("rove/Chain-v0", n=100)`.
+
+    The registered name determines the family.
+    """
     return CompiledEnv(ENVIRONMENTS[family].kind(**{"n": n, **options}), render_mode)
 
 
 def register() -> None:
-    """Make rove's environments known to Gymnasium (done by `import rove`): one name a class, but
-    none for a task that Gymnasium has itself. Sparse ones are its own tasks in `SparseReward`."""
+    """Register rove's environments with Gymnasium; `import rove` calls this.
+
+    There is one name per class, except for tasks that Gymnasium has itself. The sparse tasks are
+    Gymnasium's own, wrapped in `SparseReward`.
+    """
     for name, (kind, named, _, own) in ENVIRONMENTS.items():
         if kind is Sparse and own is not None:
             spec = gymnasium.spec(own)

@@ -1,4 +1,4 @@
-"""Any Gymnasium environment, as training sees it: `make("gym/CartPole-v1")`, or one's own."""
+"""Gymnasium environments as training environments: `make("gym/CartPole-v1")`, or custom ones."""
 
 import dataclasses
 import json
@@ -28,58 +28,59 @@ from rove.noise import Key
 LONGEST_EPISODE = 100_000
 PROBES = 3
 OWN = ("normalise", "longest_episode", "sparse", "axes")
-"""Options that are rove's."""
+"""Options of rove, which are not passed to Gymnasium."""
 CLIP = 10.0
-"""How far from its mean a normalised number may be, in standard deviations."""
+"""Bound on normalised observations, in standard deviations."""
 
 _SPACES = ("observation_space", "action_space")
 
 
 class Statistics(NamedTuple):
-    """Of the observations a lane has seen so far."""
+    """Running statistics of the observations so far."""
 
     count: Float[Array, ""]
     mean: Float[Array, " features"]
     squares: Float[Array, " features"]
-    """Sum of the squared distances from the mean."""
+    """Sum of squared deviations from the mean."""
 
-    def seen(self, x: Float[Array, " features"]) -> "Statistics":
-        """With one more (Welford 1962)."""
+    def updated(self, x: Float[Array, " features"]) -> "Statistics":
+        """Return the statistics with one more observation (Welford 1962)."""
         count = self.count + 1.0
         mean = self.mean + (x - self.mean) / count
         return Statistics(count, mean, self.squares + (x - self.mean) * (x - mean))
 
     def normalised(self, x: Float[Array, " features"]) -> Float[Array, " features"]:
+        """Return the observation normalised by the mean and standard deviation, and clipped."""
         std = jnp.sqrt(self.squares / jnp.maximum(self.count, 1.0) + 1e-8)
         return jnp.clip((x - self.mean) / std, -CLIP, CLIP)
 
 
-class Noted(NamedTuple):
-    """What a lane keeps of its observations, as they come."""
+class HostState(NamedTuple):
+    """The state that training carries for an environment on the host."""
 
     statistics: Statistics | None
-    """If they are normalised."""
+    """Statistics of the observations, if they are normalised."""
     place: Float[Array, "2"] | None
-    """The two entries of the last one that cells are of, if there are cells."""
+    """The two entries of the last observation that determine its cell, if there are cells."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Where environments come from: a registered id and its options, or what a person gave."""
+    """The origin of an environment: a registered id with options, or an object from the user."""
 
     name: str
     options: str = "{}"
-    """As JSON."""
+    """The options of a registered id, as JSON."""
     given: int = 0
-    """What tells one given object from another; 0 for a registered id."""
+    """The identity of the user's object; 0 for a registered id."""
     build: Callable[[], Any] = dataclasses.field(default=lambda: None, compare=False)
     spaces: tuple[Any, Any] = dataclasses.field(default=(None, None), compare=False)
-    """Of observations and of actions."""
+    """The spaces of observations and actions."""
     encode: Encode = dataclasses.field(default=np.asarray, compare=False)
     decode: Decode = dataclasses.field(default=int, compare=False)
 
     def new(self) -> Any:
-        """One more; or an error that says what it raised."""
+        """Create an environment; raise `BadEnvironment` if that fails."""
         try:
             return self.build()
         except RoveError:
@@ -89,28 +90,27 @@ class Source:
 
 
 class HostEnvironment(Task):
-    """A Gymnasium environment. It is stepped on the host; the state that training carries for it
-    is what it has noted of its observations."""
+    """A Gymnasium environment, which is stepped on the host instead of being compiled."""
 
     source: Source = eqx.field(static=True)
     size: int = eqx.field(static=True)
     actions: int = eqx.field(static=True)
     first: Float[Array | np.ndarray, "probes features"]
-    """Some first observations."""
+    """A few initial observations."""
     normalise: bool = eqx.field(default=False, static=True)
-    """Show the agent observations less their running mean, by their standard deviation."""
+    """Normalise observations by their running mean and standard deviation."""
     vectors: bool = eqx.field(default=False, static=True)
-    """Whether actions are vectors, of so many numbers."""
+    """Whether actions are vectors of length `actions`."""
     longest_episode: int = eqx.field(default=LONGEST_EPISODE, static=True)
-    """Steps after which an episode that has not ended is an error."""
+    """Number of steps after which an unfinished episode raises an error."""
     alias: str = eqx.field(default="", static=True)
-    """Another name that a person can type."""
+    """The short name that the environment was created from, if any."""
     sparse: float | None = eqx.field(default=None, static=True)
-    """One reward, where the task ends, in place of its own: 1 for a goal, −1 for a fall."""
+    """Single reward that replaces all others, paid when the task terminates (see `adopt`)."""
     axes: tuple[int, int] | None = eqx.field(default=None, static=True)
-    """The two entries of an observation, across and up, in whose cells visits are counted."""
+    """The two entries of an observation, horizontal and vertical, whose cells count visits."""
     sides: tuple[Coordinate, ...] = eqx.field(default=(), static=True)
-    """The coordinates of those cells."""
+    """The coordinates of the grid of cells: vertical, then horizontal."""
 
     def __check_init__(self) -> None:
         check_flag("normalise", self.normalise)
@@ -136,7 +136,7 @@ class HostEnvironment(Task):
 
     @property
     def optimum(self) -> None:
-        """None: nobody has said."""
+        """None, since it is not known."""
         return None
 
     @property
@@ -146,14 +146,14 @@ class HostEnvironment(Task):
         return "goal reached" if self.sparse > 0 else "episode length"
 
     def score(self, returns: Any, length: Any, terminated: Any) -> Any:
-        """Of a task made sparse: whether the goal was reached, or how long it was to the fall."""
+        """Return the return or, with `sparse`, whether the goal was reached or the length."""
         if self.sparse is None:
             return returns
         return terminated.astype(int) if self.sparse > 0 else length
 
     @property
     def score_range(self) -> tuple[float, float] | None:
-        """Of a goal reached or not; else nobody has said."""
+        """(0, 1) if the score is whether a goal was reached; otherwise it is not known."""
         return (0.0, 1.0) if self.sparse is not None and self.sparse > 0 else None
 
     @property
@@ -168,32 +168,32 @@ class HostEnvironment(Task):
     def coordinates(self) -> tuple[Coordinate, ...]:
         return self.sides
 
-    def bin(self, state: Noted) -> Int[Array, ""]:
+    def bin(self, state: HostState) -> Int[Array, ""]:
         assert state.place is not None
-        across, up = state.place
-        return cell(self.sides, (up, across))
+        horizontal, vertical = state.place
+        return cell(self.sides, (vertical, horizontal))
 
     def probes(self) -> dict[str, Float[Array, " features"]]:
-        """First observations of some episodes."""
+        """Return the initial observations of a few episodes."""
         names = ("start", *(f"start {i + 1}" for i in range(1, PROBES)))
         return {name: jnp.asarray(x) for name, x in zip(names, self.first, strict=False)}
 
     def reset(self, key: Key) -> tuple[State, Float[Array, " features"]]:
-        """Before the first episode: nothing was seen yet, and the observation is to come."""
-        nought, none = jnp.zeros(self.size), jnp.zeros(())
-        statistics = Statistics(none, nought, nought) if self.normalise else None
-        return Noted(statistics, self._place(nought)), nought
+        """Return the state before the first episode, and zeros in place of an observation."""
+        zeros, zero = jnp.zeros(self.size), jnp.zeros(())
+        statistics = Statistics(zero, zeros, zeros) if self.normalise else None
+        return HostState(statistics, self._grid_point(zeros)), zeros
 
-    def noted(self, state: Noted, observation: Float[Array, " features"]) -> Noted:
-        """The state with an observation in it."""
-        statistics = state.statistics and state.statistics.seen(observation)
-        return Noted(statistics, self._place(observation))
+    def updated(self, state: HostState, observation: Float[Array, " features"]) -> HostState:
+        """Return the state after an observation."""
+        statistics = state.statistics and state.statistics.updated(observation)
+        return HostState(statistics, self._grid_point(observation))
 
-    def _place(self, observation: Float[Array, " features"]) -> Float[Array, "2"] | None:
+    def _grid_point(self, observation: Float[Array, " features"]) -> Float[Array, "2"] | None:
         return observation[jnp.array(self.axes)] if self.axes else None
 
     def shown(
-        self, state: Noted, observation: Float[Array, " features"]
+        self, state: HostState, observation: Float[Array, " features"]
     ) -> Float[Array, " features"]:
         return state.statistics.normalised(observation) if state.statistics else observation
 
@@ -201,36 +201,41 @@ class HostEnvironment(Task):
         try:
             return self.source.encode(observation)
         except BadEnvironment as error:
-            raise ConfigError("observation", observation, str(error)) from None
+            raise ConfigError("observation", observation, str(error), str(error)) from None
 
     def action(self, chosen: Array) -> int | np.ndarray:
         action = self.source.decode(chosen)
         return action if self.continuous else int(action)
 
     def make(self) -> Guard:
-        """A new one, with the spaces of the first, checked at every step."""
+        """Create an environment that is checked at every step.
+
+        Raises `BadEnvironment` if its spaces differ from those of the first one.
+        """
         env = self.source.new()
-        ours = id(env) != self.source.given
-        guard = Guard(env, self.longest_episode, ours, self.sparse)
+        owned = id(env) != self.source.given
+        guard = Guard(env, self.longest_episode, owned, self.sparse)
         for field, first in zip(_SPACES, self.source.spaces, strict=True):
-            found = getattr(env, field)
-            if sized(found) != sized(first):
+            space = getattr(env, field)
+            if sized(space) != sized(first):
                 guard.close()
-                raise BadEnvironment(field, f"is {found}, where it was {first} before")
+                raise BadEnvironment(field, f"is {space}, but was {first} before")
         return guard
 
-    def viewable(self) -> gymnasium.Env:
-        """A new one that can be drawn."""
+    def renderable(self) -> gymnasium.Env:
+        """Create an environment that renders images."""
         if not self.source.given:
             options = json.loads(self.source.options) | {"render_mode": "rgb_array"}
-            return registered.made(self.source.name, options)
+            return registered.make_registered(self.source.name, options)
         env = self.source.new()
-        if getattr(env, "render_mode", None) != "rgb_array":
-            raise ConfigError("render_mode", getattr(env, "render_mode", None), "rgb_array")
+        mode = getattr(env, "render_mode", None)
+        if mode != "rgb_array":
+            message = f"render_mode of environment {self.name} must be 'rgb_array', got {mode!r}"
+            raise ConfigError("render_mode", mode, "rgb_array", message)
         return env
 
     def options(self) -> dict[str, Any]:
-        """What the name leaves open, as JSON has it."""
+        """Return all options, in a form that JSON can represent."""
         shared = {name: getattr(self, name) for name in OWN}
         shared["axes"] = self.axes and list(self.axes)
         described = dict(zip(_SPACES, map(str, self.source.spaces), strict=True))

@@ -1,4 +1,4 @@
-"""A point mass with quadratic costs: continuous actions, and an optimum from Riccati's equation."""
+"""A point mass with quadratic costs and continuous actions, solved by the Riccati equation."""
 
 from typing import NamedTuple
 
@@ -14,33 +14,34 @@ from rove.errors import check_integer, check_number
 from rove.noise import Key
 
 EDGE = 2.0
-"""Where the cells end, in either direction."""
+"""Bound of the cells' coordinates, in both directions."""
 
 
 class PointMass(NamedTuple):
     x: Float[Array, " features"]
     """N positions, then N velocities."""
     time: Int[Array, ""]
+    """Number of steps taken in the episode."""
 
 
 class LinearQuadratic(Environment):
     """A point mass in N dimensions, to be brought to rest at 0 by N forces in [−1, 1].
 
-    With position p, velocity v and force u, a step of length h makes p + h·v and v + h·u of them
-    and pays −h·(|p|² + c·|u|²). An episode starts at rest, anywhere in [−1, 1]^N, and is truncated
-    after `horizon` steps. The best policy is linear as long as it asks for no more force than
-    there is, which at c = 1 it does not: `matrices` has what Riccati's equation needs. Cells are of
-    the first position and its velocity.
+    With position p, velocity v and force u, a step of length h moves to p + h·v and v + h·u and
+    pays −h·(|p|² + c·|u|²). An episode starts at rest, anywhere in [−1, 1]^N, and is truncated
+    after `horizon` steps. The optimal policy is linear as long as the forces stay within their
+    bounds, which is the case for c = 1; `matrices` are the inputs of the Riccati equation. Visits
+    are counted on a grid of the first position and its velocity.
     """
 
     n: int = eqx.field(static=True)
     """N, the number of dimensions."""
     horizon: int = eqx.field(default=50, static=True)
-    """Steps in an episode."""
+    """Number of steps per episode."""
     step_length: float = eqx.field(default=0.1, static=True)
-    """h."""
+    """Duration h of a step."""
     control_cost: float = eqx.field(default=1.0, static=True)
-    """c."""
+    """Weight c of the cost of forces."""
 
     def __check_init__(self) -> None:
         check_integer("n", self.n, at_least=1, at_most=1000)
@@ -70,7 +71,7 @@ class LinearQuadratic(Environment):
 
     @property
     def optimum(self) -> None:
-        """None: the best return depends on the start."""
+        """None, since the best return depends on the initial state."""
         return None
 
     @property
@@ -90,20 +91,20 @@ class LinearQuadratic(Environment):
 
     @property
     def matrices(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """A, B, Q, R: x ← A·x + B·u, and a step pays −(xᵀQx + uᵀRu)."""
-        eye, none, h = np.eye(self.n), np.zeros((self.n, self.n)), self.step_length
-        a = np.block([[eye, h * eye], [none, eye]])
-        b = np.vstack([none, h * eye])
-        return a, b, h * np.block([[eye, none], [none, none]]), h * self.control_cost * eye
+        """The matrices A, B, Q and R: x ← A·x + B·u, and a step pays −(xᵀQx + uᵀRu)."""
+        eye, zero, h = np.eye(self.n), np.zeros((self.n, self.n)), self.step_length
+        a = np.block([[eye, h * eye], [zero, eye]])
+        b = np.vstack([zero, h * eye])
+        return a, b, h * np.block([[eye, zero], [zero, zero]]), h * self.control_cost * eye
 
     def probes(self) -> dict[str, Float[Array, " features"]]:
-        """One first observation."""
+        """Return one initial observation."""
         return {"start": self.reset(noise.root(0))[1]}
 
     def reset(self, key: Key) -> tuple[PointMass, Float[Array, " features"]]:
-        place = 2.0 * noise.uniform(key, (self.n,)) - 1.0
-        state = PointMass(jnp.concatenate([place, jnp.zeros(self.n)]), jnp.zeros((), jnp.int32))
-        return state, state.x
+        position = 2.0 * noise.uniform(key, (self.n,)) - 1.0
+        x = jnp.concatenate([position, jnp.zeros(self.n)])
+        return PointMass(x, jnp.zeros((), jnp.int32)), x
 
     def step(self, state: PointMass, action: Float[Array, " k"], key: Key) -> Step:
         u = jnp.clip(action, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Mountain Car (Moore 1990), as Gymnasium's MountainCar-v0 has it."""
+"""Mountain Car (Moore 1990), as in Gymnasium's MountainCar-v0."""
 
 from typing import Any
 
@@ -15,15 +15,15 @@ ENGINE, GRAVITY = 0.001, 0.0025
 
 
 class MountainCar(Control):
-    """Mountain Car: a car too weak for the hill has to swing back and forth to get up it.
+    """Mountain Car: a car too weak for the hill has to swing back and forth to climb it.
 
-    A state is the car's position and velocity; it starts at rest, between −0.6 and −0.4.
+    A state consists of the car's position and velocity; it starts at rest, between −0.6 and −0.4.
     Actions push left, not at all, or right. Every step costs 1. The task ends at position 0.5,
     the top of the right hill. The score is 1 if that was reached, and 0 otherwise.
     """
 
     horizon: int = eqx.field(default=200, static=True)
-    """Steps after which time has run out."""
+    """Maximum number of steps per episode."""
 
     @property
     def name(self) -> str:
@@ -67,14 +67,14 @@ class MountainCar(Control):
             Coordinate("position", LEFT_WALL, RIGHT_WALL),
         )
 
-    def place(self, values: Float[Array, "2"]) -> tuple[Array, Array]:
+    def grid_point(self, values: Float[Array, "2"]) -> tuple[Array, Array]:
         return values[1], values[0]
 
     def observe(self, values: Float[Array, "2"]) -> Float[Array, "2"]:
         return values
 
     def probes(self) -> dict[str, Float[Array, " features"]]:
-        """At rest in the valley, at rest high on the left hill, and on the way up to the goal."""
+        """Return three states: at rest in the valley and high on the left, and near the goal."""
         states = {"start": (-0.5, 0.0), "left": (-1.1, 0.0), "last": (0.45, 0.03)}
         return {name: jnp.array(values, jnp.float32) for name, values in states.items()}
 

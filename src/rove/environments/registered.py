@@ -1,4 +1,4 @@
-"""Environments that are registered with Gymnasium: gym/ID, or gym/package:ID."""
+"""Environments registered with Gymnasium: gym/ID, or gym/package:ID to import a package first."""
 
 import inspect
 import re
@@ -19,10 +19,12 @@ _INSTALL = {
 
 
 def settable(name: str) -> tuple[dict[str, Any], bool]:
-    """The options of a registered environment that a person can set, and their defaults; and
-    whether it may take others."""
-    found = _spec(name)
-    entry, known, others = found.entry_point, dict(found.kwargs), False
+    """Return the options of a registered environment with their defaults.
+
+    Also returns whether it accepts any other options.
+    """
+    spec = _spec(name)
+    entry, defaults, any_option = spec.entry_point, dict(spec.kwargs), False
     try:
         if isinstance(entry, str):
             entry = gymnasium.envs.registration.load_env_creator(entry)
@@ -30,60 +32,68 @@ def settable(name: str) -> tuple[dict[str, Any], bool]:
     except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
         raise _missing(name, error) from None
     except BaseException as error:
-        raise ConfigError("environment", name, str(raised("its entry point", error))) from error
+        raise _failed(name, raised("its entry point", error)) from error
     for parameter in parameters:
-        others |= parameter.kind is inspect.Parameter.VAR_KEYWORD
-        known.setdefault(parameter.name, parameter.default)
-    plain = {k: v for k, v in known.items() if isinstance(v, bool | int | float | str)}
-    return {k: v for k, v in plain.items() if k not in ("render_mode", "family")}, others
+        any_option |= parameter.kind is inspect.Parameter.VAR_KEYWORD
+        defaults.setdefault(parameter.name, parameter.default)
+    plain = {k: v for k, v in defaults.items() if isinstance(v, bool | int | float | str)}
+    return {k: v for k, v in plain.items() if k not in ("render_mode", "family")}, any_option
+
+
+def _failed(name: str, error: Exception) -> ConfigError:
+    """An error about an environment that cannot be created."""
+    return ConfigError("environment", name, str(error), f"environment {name}: {error}")
 
 
 def _spec(name: str) -> Any:
-    """What is registered under a name."""
+    """Return Gymnasium's specification of a registered environment."""
     identifier = _imported(name.removeprefix(PREFIX))
     try:
         return gymnasium.spec(identifier)
     except gymnasium.error.Error:
-        allowed = "gym/ID of an environment that is registered with Gymnasium (package:ID imports "
         stem, latest = _stem(identifier), {_stem(known): known for known in gymnasium.registry}
         near = stem if stem in latest else nearest(stem, latest)
         package = name.removesuffix(identifier)
-        hint = f". Did you mean {package + latest[near]!r}?" if near else ""
-        raise ConfigError("environment", name, f"{allowed}the package first){hint}") from None
+        hint = f" Did you mean {package + latest[near]!r}?" if near else ""
+        message = f"environment {name!r} is not registered with Gymnasium.{hint} "
+        message += "Use gym/ID, or gym/package:ID to import a package first"
+        raise ConfigError("environment", name, "registered with Gymnasium", message) from None
 
 
 def _stem(identifier: str) -> str:
-    """An id without its version."""
+    """Return an id without its version."""
     return re.sub(r"-v\d+$", "", identifier)
 
 
-def _imported(told: str) -> str:
-    """The part of an id after its package, which is imported."""
-    package, _, rest = told.rpartition(":")
+def _imported(identifier: str) -> str:
+    """Import the package that an id names, if any, and return the rest of the id."""
+    package, _, rest = identifier.rpartition(":")
     if package:
         try:
             __import__(package)
         except ImportError as error:
-            raise ConfigError("environment", told, f"{error}: pip install {package}") from None
+            reason = f"{error}: pip install {package}"
+            message = f"environment {identifier}: {reason}"
+            raise ConfigError("environment", identifier, reason, message) from None
         except BaseException as error:
-            what = str(raised(f"import {package}", error))
-            raise ConfigError("environment", told, what) from error
+            raise _failed(identifier, raised(f"import {package}", error)) from error
     return rest
 
 
-def made(name: str, options: dict[str, Any]) -> Any:
-    """A new one."""
+def make_registered(name: str, options: dict[str, Any]) -> Any:
+    """Create an environment that is registered with Gymnasium."""
     identifier = _imported(name.removeprefix(PREFIX))
     try:
         return gymnasium.make(identifier, disable_env_checker=True, **options)
     except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
         raise _missing(name, error) from None
     except BaseException as error:
-        raise ConfigError("environment", name, str(raised("gymnasium.make", error))) from error
+        raise _failed(name, raised("gymnasium.make", error)) from error
 
 
 def _missing(name: str, error: Exception) -> ConfigError:
-    """A package that an environment needs is not installed."""
-    where = f"{_spec(name).entry_point} {error}".lower()
-    install = next((line for key, line in _INSTALL.items() if key in where), str(error))
-    return ConfigError("environment", name, f"it needs a package that is not installed: {install}")
+    """An error about a package that an environment needs and that is not installed."""
+    text = f"{_spec(name).entry_point} {error}".lower()
+    install = next((line for key, line in _INSTALL.items() if key in text), str(error))
+    reason = f"needs a package that is not installed: {install}"
+    return ConfigError("environment", name, reason, f"environment {name} {reason}")

@@ -1,4 +1,4 @@
-"""The paper's sparse rewards (Section 6): nothing, but for one reward where the task ends."""
+"""The paper's sparse rewards (Section 6): a single reward when the task terminates."""
 
 from typing import Any
 
@@ -13,19 +13,20 @@ from rove.noise import Key
 
 
 class Sparse(Environment):
-    """An environment whose only reward is paid where the task ends, and none where time runs out.
+    """An environment whose only reward is paid when the task terminates.
 
-    All else, the score too, is the environment's own.
+    Nothing is paid when an episode is truncated. Everything else, including the score, is
+    inherited from the inner environment.
     """
 
     environment: Environment
-    """The environment that is made sparse."""
+    """The inner environment, whose rewards are replaced."""
     reward: float = eqx.field(default=1.0, static=True)
-    """What `terminated` pays: +1 for a goal, −1 for a fall."""
+    """The reward for termination: 1 for reaching a goal, −1 for falling."""
 
     def __check_init__(self) -> None:
         if not isinstance(self.environment, Environment):
-            raise ConfigError("environment", self.environment, "a rove.Environment")
+            raise ConfigError.must_be("environment", self.environment, "a rove.Environment")
         check_number("reward", self.reward, at_least=-1e6, at_most=1e6)
 
     @property
@@ -46,7 +47,7 @@ class Sparse(Environment):
 
     @property
     def optimum(self) -> float | None:
-        """The environment's own, but for a score that is the return: that has changed."""
+        """The inner environment's optimum, or None if its score is the return, which changes."""
         return None if self.score_label == "return" else self.environment.optimum
 
     @property
@@ -62,7 +63,7 @@ class Sparse(Environment):
 
     @property
     def score_range(self) -> tuple[float, float] | None:
-        """The environment's own, but for a score that is the return: that is 0 or the reward."""
+        """The inner environment's range; if its score is the return, that of the new rewards."""
         if self.score_label == "return":
             return min(0.0, self.reward), max(0.0, self.reward)
         return self.environment.score_range

@@ -1,4 +1,4 @@
-"""Runs in a tracker while they train: `log="tensorboard"` or `"trackio"`."""
+"""Experiment trackers that show runs while they train: `log="tensorboard"` or `"trackio"`."""
 
 import contextlib
 import shlex
@@ -18,14 +18,17 @@ TRACKERS: dict[str, Any] = {"tensorboard": TensorBoard, "trackio": Trackio}
 
 @contextlib.contextmanager
 def opened(log: str | None, root: Path | None) -> Iterator[Tracker | None]:
-    """The tracker of that name for the runs in a folder. Refused before anything is trained: one
-    that is not known or not installed, or for runs that are not kept."""
+    """Open a tracker by name for the runs in a folder; yields None if `log` is None.
+
+    Raises `ConfigError` if the tracker is unknown or not installed, or if there is no folder.
+    """
     if log is None:
         yield None
         return
     check_choice("log", log, TRACKERS)
     if root is None:
-        raise ConfigError("log", log, "it is kept in the run folder: give out")
+        reason = "needs a run folder: pass out=FOLDER"
+        raise ConfigError("log", log, reason, f"log={log!r} {reason}")
     tracker = TRACKERS[log](root)
     try:
         yield tracker
@@ -34,5 +37,5 @@ def opened(log: str | None, root: Path | None) -> Iterator[Tracker | None]:
 
 
 def how_to_watch(log: str, root: Path) -> str:
-    """The command that shows a folder's runs."""
+    """Return the shell command that shows a folder's runs in the tracker."""
     return TRACKERS[log].command.format(root=shlex.quote(str(root)))

@@ -1,4 +1,4 @@
-"""Event files for TensorBoard, in tensorboard/ of the run folder: no TensorFlow, no thread."""
+"""TensorBoard event files in tensorboard/ of the run folder, without TensorFlow or threads."""
 
 import hashlib
 import importlib
@@ -14,15 +14,18 @@ from rove.live.points import Lane, Point, Tracker
 
 
 class TensorBoard(Tracker):
-    """A folder a lane. A process that goes on with a lane writes to a file of its own, since the
-    last record of a file may have been cut off; and to none, if no point is to come."""
+    """Writes one folder of event files per seed.
+
+    A resumed run writes to a new file, since the last record of the old one may be incomplete. The
+    file is created with its first point.
+    """
 
     command = "tensorboard --logdir {root}"
 
     def __init__(self, root: Path) -> None:
         self._files: dict[Path, Path] = {}
         self._openings: dict[Path, list[Any]] = {}
-        """What a lane's file begins with, until it is there."""
+        """The first records of files that have not been created yet."""
         try:
             self._events = importlib.import_module("tensorboard.compat.proto.event_pb2")
             self._summaries = importlib.import_module("tensorboard.compat.proto.summary_pb2")
@@ -32,25 +35,26 @@ class TensorBoard(Tracker):
                 "tensorboard.backend.event_processing.event_file_loader"
             )
         except ImportError as error:
-            what = f'TensorBoard is not installed ({error}): pip install "rove[tensorboard]"'
-            raise ConfigError("log", "tensorboard", what) from None
+            reason = f'TensorBoard is not installed ({error}): pip install "rove[tensorboard]"'
+            message = f"log='tensorboard': {reason}"
+            raise ConfigError("log", "tensorboard", reason, message) from None
 
     def begin(self, lane: Lane) -> dict[str, int]:
         folder = _folder(lane)
-        before = sorted(folder.glob("events.out.tfevents.*"))
+        existing = sorted(folder.glob("events.out.tfevents.*"))
         # TensorBoard reads a folder's files in the order of their names.
-        numbers = [int(n) for p in before for n in re.findall(r"tfevents\.(\d+)\.", p.name)]
+        numbers = [int(n) for p in existing for n in re.findall(r"tfevents\.(\d+)\.", p.name)]
         number = max(numbers, default=-1) + 1
         self._files[folder] = folder / f"events.out.tfevents.{number:06d}.rove"
         last: dict[str, int] = {}
-        noted = False
-        for path in before:
+        has_settings = False
+        for path in existing:
             for event in self._reader.LegacyEventFileLoader(str(path)).Load():
                 for value in event.summary.value:
-                    noted |= value.metadata.plugin_data.plugin_name == "hparams"
+                    has_settings |= value.metadata.plugin_data.plugin_name == "hparams"
                     last[value.tag] = event.step
         opening = [self._events.Event(wall_time=time.time(), file_version="brain.Event:2")]
-        if not noted:
+        if not has_settings:
             plain = {key: _plain(value) for key, value in lane.settings.items()}
             settings = self._hparams.hparams_pb(plain, trial_id=_trial(plain))
             opening.append(self._events.Event(wall_time=time.time(), summary=settings))
@@ -63,7 +67,7 @@ class TensorBoard(Tracker):
         self._append(folder, [*opening, *(self._event(point) for point in points)])
 
     def _event(self, point: Point) -> Any:
-        """One record: a point is there or it is not."""
+        """Return a point as one record, so that it is written completely or not at all."""
         summary = self._summaries.Summary()
         for key, value in point.values.items():
             summary.value.add(tag=key, simple_value=value)
@@ -86,11 +90,11 @@ def _folder(lane: Lane) -> Path:
 
 
 def _trial(settings: dict[str, Any]) -> str:
-    """What lanes that differ in their seed alone have in common: they are one row of hparams."""
-    told = {key: value for key, value in settings.items() if key != "seed"}
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    """Return an identifier shared by all seeds of a run, which make up one row of hparams."""
+    shared = {key: value for key, value in settings.items() if key != "seed"}
+    return hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:
-    """A value as the table of settings can have it."""
+    """Convert a value to a type that the table of hyperparameters can show."""
     return value if isinstance(value, bool | int | float | str) else str(value)

@@ -1,4 +1,4 @@
-"""Exact tables, as gold standards to measure the other agents by."""
+"""Tabular agents with exact posteriors, as reference points for the other agents."""
 
 from rove.tabular.bayesian_q_learning import QValueSampling
 from rove.tabular.psrl import PosteriorSampling

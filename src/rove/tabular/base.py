@@ -1,4 +1,4 @@
-"""What tabular agents have in common."""
+"""The base class of tabular agents."""
 
 from typing import Any
 
@@ -14,41 +14,43 @@ from rove.replay import Transition
 from rove.returns.gaussian import bell
 
 
-def number(observation: Float[Array, " states"]) -> Int[Array, ""]:
-    """The number of a state: the position of the last entry that is not zero (0 if all are).
-    Right for one-hot and for thermometer features; there are as many states as entries."""
+def state_index(observation: Float[Array, " states"]) -> Int[Array, ""]:
+    """Return the index of a state: the position of the last non-zero entry (0 if all are zero).
+
+    Correct for one-hot and for thermometer features; there are as many states as entries.
+    """
     return jnp.max(jnp.where(observation != 0, jnp.arange(observation.shape[0]), 0))
 
 
 class Tabular(Learner):
-    """An agent with tables for φ, which learns from each transition once, when it is seen."""
+    """An agent whose φ is a set of tables. It learns from every transition once, immediately."""
 
     @property
     def learning_starts(self) -> int:
         return 1
 
     def needs(self, observation: np.ndarray) -> str | None:
-        """One-hot or thermometer."""
+        """Accept one-hot and thermometer features only."""
         ones = np.flatnonzero(observation)
         fits = len(ones) and np.all(observation[ones] == 1) and len(ones) in (1, ones[-1] + 1)
-        what = "observations that number the states, such as those of chain-10 or deep-sea-10"
-        return None if fits else what
+        needed = "one-hot or thermometer observations, such as those of chain-10 or deep-sea-10"
+        return None if fits else needed
 
     def observe(
         self, state: AgentState, transition: Transition, where: bool | Array = True
     ) -> AgentState:
-        """Keep the transition for `learn`, over the one before."""
+        """Store the transition for `learn`, replacing the previous one."""
         memory = replay.add(state.replay, transition, where)
         return state._replace(replay=memory, counter=state.counter + 1)
 
 
 def point_masses(values: Float[Array, " actions"]) -> list[tuple[Array, Array]]:
-    """Spikes to draw, where nothing is said of a return but its mean."""
+    """Return point masses to plot, for agents that only model the mean of the return."""
     return [bell(value, jnp.zeros(())) for value in values]
 
 
-def knowing(tables: Any, features: int, theta: Draw = ()) -> AgentState:
-    """A first state: φ is these tables, and B holds one transition."""
+def init_state(tables: Any, features: int, theta: Draw = ()) -> AgentState:
+    """Return an initial state: φ consists of the tables, and B has room for one transition."""
     return AgentState(
         phi=Phi(learned=(), held=tables),
         phi_target=(),

@@ -12,29 +12,33 @@ from rove.errors import check_number
 from rove.learner import DRAWS, AgentState, Beliefs, Memory
 from rove.noise import Key
 from rove.returns.gaussian import bell
-from rove.tabular.base import Tabular, knowing, number
+from rove.tabular.base import Tabular, init_state, state_index
 
-# What a key is folded with for the two parts of a draw.
+# Indices of the random streams for the two parts of a draw.
 _TAU, _MU = range(2)
 
 
 class NormalGamma(NamedTuple):
-    """τ ~ Gamma(α, β) and μ | τ ~ N(μ₀, 1/λτ): the law of the mean μ and the precision τ of a
-    return. One number of each for every pair."""
+    """Normal-gamma distributions of the mean μ and the precision τ of a return.
+
+    τ ~ Gamma(α, β) and μ | τ ~ N(μ₀, 1/λτ), with one set of parameters per state and action.
+    """
 
     mu: Float[Array, "*n"]
     """μ₀."""
     lam: Float[Array, "*n"]
     """λ."""
     alpha: Float[Array, "*n"]
+    """α."""
     beta: Float[Array, "*n"]
+    """β."""
 
     def moments(self) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
-        """E[R] and Var[R] of a return R ~ N(μ, 1/τ)."""
+        """Return E[R] and Var[R] of a return R ~ N(μ, 1/τ)."""
         return self.mu, (1.0 + 1.0 / self.lam) * self.beta / (self.alpha - 1.0)
 
     def updated(self, mean: Float[Array, "*n"], variance: Float[Array, "*n"]) -> "NormalGamma":
-        """The posterior after one return of which these moments are known."""
+        """Return the posterior after one return with the given moments."""
         return NormalGamma(
             mu=(self.lam * self.mu + mean) / (self.lam + 1.0),
             lam=self.lam + 1.0,
@@ -45,7 +49,7 @@ class NormalGamma(NamedTuple):
         )
 
     def sample(self, key: Key) -> Float[Array, "*n"]:
-        """One μ of each law."""
+        """Draw one μ from each distribution."""
         tau = jnp.exp(noise.log_gamma(noise.fold(key, _TAU), self.alpha)) / self.beta
         return self.mu + noise.normal(noise.fold(key, _MU), self.mu.shape) * lax.rsqrt(
             self.lam * tau
@@ -53,22 +57,23 @@ class NormalGamma(NamedTuple):
 
 
 class QValueSampling(Tabular):
-    """Bayesian Q-learning (Dearden, Friedman and Russell 1998): a normal-gamma law of the return
-    of each pair, moment updating, and actions by Q-value sampling.
+    """Bayesian Q-learning with moment updating and Q-value sampling (Dearden et al. 1998).
 
-    The return of (s, a) is r + γR, where R is that of s′ and its best action on average; the
-    pair's law is updated with the first two moments of it.
+    The return of each state–action pair has a normal-gamma distribution. The return of (s, a) is
+    r + γR, where R is the return of s′ and the action with the highest mean; its first two moments
+    update the distribution of the pair.
     """
 
     mu: float | Array = 0.0
-    """μ₀, the mean of a pair's value before it is seen."""
+    """Prior mean μ₀ of every Q-value."""
     lam: float | Array = 0.1
-    """λ, how many returns that is worth."""
+    """Weight λ of the prior mean, as a number of observed returns."""
     alpha: float | Array = 2.0
-    """α, half as many returns as the precision is worth."""
+    """Shape α of the prior on the precision, worth 2α observed returns; above 1."""
     beta: float | Array = 0.1
-    """β: the variance of a return is about β/(α − 1)."""
+    """Rate β of the prior on the precision: a return's prior variance is about β/(α − 1)."""
     gamma: float | Array = 0.99
+    """Discount factor γ."""
 
     def __check_init__(self) -> None:
         check_number("mu", self.mu)
@@ -83,31 +88,31 @@ class QValueSampling(Tabular):
 
     def memory(self, features: int, actions: int) -> Memory:
         nbytes = 4 * 4 * features * actions
-        return Memory(nbytes, "tables", "states", features, "a smaller environment")
+        return Memory(nbytes, "the tables", "states", features, "a smaller environment")
 
     def init(self, features: int, actions: int, key: Key) -> AgentState:
         prior = (self.mu, self.lam, self.alpha, self.beta)
         tables = NormalGamma(*(jnp.full((features, actions), jnp.float32(x)) for x in prior))
-        return knowing(tables, features)
+        return init_state(tables, features)
 
     def redraw(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
-        """Nothing is held for longer than a step."""
+        """Return the state unchanged: nothing is drawn for longer than a step."""
         return state
 
     def act(
         self, state: AgentState, observation: Float[Array, " features"], key: Key
     ) -> Int[Array, ""]:
-        """Q-value sampling: what is best for a μ of each action."""
+        """Q-value sampling: draw a μ for each action, and choose the highest."""
         return jnp.argmax(_row(state.phi.held, observation).sample(key))
 
     def greedy(self, state: AgentState, observation: Float[Array, " features"]) -> Int[Array, ""]:
-        """What is best on average."""
+        """Choose the action with the highest mean."""
         return jnp.argmax(_row(state.phi.held, observation).mu)
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
-        """Moment updating of the pair that was seen. Also its squared error before."""
+        """Update the last pair's distribution, and return its squared error before the update."""
         seen, tables = replay.last(state.replay), state.phi.held
-        s, a = number(seen.observation), seen.action
+        s, a = state_index(seen.observation), seen.action
         after = _row(tables, seen.next_observation)
         mean, variance = (x[jnp.argmax(after.mu)] for x in after.moments())
         discount = self.gamma * (1.0 - seen.terminated)
@@ -119,7 +124,7 @@ class QValueSampling(Tabular):
         return state._replace(phi=state.phi._replace(held=tables)), loss
 
     def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
-        """Draws of μ; means and standard deviations of the return."""
+        """Return draws of μ, and means and standard deviations of the return."""
         rows = jax.vmap(_row, (None, 0))(state.phi.held, xs)
         mean, variance = rows.moments()
         return Beliefs(
@@ -129,11 +134,11 @@ class QValueSampling(Tabular):
         )
 
     def pictures(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
-        """Gaussians of the return's mean and standard deviation."""
+        """Return Gaussians with the return's mean and standard deviation."""
         return [bell(mean, std) for mean, std in outputs.reshape(2, -1).T]
 
 
 def _row(tables: NormalGamma, observation: Float[Array, " states"]) -> NormalGamma:
-    """The laws of a state's actions."""
-    s = number(observation)
+    """Return the distributions of a state's actions."""
+    s = state_index(observation)
     return NormalGamma(*(table[s] for table in tables))

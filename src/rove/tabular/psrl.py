@@ -11,17 +11,17 @@ from rove import noise, replay
 from rove.errors import check_integer, check_number
 from rove.learner import DRAWS, AgentState, Beliefs, Memory
 from rove.noise import Key
-from rove.tabular.base import Tabular, knowing, number, point_masses
+from rove.tabular.base import Tabular, init_state, point_masses, state_index
 
-# What a key is folded with for the two parts of an MDP.
+# Indices of the random streams for the two parts of an MDP.
 _TRANSITIONS, _REWARDS = range(2)
 
 
 class Counts(NamedTuple):
-    """All that the posterior over MDPs depends on."""
+    """Sufficient statistics of the posterior over MDPs."""
 
     next: Int[Array, "states actions outcomes"]
-    """How often each pair led to each state; the last outcome is the end of the task."""
+    """Number of transitions from each pair to each state; the last outcome is termination."""
     reward: Float[Array, "states actions"]
     """Mean reward of each pair so far."""
 
@@ -30,7 +30,7 @@ class Model(NamedTuple):
     """An MDP."""
 
     transition: Float[Array, "states actions outcomes"]
-    """p(s′ | s, a); the last outcome is the end of the task."""
+    """p(s′ | s, a); the last outcome is termination."""
     reward: Float[Array, "states actions"]
     """E[r | s, a]."""
 
@@ -38,7 +38,7 @@ class Model(NamedTuple):
 def solve(
     model: Model, gamma: float | Array, sweeps: int | Array
 ) -> Float[Array, "states actions"]:
-    """Q of the best policy over so many steps, by value iteration."""
+    """Return Q of the optimal policy over `sweeps` steps, by value iteration."""
 
     def sweep(_: Array, q: Array) -> Array:
         v = jnp.append(jnp.max(q, axis=1), 0.0)
@@ -48,22 +48,23 @@ def solve(
 
 
 class PosteriorSampling(Tabular):
-    """PSRL (Strens 2000; Osband et al. 2013): act for an episode as is best in an MDP drawn
-    from the posterior.
+    """Posterior sampling for RL (Strens 2000; Osband et al. 2013).
 
-    p(· | s, a) ~ Dirichlet and E[r | s, a] ~ normal, for each pair on its own. Held for the
-    episode (`theta`) is the Q of the MDP that was drawn.
+    In every episode, the agent acts optimally for an MDP drawn from the posterior. The priors are
+    p(· | s, a) ~ Dirichlet and E[r | s, a] ~ normal, independently for each pair. `theta` is the Q
+    of the current episode's MDP.
     """
 
     concentration: float | Array = 0.01
-    """Sum of the Dirichlet prior's parameters, which are all alike."""
+    """Sum of the parameters of the symmetric Dirichlet prior on transitions."""
     reward_std: float | Array = 0.3
-    """Standard deviation of a pair's mean reward before it is seen; its mean is 0."""
+    """Prior standard deviation of a pair's mean reward; the prior mean is 0."""
     noise_std: float | Array = 0.03
-    """Standard deviation of a reward about its mean, taken as known."""
+    """Standard deviation of rewards about their mean, which is assumed to be known."""
     gamma: float | Array = 0.99
+    """Discount factor γ."""
     sweeps: int | Array = 150
-    """Sweeps of value iteration: how many steps ahead it looks."""
+    """Number of sweeps of value iteration, which is the number of steps it looks ahead."""
 
     def __check_init__(self) -> None:
         check_number("concentration", self.concentration, above=0.0)
@@ -77,19 +78,19 @@ class PosteriorSampling(Tabular):
         return "psrl"
 
     def memory(self, features: int, actions: int) -> Memory:
-        """The counts, and an MDP while it is being solved."""
+        """Return the size of the counts and of an MDP while it is being solved."""
         nbytes = 2 * 4 * features * actions * (features + 1)
-        return Memory(nbytes, "tables", "states", features, "a smaller environment")
+        return Memory(nbytes, "the tables", "states", features, "a smaller environment")
 
     def init(self, features: int, actions: int, key: Key) -> AgentState:
         counts = Counts(
             next=jnp.zeros((features, actions, features + 1), jnp.int32),
             reward=jnp.zeros((features, actions)),
         )
-        return knowing(counts, features, self._solved(self.sample(counts, key)))
+        return init_state(counts, features, self._solved(self.sample(counts, key)))
 
     def redraw(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
-        """Draw an MDP where an episode begins, and solve it."""
+        """Draw an MDP and solve it if an episode begins."""
         theta = lax.cond(
             begins,
             lambda: self._solved(self.sample(state.phi.held, key)),
@@ -100,19 +101,19 @@ class PosteriorSampling(Tabular):
     def act(
         self, state: AgentState, observation: Float[Array, " features"], key: Key
     ) -> Int[Array, ""]:
-        """What is best in the MDP that was drawn."""
-        return jnp.argmax(state.theta[number(observation)])
+        """Choose the best action in the current episode's MDP."""
+        return jnp.argmax(state.theta[state_index(observation)])
 
     def greedy(self, state: AgentState, observation: Float[Array, " features"]) -> Int[Array, ""]:
-        """What is best in the mean MDP."""
-        return jnp.argmax(self._solved(self.mean(state.phi.held))[number(observation)])
+        """Choose the best action in the mean MDP."""
+        return jnp.argmax(self._solved(self.mean(state.phi.held))[state_index(observation)])
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
-        """Count the transition. Also −log of the probability it had."""
+        """Count the last transition, and return −log of its predicted probability."""
         seen, counts = replay.last(state.replay), state.phi.held
-        s, a = number(seen.observation), seen.action
+        s, a = state_index(seen.observation), seen.action
         end = counts.next.shape[-1] - 1
-        s_next = jnp.where(seen.terminated, end, number(seen.next_observation))
+        s_next = jnp.where(seen.terminated, end, state_index(seen.next_observation))
         alpha = self._alpha(counts.next[s, a])
         before = counts.reward[s, a]
         n = jnp.sum(counts.next[s, a]) + 1
@@ -124,8 +125,8 @@ class PosteriorSampling(Tabular):
         return state._replace(phi=state.phi._replace(held=counts)), loss
 
     def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
-        """Q of some MDPs drawn, and of the mean one. Nothing is said of a return's spread."""
-        s = jax.vmap(number)(xs)
+        """Return Q of several MDPs drawn and of the mean MDP; the spread of returns is 0."""
+        s = jax.vmap(state_index)(xs)
         draws = lax.map(
             lambda k: self._solved(self.sample(state.phi.held, k))[s], noise.folds(key, DRAWS)
         )
@@ -138,20 +139,20 @@ class PosteriorSampling(Tabular):
     # The posterior
 
     def _alpha(self, counts: Int[Array, "*n outcomes"]) -> Float[Array, "*n outcomes"]:
-        """Parameters of the Dirichlet."""
+        """Return the parameters of the Dirichlet posterior."""
         return self.concentration / counts.shape[-1] + counts
 
     def _reward(self, counts: Counts) -> tuple[Array, Array]:
-        """Mean and standard deviation of E[r | s, a]."""
+        """Return the posterior mean and standard deviation of E[r | s, a]."""
         data = jnp.sum(counts.next, axis=-1) / jnp.square(self.noise_std)
         precision = 1.0 / jnp.square(self.reward_std) + data
         return data * counts.reward / precision, lax.rsqrt(precision)
 
     def sample(self, counts: Counts, key: Key) -> Model:
-        """An MDP from the posterior."""
+        """Draw an MDP from the posterior."""
 
-        def rows(given: tuple[Array, Array]) -> Array:  # state by state, which takes less memory
-            counts_of_state, k = given
+        def rows(state: tuple[Array, Array]) -> Array:  # state by state, to save memory
+            counts_of_state, k = state
             return jax.nn.softmax(noise.log_gamma(k, self._alpha(counts_of_state)))
 
         mean, std = self._reward(counts)
@@ -160,7 +161,7 @@ class PosteriorSampling(Tabular):
         return Model(lax.map(rows, (counts.next, keys)), mean + std * draws)
 
     def mean(self, counts: Counts) -> Model:
-        """The mean of the posterior."""
+        """Return the mean of the posterior."""
         alpha = self._alpha(counts.next)
         return Model(alpha / jnp.sum(alpha, axis=-1, keepdims=True), self._reward(counts)[0])
 

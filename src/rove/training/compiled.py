@@ -1,4 +1,4 @@
-"""The compiled training loop: environment, replay, acting and learning in one program."""
+"""The compiled training loop: environment, replay buffer, acting and learning in one program."""
 
 from collections.abc import Callable
 from functools import partial
@@ -20,10 +20,10 @@ from rove.training.lane import (
     UNLIMITED,
     Lane,
     act,
+    complete_step,
     drained,
-    follow,
-    look,
     mark,
+    measure,
 )
 
 LONGEST_EVALUATION = 100_000
@@ -37,16 +37,19 @@ def run(
     last_episode: Int[Array, ""],
     last_streak: int | Int[Array, ""] = UNLIMITED,
 ) -> Lane:
-    """Go on until a step, an episode, so many optimal episodes in a row, a full log or a fault.
-    Where a run is cut into such chunks has no effect on its result."""
+    """Train until a limit is reached, the log is full, or a number is not finite.
+
+    The limits are a step, an episode, and a number of optimal episodes in a row. How a run is cut
+    into such chunks has no effect on its results.
+    """
     unfinished, phases = _phases(agent, last_step, last_episode, last_streak)
 
-    def until_a_look(lane: Lane) -> Lane:
-        for goes_on, learn in phases:
-            lane = lax.while_loop(goes_on, partial(_step, agent, environment, learn=learn), lane)
-        return look(agent, environment, lane)
+    def until_measured(lane: Lane) -> Lane:
+        for condition, learn in phases:
+            lane = lax.while_loop(condition, partial(_step, agent, environment, learn=learn), lane)
+        return measure(agent, environment, lane)
 
-    return lax.while_loop(unfinished, until_a_look, drained(lane))
+    return lax.while_loop(unfinished, until_measured, drained(lane))
 
 
 def run_together(
@@ -57,9 +60,11 @@ def run_together(
     last_episode: Int[Array, " lanes"],
     last_streak: Int[Array, " lanes"],
 ) -> Lane:
-    """`run` for lanes, with their agents and environments, stacked along a first axis, in
-    lockstep: for accelerators. A lane that is done, or waits to look, stands still until the
-    others are or do."""
+    """Run several lanes in lockstep, for accelerators.
+
+    Lanes, agents and environments are stacked along a first axis. A lane that is finished, or is
+    due to be measured, waits for the others.
+    """
 
     def where(condition: Callable[..., Array], lanes: Lane) -> Bool[Array, " lanes"]:
         return jax.vmap(condition)(agents, lanes, last_step, last_episode, last_streak)
@@ -67,21 +72,21 @@ def run_together(
     def unfinished(agent: Learner, lane: Lane, *last: Array) -> Array:
         return _phases(agent, *last)[0](lane)
 
-    def goes_on(phase: int, agent: Learner, lane: Lane, *last: Array) -> Array:
+    def in_phase(phase: int, agent: Learner, lane: Lane, *last: Array) -> Array:
         return _phases(agent, *last)[1][phase][0](lane)
 
     def step(phase: int, learn: bool, lanes: Lane) -> Lane:
-        active = where(partial(goes_on, phase), lanes)
+        active = where(partial(in_phase, phase), lanes)
         return jax.vmap(partial(_step_where, learn=learn))(active, agents, environments, lanes)
 
-    def until_a_look(lanes: Lane) -> Lane:
+    def until_measured(lanes: Lane) -> Lane:
         for phase, learn in enumerate((False, True)):
-            any_goes_on = lambda lanes, at=phase: jnp.any(where(partial(goes_on, at), lanes))  # noqa: E731
-            lanes = lax.while_loop(any_goes_on, partial(step, phase, learn), lanes)
-        return jax.vmap(look)(agents, environments, lanes)
+            any_active = lambda lanes, at=phase: jnp.any(where(partial(in_phase, at), lanes))  # noqa: E731
+            lanes = lax.while_loop(any_active, partial(step, phase, learn), lanes)
+        return jax.vmap(measure)(agents, environments, lanes)
 
     lanes = jax.vmap(drained)(lanes)
-    return lax.while_loop(lambda lanes: jnp.any(where(unfinished, lanes)), until_a_look, lanes)
+    return lax.while_loop(lambda lanes: jnp.any(where(unfinished, lanes)), until_measured, lanes)
 
 
 Condition: TypeAlias = Callable[[Lane], Array]
@@ -90,8 +95,11 @@ Condition: TypeAlias = Callable[[Lane], Array]
 def _phases(
     agent: Learner, last_step: Array, last_episode: Array, last_streak: int | Array
 ) -> tuple[Condition, tuple[tuple[Condition, bool], ...]]:
-    """Whether there is anything to do; and first act without learning, then with, up to a look:
-    while which condition, and whether to learn."""
+    """Return the condition under which a lane is unfinished, and its two phases.
+
+    A lane first acts without learning and then with, until it is due to be measured. A phase is the
+    condition under which it goes on, and whether the lane learns.
+    """
 
     def unfinished(lane: Lane) -> Array:
         return (
@@ -114,16 +122,18 @@ def _phases(
 def _step_where(
     active: Bool[Array, ""], agent: Learner, environment: Environment, lane: Lane, learn: bool
 ) -> Lane:
-    """A step where `active`; elsewhere the lane as it was."""
+    """Take a step if `active`; otherwise return the lane unchanged."""
     after = _step(agent, environment, lane, learn=learn, where=active)
-    rows = after.agent.replay.rows  # these were left alone by the step itself
-    after = jax.tree.map(lambda new, old: jnp.where(active, new, old), _bare(after), _bare(lane))
+    rows = after.agent.replay.rows  # the step itself leaves these unchanged if not active
+    after = jax.tree.map(
+        lambda new, old: jnp.where(active, new, old), _without_rows(after), _without_rows(lane)
+    )
     replay = Replay(rows, after.agent.replay[1])
     return after._replace(agent=after.agent._replace(replay=replay))
 
 
-def _bare(lane: Lane) -> Any:
-    """A lane without its replay's rows."""
+def _without_rows(lane: Lane) -> Any:
+    """Return a lane without the rows of its replay buffer."""
     replay: Any = (None, lane.agent.replay.added)
     return lane._replace(agent=lane.agent._replace(replay=replay))
 
@@ -131,24 +141,26 @@ def _bare(lane: Lane) -> Any:
 def evaluate(
     agent: Learner, environment: Environment, state: AgentState, seed: Int[Array, ""]
 ) -> tuple[Float[Array, ""], Int[Array, ""], Bool[Array, ""]]:
-    """Return, length and `terminated` of one episode of the greedy policy, which learns nothing
-    (of its first LONGEST_EVALUATION steps, should it never end)."""
+    """Play one episode of the greedy policy; return its return, length and `terminated`.
+
+    The episode is cut off after LONGEST_EVALUATION steps.
+    """
     key = noise.fold(noise.root(seed), EVALUATION)
     first, observation = environment.reset(noise.fold(key, 0))
 
     def step(carry: tuple) -> tuple:
-        world, observation, (returns, length, _), _ = carry
+        environment_state, observation, (returns, length, _), _ = carry
         action = agent.greedy(state, observation)
-        after = environment.step(world, action, noise.fold(key, length + 1))
+        after = environment.step(environment_state, action, noise.fold(key, length + 1))
         played = returns + after.reward, length + 1, after.terminated
         return after.state, after.observation, played, after.terminated | after.truncated
 
-    def goes_on(carry: tuple) -> Array:
+    def unfinished(carry: tuple) -> Array:
         return ~carry[3] & (carry[2][1] < LONGEST_EVALUATION)
 
-    no = jnp.zeros((), bool)
-    carry = (first, observation, (jnp.zeros(()), jnp.zeros((), jnp.int32), no), no)
-    return lax.while_loop(goes_on, step, carry)[2]
+    false = jnp.zeros((), bool)
+    carry = (first, observation, (jnp.zeros(()), jnp.zeros((), jnp.int32), false), false)
+    return lax.while_loop(unfinished, step, carry)[2]
 
 
 def _step(
@@ -158,11 +170,11 @@ def _step(
     learn: bool,
     where: bool | Bool[Array, ""] = True,
 ) -> Lane:
-    """One pass through the body of Algorithm 2's inner loop."""
+    """Execute the body of Algorithm 2's inner loop once."""
     k_environment = noise.fold(noise.root(lane.seed), ENVIRONMENT, lane.step + 1)
     action = act(agent, lane)
     after = environment.step(lane.environment, action, noise.fold(k_environment, 1))
-    lane, done = follow(agent, environment, lane, action, after, learn, where)
+    lane, done = complete_step(agent, environment, lane, action, after, learn, where)
 
     state, observation = environment.reset(noise.fold(k_environment, 0))
     seen = mark(environment, state, jnp.zeros_like(lane.seen))

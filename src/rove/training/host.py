@@ -1,10 +1,10 @@
-"""The training loop on the host: any Gymnasium environment, one compiled call a step.
+"""The training loop on the host, for Gymnasium environments: one compiled call per step.
 
 An episode begins with `_begin`, which takes its first observation, and goes on with `_step`,
-which takes what the environment answered, learns, and acts again. Between two episodes a lane
-is all there is to know: that is where it is saved. The seed of an environment's reset comes from
-the lane's seed and the episode's number, so that a lane that goes on from a file meets the same
-episodes as one that was never stopped.
+which takes the environment's response, learns, and acts again. Checkpoints are written between
+episodes, when a lane is the complete state. The seed of an environment's reset is derived from the
+run's seed and the number of the episode, so that a resumed run sees the same episodes as one that
+was never interrupted.
 """
 
 import functools
@@ -33,10 +33,10 @@ from rove.training.lane import (
     LOG_CAPACITY,
     Lane,
     act,
+    complete_step,
     drained,
-    follow,
-    look,
     mark,
+    measure,
     start,
 )
 from rove.training.lanes import SECONDS_A_CHUNK, Progress, Report, Saved
@@ -47,8 +47,8 @@ from rove.training.packing import Packed, pack, unpack
 def _begin(
     agent: Learner, environment: HostEnvironment, lane: Lane, observation: Float[Array, " features"]
 ) -> tuple[Lane, Array]:
-    """An episode's first observation, and the action for it."""
-    state = environment.noted(lane.environment, observation)
+    """Take an episode's first observation, and choose the first action."""
+    state = environment.updated(lane.environment, observation)
     seen = mark(environment, state, jnp.zeros_like(lane.seen))
     shown = environment.shown(state, observation)
     lane = lane._replace(environment=state, observation=shown, seen=seen)
@@ -60,25 +60,31 @@ def _step(
     environment: HostEnvironment,
     lane: Lane,
     action: Array,
-    told: Float[Array, " told"],
+    response: Float[Array, " response"],
     learn: bool,
 ) -> tuple[Lane, Array]:
-    """What follows an environment's step, and the next action. What the environment told is one
-    vector, observation | reward | terminated | truncated: one transfer."""
-    observation, reward, ended = told[:-3], told[-3], told[-2:] > 0.5
-    state = environment.noted(lane.environment, observation)
+    """Complete an environment's step, and choose the next action.
+
+    The environment's response is one vector, observation | reward | terminated | truncated, to
+    transfer it at once.
+    """
+    observation, reward, ended = response[:-3], response[-3], response[-2:] > 0.5
+    state = environment.updated(lane.environment, observation)
     shown = environment.shown(state, observation)
-    lane, _ = follow(
+    lane, _ = complete_step(
         agent, environment, lane, action, Step(state, shown, reward, ended[0], ended[1]), learn
     )
-    lane = look(agent, environment, lane)
+    lane = measure(agent, environment, lane)
     return lane, act(agent, lane)
 
 
 class _Programs(NamedTuple):
-    """Compiled calls. They take the numbers of an agent and an environment as a list, and a lane
-    as a few arrays: to take modules apart, or fifty arrays in and out, would cost more than to
-    act. An action comes twice: for the next call, and, with the lane's fault, for the host."""
+    """Compiled functions.
+
+    They take the numbers of an agent and an environment as a list, and a lane as a few packed
+    arrays: flattening modules, or passing fifty arrays, would take longer than acting. They return
+    the action twice: for the next call, and, together with the lane's fault, for the host.
+    """
 
     pack: Callable
     unpack: Callable
@@ -88,28 +94,28 @@ class _Programs(NamedTuple):
 
 @functools.cache
 def _programs(structure: Any) -> _Programs:
-    """Those of lanes whose agents and environments differ in numbers alone."""
+    """Return the programs of all agents and environments that have the given tree structure."""
 
-    def opened(numbers: list, packed: Packed) -> tuple[Learner, HostEnvironment, Lane]:
+    def unpacked(numbers: list, packed: Packed) -> tuple[Learner, HostEnvironment, Lane]:
         agent, environment = jax.tree.unflatten(structure, numbers)
         shape = jax.eval_shape(lambda: start(agent, environment, jnp.zeros((), jnp.int32)))
         return agent, environment, unpack(packed, shape)
 
-    def closed(lane: Lane, action: Array) -> tuple[Packed, Array, Array]:
-        # An action that is not finite ends the lane here, before the environment sees it.
-        bad = jnp.any(~jnp.isfinite(action)) & (lane.fault == 0)
-        lane = lane._replace(fault=jnp.where(bad, FAULTS.index("action"), lane.fault))
+    def results(lane: Lane, action: Array) -> tuple[Packed, Array, Array]:
+        # An action that is not finite ends the run here, before the environment receives it.
+        invalid = jnp.any(~jnp.isfinite(action)) & (lane.fault == 0)
+        lane = lane._replace(fault=jnp.where(invalid, FAULTS.index("action"), lane.fault))
         return pack(lane), action, jnp.append(action.astype(jnp.float32), lane.fault)
 
     def begin(numbers: list, packed: Packed, observation: Array) -> tuple:
-        return closed(*_begin(*opened(numbers, packed), observation))
+        return results(*_begin(*unpacked(numbers, packed), observation))
 
-    def step(numbers: list, packed: Packed, action: Array, told: Array, learn: bool) -> tuple:
-        return closed(*_step(*opened(numbers, packed), action, told, learn))
+    def step(numbers: list, packed: Packed, action: Array, response: Array, learn: bool) -> tuple:
+        return results(*_step(*unpacked(numbers, packed), action, response, learn))
 
     return _Programs(
         pack=jax.jit(lambda lane: pack(drained(lane))),
-        unpack=jax.jit(lambda numbers, packed: opened(numbers, packed)[2]),
+        unpack=jax.jit(lambda numbers, packed: unpacked(numbers, packed)[2]),
         begin=jax.jit(begin, donate_argnums=1),
         step=jax.jit(step, donate_argnums=1, static_argnums=4),
     )
@@ -129,12 +135,12 @@ def execute(
     workers: int | None = None,
     checkpoint_seconds: float = 10.0,
 ) -> list[Outcome | LaneError]:
-    """Run all lanes to their end, as `lanes.execute` does; at most `workers` at once, otherwise
-    all, each a step in turn.
+    """Run all jobs to their end, as `lanes.execute` does.
 
-    Each lane has a call of its own. One call for all of them, unrolled, was 7% cheaper, and with
-    `vmap` 25%; but a program for every number of lanes has to be compiled, and a lane's bits would
-    depend, with `vmap`, on its neighbours.
+    Jobs take turns, one step each; at most `workers` of them are active, by default all. Each job
+    has its own compiled call. A single unrolled call for all jobs was 7% faster, and one with
+    `vmap` 25%, but a program would have to be compiled for every number of jobs, and with `vmap`
+    the bits of a job's results would depend on the other jobs.
     """
     platform.prepare()
     return drive(jobs, report, saved, checkpoint_seconds, threading.Event(), workers)
@@ -148,60 +154,67 @@ def drive(
     stop: threading.Event,
     workers: int | None = None,
 ) -> list[Outcome | LaneError]:
-    """Take lanes from where they stand to their end; one that is stopped is as it was saved."""
+    """Run jobs from their checkpoints to their end, or until `stop` is set.
+
+    A job that is stopped is returned as it was last saved.
+    """
     waiting = list(jobs)
     results: dict[int, Outcome | LaneError] = {}
-    flying: list[_Flight] = []
+    active: list[_Trainer] = []
     try:
-        while (flying or waiting) and not stop.is_set():
-            while waiting and len(flying) < (workers or len(jobs)):
+        while (active or waiting) and not stop.is_set():
+            while waiting and len(active) < (workers or len(jobs)):
                 job = waiting.pop(0)
-                flight = _Flight(job, report, saved, checkpoint_seconds)
-                flying.append(flight)
-                _guarded(flight, flight.begin, results)
-                if any(flight.shares(other) for other in flying if other is not flight):
-                    what = "for several seeds, a function that makes a new environment each time"
-                    raise ConfigError("environment", job.environment.name, what)
-            for flight in flying:
-                _guarded(flight, flight.step, results)
-            for flight in [f for f in flying if id(f.job) in results]:
-                flight.close()
-                flying.remove(flight)
+                trainer = _Trainer(job, report, saved, checkpoint_seconds)
+                active.append(trainer)
+                _guarded(trainer, trainer.begin, results)
+                if any(trainer.shares(other) for other in active if other is not trainer):
+                    name = job.environment.name
+                    reason = "pass a function that returns a new environment each time"
+                    message = f"environment {name} is shared by several seeds: {reason}"
+                    raise ConfigError("environment", name, reason, message)
+            for trainer in active:
+                _guarded(trainer, trainer.step, results)
+            for trainer in [t for t in active if id(t.job) in results]:
+                trainer.close()
+                active.remove(trainer)
     finally:
-        for flight in flying:
-            flight.close()
+        for trainer in active:
+            trainer.close()
     results |= {id(job): outcomes.resumed(job) for job in jobs if id(job) not in results}
     return [results[id(job)] for job in jobs]
 
 
 def _guarded(
-    flight: "_Flight", move: Callable[[], None], results: dict[int, Outcome | LaneError]
+    trainer: "_Trainer", action: Callable[[], None], results: dict[int, Outcome | LaneError]
 ) -> None:
-    """A move of a lane, unless it has ended; what it raises is this lane's alone."""
-    if id(flight.job) in results:
+    """Perform an action of a trainer, unless it has ended; record its end and its errors."""
+    if id(trainer.job) in results:
         return
-    job = flight.job
+    job = trainer.job
     try:
-        move()
-        if flight.outcome.finished:
-            results[id(job)] = flight.outcome
+        action()
+        if trainer.outcome.finished:
+            results[id(job)] = trainer.outcome
     except (BadEnvironment, ConfigError) as error:
-        place = "while it was made"
-        if flight._guard is not None:
-            place = f"step {flight.steps + 1:,} (episode {flight.episodes + 1:,})"
-        results[id(job)] = LaneError(f"{job.name}, {place}: {error}")
+        when = "while the environment was created"
+        if trainer._guard is not None:
+            when = f"step {trainer.steps + 1:,} (episode {trainer.episodes + 1:,})"
+        results[id(job)] = LaneError(f"{job.name}, {when}: {error}")
     except LaneError as error:
         results[id(job)] = error
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        told = str(error) if isinstance(error, RoveError) else repr(error)
-        results[id(job)] = LaneError(f"{job.name}: {told}")
+        reason = str(error) if isinstance(error, RoveError) else repr(error)
+        results[id(job)] = LaneError(f"{job.name}: {reason}")
 
 
-class _Flight:
-    """A lane on its way: its environment, its arrays, and what the host counts itself so as not to
-    ask for it."""
+class _Trainer:
+    """Trains one seed: its environment, its arrays, and its own counts of steps and episodes.
+
+    Counting on the host avoids transfers from the device.
+    """
 
     def __init__(self, job: Job, report: Report, saved: Saved, checkpoint_seconds: float):
         assert isinstance(job.environment, HostEnvironment)
@@ -218,17 +231,17 @@ class _Flight:
         self._action: Any = None
         self._chosen: Any = None
         self._unread = 0
-        self._saved_at = self._read_at = self._told_at = time.monotonic()
-        self._told_steps = 0
+        self._saved_at = self._read_at = self._reported_at = time.monotonic()
+        self._reported_steps = 0
 
     def begin(self) -> None:
-        """From the lane's file, or from step 0."""
+        """Begin from the job's checkpoint, or from step 0."""
         self.outcome = outcomes.resumed(self.job)
         lane = self.outcome.lane
         self.steps, self.episodes = int(lane.step), int(lane.episode)
-        self._told_steps = self.steps
+        self._reported_steps = self.steps
         if self.outcome.finished:
-            self._tell()
+            self._report_progress()
             return
         self._guard = self._environment.make()
         self._packed = self._programs.pack(lane)
@@ -236,27 +249,29 @@ class _Flight:
 
     @property
     def lane(self) -> Lane:
+        """The current training state."""
         return self._programs.unpack(self._numbers, self._packed)
 
-    def shares(self, other: "_Flight") -> bool:
-        """Whether two lanes were given one environment."""
-        mine, theirs = (f._guard.env.unwrapped if f._guard else f for f in (self, other))
-        return mine is theirs
+    def shares(self, other: "_Trainer") -> bool:
+        """Whether two trainers use the same environment object."""
+        a, b = (t._guard.env.unwrapped if t._guard else t for t in (self, other))
+        return a is b
 
     def step(self) -> None:
-        """2.4–2.15: take the action at hand, store, learn, and choose the next one."""
+        """Lines 2.4–2.15: take the chosen action, store, learn, and choose the next action."""
         assert self._guard is not None
-        *action, fault = np.asarray(self._chosen).tolist()  # waits for the update before
+        *action, fault = np.asarray(self._chosen).tolist()  # waits for the previous update
         if fault:
-            self._end(over=True)  # which says what it is
+            self._end(over=True)  # reports the fault
             return
         action = action if self._environment.continuous else action[0]
         observation, reward, terminated, truncated = self._guard.step(action)
-        told = np.empty(observation.size + 3, np.float32)
-        told[:-3], told[-3], told[-2], told[-1] = observation, reward, terminated, truncated
+        response = np.empty(observation.size + 3, np.float32)
+        response[:-3], response[-3] = observation, reward
+        response[-2], response[-1] = terminated, truncated
         learn = self.steps + 1 >= self._learning_starts
         self._packed, self._action, self._chosen = self._programs.step(
-            self._numbers, self._packed, self._action, told, learn
+            self._numbers, self._packed, self._action, response, learn
         )
         done = terminated or truncated
         self.steps += 1
@@ -264,11 +279,11 @@ class _Flight:
         over = self.steps >= self.job.steps or self.episodes >= self.job.episodes
         if done or over:
             self._end(over)
-        elif time.monotonic() - self._told_at > 2 * SECONDS_A_CHUNK:  # a long episode
-            self._tell()
+        elif time.monotonic() - self._reported_at > 2 * SECONDS_A_CHUNK:  # a long episode
+            self._report_progress()
 
     def _end(self, over: bool) -> None:
-        """An episode has ended, or the lane has: read its log and save it, where it is time."""
+        """End an episode, or the run if it is over; read the log and save it if that is due."""
         self._unread += 1
         now = time.monotonic()
         due = now - self._saved_at > self._checkpoint_seconds
@@ -281,7 +296,7 @@ class _Flight:
                 outcomes.save(self.outcome)
                 self._saved(self.job, self.outcome.episodes)
                 self._saved_at = time.monotonic()
-            self._tell()
+            self._report_progress()
             self._unread = 0
             self._packed = None if over else self._programs.pack(lane)
         if not over:
@@ -298,7 +313,7 @@ class _Flight:
             self._numbers, self._packed, observation
         )
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         now, scores = time.monotonic(), self.outcome.scores
         read = int(self.outcome.lane.step) == self.steps
         self._report(
@@ -307,27 +322,30 @@ class _Flight:
                 step=self.steps,
                 episode=self.episodes,
                 recent=float(np.mean(scores[-20:])) if len(scores) else float("nan"),
-                steps_per_second=(self.steps - self._told_steps) / max(now - self._told_at, 1e-6),
+                steps_per_second=(self.steps - self._reported_steps)
+                / max(now - self._reported_at, 1e-6),
                 finished=self.outcome.finished,
                 loss=lanes.loss(self.outcome) if read else float("nan"),
             )
         )
-        self._told_at, self._told_steps = now, self.steps
+        self._reported_at, self._reported_steps = now, self.steps
 
 
 def reset_seed(seed: int, stream: int, episode: int) -> int:
-    """What an environment's reset is given, from a lane's seed and an episode's number."""
+    """Return the seed for an environment's reset, given the run's seed and the episode's number."""
     return int(np.random.SeedSequence((seed, stream, episode)).generate_state(1)[0] >> 1)
 
 
 def checked_workers(jobs: Sequence[Job], workers: int | None) -> int:
-    """As in `lanes`; all lanes are in memory at once, unless `workers` says fewer."""
+    """Return the number of jobs to keep in memory at once, as in `lanes`; by default all."""
     return lanes.checked_workers(jobs, len(jobs) if workers is None else workers)
 
 
 def evaluate(agent: Learner, environment: HostEnvironment, lane: Lane) -> tuple[float, int, bool]:
-    """Return, length and `terminated` of one episode of the greedy policy, which learns nothing
-    (of its first `longest_episode` steps, should it never end)."""
+    """Play one episode of the greedy policy; return its return, length and `terminated`.
+
+    The episode is cut off after `longest_episode` steps.
+    """
     guard, returns, length, terminated = environment.make(), 0.0, 0, False
     try:
         observation = guard.reset(reset_seed(int(lane.seed), EVALUATION, 0))
@@ -338,7 +356,7 @@ def evaluate(agent: Learner, environment: HostEnvironment, lane: Lane) -> tuple[
             if terminated or truncated:
                 break
     except BadEnvironment as error:
-        raise LaneError(f"{environment.name}, in evaluation: {error}") from error
+        raise LaneError(f"{environment.name}, during evaluation: {error}") from error
     finally:
         guard.close()
     return returns, length, terminated

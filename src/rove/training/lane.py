@@ -1,5 +1,7 @@
-"""A lane: what it is made of, how it starts, and what follows a step of its environment. Both
-training loops, compiled and on the host, are made of these."""
+"""A lane, the training of one agent on one environment with one seed: its state and its steps.
+
+Both training loops, the compiled one and the one on the host, are built from these functions.
+"""
 
 from functools import partial
 from typing import NamedTuple
@@ -16,17 +18,17 @@ from rove.noise import Key
 from rove.replay import Transition
 from rove.statistics import TOLERANCE
 
-# What a lane's key is folded with for its streams.
+# Indices of a lane's random streams: its key is folded with one of them.
 INIT, AGENT, ENVIRONMENT, EVALUATION, DIAGNOSTICS = range(5)
 
 LOG_CAPACITY = 256
-SNAPSHOTS, LOOKS = 16, 5
+SNAPSHOTS, MEASUREMENTS = 16, 5
 UNLIMITED = 2**31 - 1
 FAULTS = ("", "observation", "action", "reward", "loss")
 
 
 class Log(NamedTuple):
-    """Episodes that ended since the host last looked."""
+    """Episodes that have ended since the host last read the log."""
 
     count: Int[Array, ""]
     returns: Float[Array, " log"]
@@ -34,24 +36,24 @@ class Log(NamedTuple):
     step: Int[Array, " log"]
     terminated: Bool[Array, " log"]
     spread: Float[Array, " log"]
-    """Standard deviation of Q_θ over θ ~ q_φ, mean over the probed states and actions."""
+    """Standard deviation of Q_θ over θ ~ q_φ, averaged over the probe states and actions."""
     return_spread: Float[Array, " log"]
-    """Standard deviation of Z, the same mean."""
+    """Standard deviation of Z, averaged in the same way."""
     coverage: Int[Array, " log"]
-    """Cells visited so far."""
+    """Number of cells visited so far."""
 
 
 class Snapshots(NamedTuple):
-    """Beliefs about the probed states after episodes 1, 2, 4, 8, …"""
+    """Beliefs about the probe states after episodes 1, 2, 4, 8, …"""
 
     values: Float[Array, "slots draws probes actions"]
-    """Q_θ for some θ ~ q_φ."""
+    """Q_θ for several draws of θ ~ q_φ."""
     outputs: Float[Array, "slots probes outputs"]
-    """The parameters of Z on the posterior mean."""
+    """The parameters of Z under the posterior mean."""
 
 
 class Lane(NamedTuple):
-    """One (agent, environment, seed) in flight: all that its future depends on."""
+    """The complete training state of one agent on one environment with one seed."""
 
     seed: Int[Array, ""]
     agent: AgentState
@@ -60,35 +62,37 @@ class Lane(NamedTuple):
     step: Int[Array, ""]
     episode: Int[Array, ""]
     returns: Float[Array, ""]
-    """Return of the episode under way."""
+    """Return of the current episode so far."""
     length: Int[Array, ""]
+    """Length of the current episode so far."""
     streak: Int[Array, ""]
-    """How many episodes in a row, up to the last, were optimal."""
+    """Number of optimal episodes in a row, up to the last one."""
     seen: Bool[Array, " bins"]
-    """Cells visited in the episode under way."""
+    """Cells visited in the current episode."""
     visits: Int[Array, " bins"]
-    """Episodes in which each cell was visited."""
+    """Number of episodes in which each cell was visited."""
     loss: Float[Array, ""]
     fault: Int[Array, ""]
-    """Index into FAULTS of the first number that was not finite."""
+    """Index into FAULTS of the first number that was not finite; 0 if all were."""
     due: Bool[Array, ""]
-    """Whether to `look` now."""
+    """Whether to `measure` now."""
     spread: Float[Array, ""]
-    """The last that was measured, as in the log, and the next as well."""
+    """Latest spread of Q; see `Log`."""
     return_spread: Float[Array, ""]
+    """Latest spread of Z; see `Log`."""
     log: Log
     snapshots: Snapshots
 
 
 def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
-    """A lane at step 0."""
+    """Return a lane at step 0."""
     key = noise.root(seed)
     state, observation = environment.reset(noise.fold(key, ENVIRONMENT, 0, 0))
     agent_state = agent.init(
         environment.observation_size, environment.num_actions, noise.fold(key, INIT)
     )
-    zero, none = jnp.zeros((), jnp.int32), jnp.zeros(LOG_CAPACITY, jnp.int32)
-    nought = jnp.zeros(LOG_CAPACITY)
+    zero, integers = jnp.zeros((), jnp.int32), jnp.zeros(LOG_CAPACITY, jnp.int32)
+    floats = jnp.zeros(LOG_CAPACITY)
     beliefs = jax.eval_shape(_beliefs, agent, environment, agent_state, state, key)
     return Lane(
         seed=seed,
@@ -107,22 +111,22 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
         due=jnp.zeros((), bool),
         spread=jnp.zeros(()),
         return_spread=jnp.zeros(()),
-        log=Log(zero, nought, none, none, none.astype(bool), nought, nought, none),
+        log=Log(zero, floats, integers, integers, integers.astype(bool), floats, floats, integers),
         snapshots=Snapshots(*(jnp.zeros((SNAPSHOTS, *leaf.shape)) for leaf in beliefs[:2])),
     )
 
 
 def step_key(lane: Lane) -> Key:
-    """The key of what an agent draws for a step: to act, and, once it has, to learn."""
+    """Return the key from which the agent draws in a step, for acting and for learning."""
     return noise.fold(noise.root(lane.seed), AGENT, lane.step)
 
 
 def act(agent: Learner, lane: Lane) -> Array:
-    """2.4: the action for the observation at hand."""
+    """Line 2.4: choose the action for the current observation."""
     return agent.act(lane.agent, lane.observation, step_key(lane))
 
 
-def follow(
+def complete_step(
     agent: Learner,
     environment: Task,
     lane: Lane,
@@ -131,9 +135,11 @@ def follow(
     learn: bool,
     where: bool | Bool[Array, ""] = True,
 ) -> tuple[Lane, Bool[Array, ""]]:
-    """What follows an environment's step: store, learn, write down; and whether the episode
-    ended, after which the environment has to be reset (the observation is its final one). Then
-    it may be time to `look`."""
+    """Store the transition of an environment's step, learn, and update the log.
+
+    Also returns whether the episode has ended. If so, the lane's observation is the final one and
+    the environment has to be reset. Afterwards, the lane may be due to be measured.
+    """
     key = step_key(lane)
     transition = Transition(
         lane.observation, action, after.reward, after.observation, after.terminated
@@ -151,11 +157,11 @@ def follow(
     score, optimum = environment.score(returns, length, after.terminated), environment.optimum
     optimal = optimum is not None and score >= optimum - TOLERANCE
     episode = lane.episode + done
-    often = 1 << jnp.maximum(_octave(episode) - LOOKS, 0)
+    period = 1 << jnp.maximum(_octave(episode) - MEASUREMENTS, 0)
 
-    # In the order in which one causes the next: the first observation may come from a reset.
-    met = lane.observation, action, after.observation, after.reward, loss
-    bad = [jnp.any(~jnp.isfinite(x)) for x in met]
+    # Each may cause those after it: report the first. The first observation may be from a reset.
+    values = lane.observation, action, after.observation, after.reward, loss
+    not_finite = [jnp.any(~jnp.isfinite(x)) for x in values]
     lane = lane._replace(
         agent=agent.redraw(agent_state, done, key),
         environment=after.state,
@@ -168,20 +174,20 @@ def follow(
         seen=seen,
         visits=visits,
         loss=loss,
-        fault=jnp.select(bad, [1, 2, 1, 3, 4], lane.fault),
-        due=done & (episode % often == 0),
+        fault=jnp.select(not_finite, [1, 2, 1, 3, 4], lane.fault),
+        due=done & (episode % period == 0),
         log=log,
     )
     return lane, done
 
 
 def drained(lane: Lane) -> Lane:
-    """A lane whose log the host has read."""
+    """Return the lane with an empty log, once the host has read it."""
     return lane._replace(log=lane.log._replace(count=jnp.zeros((), jnp.int32)))
 
 
-def probed(environment: Task, state: State) -> Float[Array, "n features"]:
-    """The observations to watch: those an environment names, or else a first one."""
+def probe_observations(environment: Task, state: State) -> Float[Array, "n features"]:
+    """Return the observations that diagnostics use: the environment's probes, or a first one."""
     probes = environment.probes() or {"start": environment.reset(noise.root(0))[1]}
     return jnp.stack([environment.shown(state, x) for x in probes.values()])
 
@@ -190,38 +196,41 @@ def probed(environment: Task, state: State) -> Float[Array, "n features"]:
 def _beliefs(
     agent: Learner, environment: Task, agent_state: AgentState, state: State, key: Key
 ) -> Beliefs:
-    """What an agent believes of the probed observations. (Traced once, for `start` and `look`.)"""
-    return agent.beliefs(agent_state, probed(environment, state), key)
+    """Return the agent's beliefs about the probes. (Traced once, for `start` and `measure`.)"""
+    return agent.beliefs(agent_state, probe_observations(environment, state), key)
 
 
 def mark(environment: Task, state: State, seen: Array) -> Array:
-    """The cells visited, with that of a state."""
+    """Mark the cell of a state as visited."""
     return seen.at[environment.bin(state)].set(True) if environment.bins else seen
 
 
-def look(agent: Learner, environment: Task, lane: Lane) -> Lane:
-    """If it is due, where an episode has ended: how far q_φ and Z spread, and, if it was the 1st,
-    2nd, 4th, …, a snapshot. From episode 2ᵏ to 2ᵏ⁺¹ that is 2⁵ times at the most, and what was
-    seen last stands in between."""
+def measure(agent: Learner, environment: Task, lane: Lane) -> Lane:
+    """Measure the spread of q_φ and of Z if that is due, which is only when an episode has ended.
 
-    def seen() -> tuple[Array, Array, Log, Snapshots]:
+    There are at most 2⁵ measurements from episode 2ᵏ to 2ᵏ⁺¹; in between, the last one is logged.
+    After episodes 1, 2, 4, …, this also takes a snapshot.
+    """
+
+    def measured() -> tuple[Array, Array, Log, Snapshots]:
         key = noise.fold(noise.root(lane.seed), DIAGNOSTICS, lane.episode - 1)
         values, outputs, stds = _beliefs(agent, environment, lane.agent, lane.environment, key)
         octave = _octave(lane.episode)
-        due = (lane.episode == 1 << octave) & (octave < SNAPSHOTS)
+        snapshot_due = (lane.episode == 1 << octave) & (octave < SNAPSHOTS)
         snapshots = jax.tree.map(
-            lambda old, new: jnp.where(due, old.at[octave].set(new), old),
+            lambda old, new: jnp.where(snapshot_due, old.at[octave].set(new), old),
             lane.snapshots,
             Snapshots(values, outputs),
         )
-        spread, of_return, row = jnp.mean(jnp.std(values, axis=0)), jnp.mean(stds), log.count - 1
-        columns = log.spread.at[row].set(spread), log.return_spread.at[row].set(of_return)
-        written = log._replace(spread=columns[0], return_spread=columns[1])
-        return spread, of_return, written, snapshots
+        spread, return_spread = jnp.mean(jnp.std(values, axis=0)), jnp.mean(stds)
+        row = log.count - 1
+        columns = log.spread.at[row].set(spread), log.return_spread.at[row].set(return_spread)
+        updated = log._replace(spread=columns[0], return_spread=columns[1])
+        return spread, return_spread, updated, snapshots
 
     log = lane.log
-    last = lane.spread, lane.return_spread, log, lane.snapshots
-    spread, return_spread, log, snapshots = lax.cond(lane.due, seen, lambda: last)
+    previous = lane.spread, lane.return_spread, log, lane.snapshots
+    spread, return_spread, log, snapshots = lax.cond(lane.due, measured, lambda: previous)
     return lane._replace(
         due=jnp.zeros_like(lane.due),
         spread=spread,
@@ -232,14 +241,17 @@ def look(agent: Learner, environment: Task, lane: Lane) -> Lane:
 
 
 def _octave(episode: Int[Array, ""]) -> Int[Array, ""]:
-    """The k of 2ᵏ ≤ episode < 2ᵏ⁺¹."""
+    """Return the k with 2ᵏ ≤ episode < 2ᵏ⁺¹."""
     return 31 - lax.clz(episode)
 
 
 def _append(log: Log, done: Array, row: tuple[Array, ...]) -> Log:
-    """Write an episode's row where it ended; otherwise write it where nobody reads it yet."""
-    written = [
+    """Append an episode's row if it is done.
+
+    Otherwise the row is written beyond the end of the log, where it is overwritten later.
+    """
+    columns = [
         lax.dynamic_update_index_in_dim(column, value.astype(column.dtype), log.count, 0)
         for column, value in zip(log[1:], row, strict=True)
     ]
-    return Log(log.count + done, *written)
+    return Log(log.count + done, *columns)

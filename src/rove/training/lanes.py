@@ -1,4 +1,4 @@
-"""Lanes: independent runs of one compiled program, from a pool of one thread a core."""
+"""Training of compiled environments: independent seeds, in a pool of one thread per core."""
 
 import os
 import threading
@@ -24,17 +24,17 @@ _run_together = jax.jit(compiled.run_together, donate_argnums=2)
 
 
 class Progress(NamedTuple):
-    """What a lane tells between chunks."""
+    """The progress of one seed, reported after every chunk of steps."""
 
     job: Job
     step: int
     episode: int
     recent: float
-    """Mean score of its last 20 episodes; NaN before the first."""
+    """Mean score of the last 20 episodes; NaN before the first has ended."""
     steps_per_second: float
     finished: bool
     loss: float
-    """That of the last update; NaN before the first, and where it was not asked for."""
+    """Loss of the last update; NaN before the first, and where it was not read."""
 
 
 Report = Callable[[Progress], None]
@@ -49,11 +49,11 @@ def execute(
     checkpoint_seconds: float = 10.0,
     together: bool | None = None,
 ) -> list[Outcome | LaneError]:
-    """Run all lanes to their end; a lane that fails costs the others nothing.
+    """Run all jobs to their end. A job that fails does not affect the others.
 
-    On a CPU lanes run side by side, one thread each. `together` (the default where there is an
-    accelerator) stacks those that share a program, and steps them as one. `report` is called
-    after every chunk of a lane, `saved` after every checkpoint; both from the lane's own thread.
+    On CPUs, jobs run in parallel in one thread each. `together` (the default on accelerators)
+    stacks jobs that share a program and steps them as one. `report` is called after every chunk of
+    a job and `saved` after every checkpoint, both from the job's thread.
     """
     platform.prepare()
     together = jax.default_backend() != "cpu" if together is None else together
@@ -65,23 +65,24 @@ def execute(
     stop = threading.Event()
     results: dict[int, Outcome | LaneError] = {}
 
-    def drive_apart(group: list[Job]) -> None:
+    def drive_group(group: list[Job]) -> None:
         try:
-            done = drive(group, report, saved, checkpoint_seconds, stop)
-        except Exception as error:  # whatever it is, it is this lane's alone
-            told = str(error) if isinstance(error, RoveError) else repr(error)
-            done = [LaneError(f"{job.name}: {told}") for job in group]
-        results.update({id(job): result for job, result in zip(group, done, strict=True)})
+            finished = drive(group, report, saved, checkpoint_seconds, stop)
+        except Exception as error:  # any error ends this group only
+            reason = str(error) if isinstance(error, RoveError) else repr(error)
+            finished = [LaneError(f"{job.name}: {reason}") for job in group]
+        results.update({id(job): result for job, result in zip(group, finished, strict=True)})
 
     with ThreadPoolExecutor(workers, thread_name_prefix="lane") as pool:
         try:
-            # Each program is compiled once, before lanes that share it could do so side by side.
+            # Compile each program once, before several threads compile the same one.
             if not together:
-                ahead = [
-                    [job for job in group if not outcomes.over(job)] for group in programs.values()
+                unfinished = [
+                    [job for job in group if not outcomes.is_finished(job)]
+                    for group in programs.values()
                 ]
-                list(pool.map(_compile, [group[0] for group in ahead if group]))
-            for future in [pool.submit(drive_apart, group) for group in groups]:
+                list(pool.map(_compile, [group[0] for group in unfinished if group]))
+            for future in [pool.submit(drive_group, group) for group in groups]:
                 future.result()
         except BaseException:
             stop.set()
@@ -91,13 +92,12 @@ def execute(
 
 
 def cores() -> int:
-    """How many lanes to run at once: one for each core this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def checked_workers(jobs: Sequence[Job], workers: int | None, together: bool = False) -> int:
-    """How many lanes to run at once. Refuses agents that would not fit in memory, before anything
-    is allocated."""
+    """Return the number of jobs to run at once; raise `ConfigError` if memory does not suffice."""
     if workers is None:
         workers = cores()
     check_integer("workers", workers, at_least=1)
@@ -109,16 +109,16 @@ def checked_workers(jobs: Sequence[Job], workers: int | None, together: bool = F
     }
     sizes = [of_kind[kind] for kind in kinds]
     needed, free = sum(sorted(size.nbytes for size in sizes)[-at_once:]), _free_memory()
-    copies = 2 if any(job.path for job in jobs) else 1  # a checkpoint is put together in memory
+    copies = 2 if any(job.path for job in jobs) else 1  # a checkpoint is assembled in memory
     if free is not None and copies * needed > 0.8 * free:
-        most, lanes = max(sizes, key=lambda size: size.nbytes), min(at_once, len(jobs))
-        count = "1 lane" if lanes == 1 else f"{lanes} lanes"
-        raise ConfigError(
-            most.field,
-            most.value,
-            f"{count} at once would take {copies * needed:,} bytes, most of it {most.what}, and "
-            f"{free:,} bytes of memory are free; use {most.remedy} or fewer workers",
+        largest, count = max(sizes, key=lambda size: size.nbytes), min(at_once, len(jobs))
+        seeds = "1 seed" if count == 1 else f"{count} seeds at once"
+        reason = (
+            f"{seeds} would take {copies * needed:,} bytes, mostly for {largest.what}, but "
+            f"only {free:,} bytes of memory are free; use {largest.remedy} or fewer workers"
         )
+        message = f"not enough memory with {largest.field} = {largest.value!r}: {reason}"
+        raise ConfigError(largest.field, largest.value, reason, message)
     return workers
 
 
@@ -132,10 +132,10 @@ def _free_memory() -> int | None:
 
 
 def _compile(job: Job) -> None:
-    """Compile a lane's program: start it, and run it for no step."""
-    platform.relieve()
-    none = jnp.zeros((), jnp.int32)
-    _run(job.agent, job.environment, outcomes.fresh(job).lane, none, none, none)
+    """Compile a job's program by running it for no steps."""
+    platform.clear_programs()
+    zero = jnp.zeros((), jnp.int32)
+    _run(job.agent, job.environment, outcomes.fresh(job).lane, zero, zero, zero)
 
 
 def drive(
@@ -145,27 +145,27 @@ def drive(
     checkpoint_seconds: float,
     stop: threading.Event,
 ) -> list[Outcome | LaneError]:
-    """Take one lane, or several in lockstep, from where they stand to their end."""
+    """Run one job, or several in lockstep, from their checkpoints to their end."""
     results: list[Outcome | LaneError] = [outcomes.resumed(job) for job in jobs]
     for result in results:
         if isinstance(result, Outcome) and result.finished:
             report(_progress(result, 0.0))
     last_save, chunk = time.monotonic(), 200
     while not stop.is_set():
-        flying = [
+        running = [
             (i, r) for i, r in enumerate(results) if isinstance(r, Outcome) and not r.finished
         ]
-        if not flying:
+        if not running:
             break
-        steps = [int(flight.lane.step) for _, flight in flying]
+        steps = [int(before.lane.step) for _, before in running]
         began = time.monotonic()
-        lanes = _advance([flight for _, flight in flying], steps, chunk)
+        lanes = _advance([before for _, before in running], steps, chunk)
         done = [int(lane.step) - step for lane, step in zip(lanes, steps, strict=True)]
         took = max(time.monotonic() - began, 1e-6)
         due = time.monotonic() - last_save > checkpoint_seconds
-        for (i, flight), lane, count in zip(flying, lanes, done, strict=True):
+        for (i, before), lane, count in zip(running, lanes, done, strict=True):
             try:
-                results[i] = outcome = outcomes.extended(flight, lane)
+                results[i] = outcome = outcomes.extended(before, lane)
             except LaneError as error:
                 results[i] = error
                 continue
@@ -176,27 +176,27 @@ def drive(
             report(_progress(outcome, count / took))
         if not 0.8 * SECONDS_A_CHUNK < took < 1.5 * SECONDS_A_CHUNK:
             chunk = int(min(max(max(done) / took * SECONDS_A_CHUNK, 50), 4 * chunk))
-    for result in results:  # stopped on the way: nothing of it is lost
+    for result in results:  # save those that were stopped
         if isinstance(result, Outcome) and result.job.path is not None and not result.finished:
             outcomes.save(result)
             saved(result.job, result.episodes)
     return results
 
 
-def _advance(flights: Sequence[Outcome], steps: Sequence[int], chunk: int) -> list[Lane]:
-    """One chunk of a lane, or of several that share a program."""
-    last_step = [min(s + chunk, f.job.steps) for s, f in zip(steps, flights, strict=True)]
-    last_episode = [flight.job.episodes for flight in flights]
-    in_a_row = [flight.job.in_a_row for flight in flights]
+def _advance(running: Sequence[Outcome], steps: Sequence[int], chunk: int) -> list[Lane]:
+    """Run one chunk of a lane, or of several that share a program."""
+    last_step = [min(step + chunk, o.job.steps) for step, o in zip(steps, running, strict=True)]
+    last_episode = [outcome.job.episodes for outcome in running]
+    in_a_row = [outcome.job.in_a_row for outcome in running]
     limits = [jnp.asarray(limit, jnp.int32) for limit in (last_step, last_episode, in_a_row)]
-    job = flights[0].job
-    if len(flights) == 1:
-        return [_run(job.agent, job.environment, flights[0].lane, *(limit[0] for limit in limits))]
-    agents = _stack([flight.job.agent for flight in flights])
-    environments = _stack([flight.job.environment for flight in flights])
-    lanes = _stack([flight.lane for flight in flights])
+    job = running[0].job
+    if len(running) == 1:
+        return [_run(job.agent, job.environment, running[0].lane, *(limit[0] for limit in limits))]
+    agents = _stack([outcome.job.agent for outcome in running])
+    environments = _stack([outcome.job.environment for outcome in running])
+    lanes = _stack([outcome.lane for outcome in running])
     lanes = _run_together(agents, environments, lanes, *limits)
-    return [jax.tree.map(lambda leaf, i=i: leaf[i], lanes) for i in range(len(flights))]
+    return [jax.tree.map(lambda leaf, i=i: leaf[i], lanes) for i in range(len(running))]
 
 
 def _stack(trees: Sequence[Any]) -> Any:
@@ -217,6 +217,6 @@ def _progress(outcome: Outcome, steps_per_second: float) -> Progress:
 
 
 def loss(outcome: Outcome) -> float:
-    """That of a lane's last update; NaN if it had none."""
+    """Return the loss of the last update, or NaN if there was none."""
     learned = int(outcome.lane.step) >= int(outcome.job.agent.learning_starts)
     return float(outcome.lane.loss) if learned else float("nan")

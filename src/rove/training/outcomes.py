@@ -1,4 +1,4 @@
-"""A lane as the host sees it: what it is to do, what came of it, and its file."""
+"""The training of one seed as the host sees it: its job, its outcome and its checkpoint."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ _start = jax.jit(start)
 
 @dataclass(frozen=True)
 class Job:
-    """What a lane is to do."""
+    """The training of one agent on one environment with one seed."""
 
     agent: Learner
     environment: Task
@@ -27,21 +27,22 @@ class Job:
     episodes: int = UNLIMITED
     steps: int = UNLIMITED
     in_a_row: int = UNLIMITED
-    """Stop after so many optimal episodes in a row."""
+    """Number of optimal episodes in a row after which to stop."""
     path: Path | None = None
-    """Where its checkpoint is, if it has one."""
+    """Path of its checkpoint, if it has one."""
     name: str = ""
-    """How to call it in messages."""
+    """Its name in messages."""
     run: str = ""
-    """What tells its run from others, so that a checkpoint is not taken for another's."""
+    """Hash of its run's configuration, so that the checkpoint of another run is not used."""
 
     @property
     def identity(self) -> str:
+        """Identifies the job in its checkpoint."""
         return f"{self.run} seed {self.seed}"
 
     @property
     def goal(self) -> tuple[str, int]:
-        """What it counts, and how many of them it is to do."""
+        """The unit of its budget, "step" or "episode", and how many of them to train for."""
         by_steps = self.episodes == UNLIMITED
         return ("step", self.steps) if by_steps else ("episode", self.episodes)
 
@@ -53,7 +54,7 @@ class Job:
 
 
 class Episodes(NamedTuple):
-    """One entry an episode."""
+    """Results of the episodes so far: arrays with one entry per episode."""
 
     returns: np.ndarray
     length: np.ndarray
@@ -65,44 +66,48 @@ class Episodes(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """A lane so far: its episodes, and the pytree it goes on from."""
+    """The results of a job so far: its episodes, and the state that it resumes from."""
 
     job: Job
     episodes: Episodes
     lane: Lane
     finished: bool = False
     diverged: str = ""
-    """If it did, what is to be said of it; it is finished then."""
+    """The message of the error if it diverged, in which case it is finished."""
 
     @property
     def scores(self) -> np.ndarray:
-        """One entry an episode, as the environment scores it."""
+        """The environment's score of every episode."""
         played = self.episodes
         return self.job.environment.score(played.returns, played.length, played.terminated)
 
     @property
     def visits(self) -> np.ndarray:
+        """The number of episodes that visited each cell."""
         return np.asarray(self.lane.visits)
 
 
 def fresh(job: Job) -> Outcome:
-    """A lane at step 0."""
+    """Return a job's outcome at step 0."""
     kinds = (np.float32, np.int32, np.int32, np.bool_, np.float32, np.float32, np.int32)
     lane = _start(job.agent, job.environment, jnp.asarray(job.seed, jnp.int32))
     return Outcome(job, Episodes(*(np.zeros(0, kind) for kind in kinds)), lane)
 
 
 def extended(before: Outcome, lane: Lane) -> Outcome:
-    """A lane after one more chunk. Raises where a number of its environment was not finite; where
-    one of the agent's was not, the lane ends with the last episode before."""
+    """Return the outcome after one more chunk.
+
+    Raises `LaneError` if the environment returned a number that is not finite. If the agent
+    computed one, the job ends with the last episode before.
+    """
     job, fault = before.job, FAULTS[int(lane.fault)]
-    told = f"{job.name}: the {fault} was not a finite number at step {int(lane.step):,}"
+    problem = f"{job.name}: the {fault} was not a finite number at step {int(lane.step):,}"
     if fault in ("observation", "reward"):
-        raise LaneError(told)
-    diverged = f"{told} (try a smaller lr)" if fault else ""
+        raise LaneError(problem)
+    diverged = f"{problem} (try a smaller lr)" if fault else ""
     if not fault and _overflowed(lane.agent.optimiser):
         remedy = "smaller rewards, a larger sigma or a wider prior"
-        diverged = f"{job.name}: a gradient was too large to be squared (try {remedy})"
+        diverged = f"{job.name}: the square of a gradient overflowed (try {remedy})"
     count = int(lane.log.count) - bool(diverged and int(lane.length) == 0)
     episodes = Episodes(
         *(
@@ -116,12 +121,12 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
 
 
 def _overflowed(optimiser: Any) -> bool:
-    """Whether one of Adam's moments is infinite: its parameter would never move again."""
+    """Whether one of Adam's moments is infinite, so that its parameter would never change again."""
     return any(not np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(optimiser))
 
 
 def _retired(lane: Lane) -> Lane:
-    """A finished lane: it keeps what evaluation needs and lets go of what learning needed."""
+    """Return a finished lane without what only learning needs, such as the replay buffer."""
     memory = lane.agent.replay
     memory = memory._replace(rows=memory.rows[:0])
     agent = lane.agent._replace(replay=memory, optimiser=None, phi_target=None)
@@ -129,7 +134,7 @@ def _retired(lane: Lane) -> Lane:
 
 
 def save(outcome: Outcome) -> None:
-    """Everything the lane's future depends on, and its log, in one file."""
+    """Write a checkpoint: everything that is needed to resume, and the episodes so far."""
     assert outcome.job.path is not None
     memory = outcome.lane.agent.replay
     arrays = checkpoint.flatten(_portable(outcome.lane))
@@ -142,7 +147,7 @@ def save(outcome: Outcome) -> None:
 
 
 def load(job: Job) -> Outcome:
-    """A lane from its file."""
+    """Load a job's outcome from its checkpoint."""
     assert job.path is not None
     arrays, about = _read(job)
     seed = jax.ShapeDtypeStruct((), jnp.int32)
@@ -154,10 +159,11 @@ def load(job: Job) -> Outcome:
     episodes = _episodes(arrays, job.path)
     rows = np.zeros(shape.agent.replay.rows.shape, np.float32)
     if not finished:
-        kept = arrays.get("replay")
-        if kept is None or kept.shape != rows[: len(kept)].shape:
-            raise checkpoint.unlike(job.path, "the replay", kept, f"float32{list(rows.shape)}")
-        rows[: len(kept)] = kept
+        saved = arrays.get("replay")
+        if saved is None or saved.shape != rows[: len(saved)].shape:
+            needed = f"float32{list(rows.shape)}"
+            raise checkpoint.incompatible(job.path, "the replay", saved, needed)
+        rows[: len(saved)] = saved
     agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=jnp.array(rows)))
     log = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape.log)
     diverged = str(about.get("diverged", ""))
@@ -165,21 +171,22 @@ def load(job: Job) -> Outcome:
 
 
 def resumed(job: Job) -> Outcome:
-    """The lane as its file has it, or a fresh one."""
+    """Return the outcome in the job's checkpoint, or a fresh one if there is none."""
     return load(job) if exists(job) else fresh(job)
 
 
 def exists(job: Job) -> bool:
+    """Whether the job has a checkpoint."""
     return job.path is not None and job.path.exists()
 
 
-def over(job: Job) -> bool:
-    """Whether its file says that the lane is finished."""
-    return exists(job) and glance(job)[1]
+def is_finished(job: Job) -> bool:
+    """Whether the job is finished according to its checkpoint."""
+    return exists(job) and load_episodes(job)[1]
 
 
-def glance(job: Job) -> tuple[Episodes, bool]:
-    """A lane's episodes, and whether it is finished, without the rest of its file."""
+def load_episodes(job: Job) -> tuple[Episodes, bool]:
+    """Read a job's episodes, and whether it is finished, without the rest of its checkpoint."""
     assert job.path is not None
     arrays, about = _read(job, "episodes.")
     return _episodes(arrays, job.path), bool(about.get("finished"))
@@ -189,24 +196,29 @@ def _episodes(arrays: dict[str, np.ndarray], path: Path) -> Episodes:
     try:
         episodes = Episodes(*(arrays[f"episodes.{field}"] for field in Episodes._fields))
     except KeyError as error:
-        raise RunFolderError(f"{path} is not a checkpoint of this run: no {error}") from None
+        raise RunFolderError(
+            f"{path} is not a checkpoint of this run: {error} is missing"
+        ) from None
     if len({column.shape for column in episodes}) != 1 or episodes.returns.ndim != 1:
-        raise RunFolderError(f"{path} is not a checkpoint of this run: its columns do not match")
+        raise RunFolderError(
+            f"{path} is not a checkpoint of this run: its columns differ in length"
+        )
     return episodes
 
 
 def _read(job: Job, start: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """A lane's file, if it is this lane's."""
+    """Read a job's checkpoint; raise `RunFolderError` if it belongs to another job."""
     assert job.path is not None
     arrays, about = checkpoint.load_arrays(job.path, start)
     if about.get("lane") != job.identity:
         raise RunFolderError(
-            f"{job.path} is the checkpoint of another lane; remove it to train this one again"
+            f"{job.path} is the checkpoint of another run or seed. Remove it to train this one "
+            "again"
         )
     return arrays, about
 
 
 def _portable(lane: Any) -> Any:
-    """A lane without what is stored apart (the replay's rows) or drained (the log)."""
+    """Return a lane without the replay's rows, which are stored separately, and the empty log."""
     agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=None))
     return lane._replace(agent=agent, log=None)

@@ -1,4 +1,4 @@
-"""A pytree as few arrays: a compiled call on the host pays for each array it takes and gives."""
+"""Pack a pytree into few arrays, since a compiled call has a cost per argument and result."""
 
 from typing import Any, NamedTuple
 
@@ -8,19 +8,19 @@ import numpy as np
 from jax import Array
 
 LARGE = 2**12
-"""Numbers from which on an array (a replay, a matrix of weights) is left as it is, rather than
+"""Size from which on an array (a replay buffer, a weight matrix) is passed separately, rather than
 copied at every call."""
 
 
 class Packed(NamedTuple):
-    """All small arrays end to end, by the kind of their numbers; and the large ones."""
+    """All small arrays concatenated, one array per dtype, and the large arrays."""
 
     small: dict[str, Array]
     large: list[Array]
 
 
 def pack(tree: Any) -> Packed:
-    """Lay a tree's arrays end to end."""
+    """Pack the arrays of a pytree."""
     small: dict[str, list[Array]] = {}
     large = []
     for leaf in map(jnp.asarray, jax.tree.leaves(tree)):
@@ -32,16 +32,16 @@ def pack(tree: Any) -> Packed:
 
 
 def unpack(packed: Packed, shape: Any) -> Any:
-    """The tree of which `shape` has the shapes."""
+    """Unpack a pytree that has the structure and shapes of `shape`."""
     leaves, structure = jax.tree.flatten(shape)
-    large, at = iter(packed.large), dict.fromkeys(packed.small, 0)
-    found = []
+    large, offsets = iter(packed.large), dict.fromkeys(packed.small, 0)
+    arrays = []
     for leaf in leaves:
         if (size := int(np.prod(leaf.shape))) >= LARGE:
-            found.append(next(large))
+            arrays.append(next(large))
             continue
         kind = np.dtype(leaf.dtype).name
-        part = packed.small[kind][at[kind] : at[kind] + size]
-        found.append(part.reshape(leaf.shape))
-        at[kind] += size
-    return jax.tree.unflatten(structure, found)
+        part = packed.small[kind][offsets[kind] : offsets[kind] + size]
+        arrays.append(part.reshape(leaf.shape))
+        offsets[kind] += size
+    return jax.tree.unflatten(structure, arrays)

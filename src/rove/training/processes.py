@@ -1,8 +1,8 @@
-"""Lanes in processes of their own, one a core.
+"""Training in separate processes, one seed per process and one process per core.
 
-XLA's pool of threads belongs to a process, so lanes that share a process get in each other's way;
-two processes of one thread each do not. Parent and worker talk in lines of JSON, and a lane's
-result is its checkpoint: the bits are those of a lane in a thread.
+XLA has one thread pool per process, so seeds that share a process slow each other down; processes
+with one thread each do not. Parent and worker exchange lines of JSON, and the result of a seed is
+its checkpoint. Results are bit-identical to those of threads.
 """
 
 import contextlib
@@ -18,11 +18,11 @@ from typing import Any, TextIO
 
 from rove import platform
 from rove.errors import LaneError
-from rove.training import crew, lanes
+from rove.training import lanes, pool
 from rove.training.lanes import checked_workers
 from rove.training.outcomes import Job, Outcome
 
-# What it says goes to a pipe of its own: anything may print to stdout, even while it is imported.
+# Messages get a separate pipe, since any module may print to stdout, even while it is imported.
 _WORKER = """
 import os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
@@ -33,29 +33,29 @@ main(answers)
 """
 
 
-class _Process(crew.Worker):
-    """A process, and a thread that reads what it says."""
+class _Process(pool.Worker):
+    """A worker process, and a thread that reads its messages."""
 
-    def __init__(self, mail: crew.Mail) -> None:
+    def __init__(self, inbox: pool.Inbox) -> None:
         super().__init__()
         env = os.environ | {"NPROC": "1"}
         command = [sys.executable, "-c", _WORKER]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self.process = subprocess.Popen(command, text=True, env=env, **pipes)
-        threading.Thread(target=self._read, args=(mail,), daemon=True).start()
+        threading.Thread(target=self._read, args=(inbox,), daemon=True).start()
 
-    def _read(self, mail: crew.Mail) -> None:
+    def _read(self, inbox: pool.Inbox) -> None:
         assert self.process.stdout is not None
         try:
             for line in self.process.stdout:
-                mail.put((self, json.loads(line)))
+                inbox.put((self, json.loads(line)))
         finally:
-            how = f"its worker process ended with code {self.process.wait()}"
-            mail.put((self, {"ended": how}))
+            reason = f"its worker process ended with code {self.process.wait()}"
+            inbox.put((self, {"ended": reason}))
 
-    def tell(self, **message: Any) -> None:
+    def send(self, **message: Any) -> None:
         assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # its end is in the mail
+        with contextlib.suppress(BrokenPipeError):  # `_read` reports that it has ended
             self.process.stdin.write(json.dumps(message) + "\n")
             self.process.stdin.flush()
 
@@ -73,14 +73,14 @@ def execute(
     workers: int | None = None,
     checkpoint_seconds: float = 10.0,
 ) -> list[Outcome | LaneError]:
-    """As `lanes.execute`, for lanes whose run folders hold all that a worker needs to know."""
+    """Run all jobs, as `lanes.execute` does. Workers read their configurations from run folders."""
     at_once = checked_workers(jobs, workers)
-    return crew.share_out(jobs, _Process, at_once, report, saved, checkpoint_seconds)
+    return pool.run_jobs(jobs, _Process, at_once, report, saved, checkpoint_seconds)
 
 
 def main(answers: TextIO) -> None:
-    """A worker: lanes come on stdin; a parent that is gone ends it at once."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as SIGINT
+    """Run a worker, which reads jobs from stdin and exits as soon as its parent is gone."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # like SIGINT
     stop, orders = threading.Event(), queue.Queue()
 
     def listen() -> None:
@@ -98,5 +98,5 @@ def main(answers: TextIO) -> None:
     threading.Thread(target=listen, daemon=True).start()
     answer(ready=True)
     while "stop" not in (order := orders.get()):
-        crew.work(order, answer, stop)
-    os._exit(0)  # the thread that listens cannot be ended otherwise
+        pool.work(order, answer, stop)
+    os._exit(0)  # the listening thread cannot be stopped in any other way
