@@ -15,6 +15,7 @@ import numpy as np
 
 from rove import environments, live, noise
 from rove.agents import fitting, settings_of
+from rove.core.learner import Learner
 from rove.environments import Environment, HostEnvironment, Task, adopt
 from rove.errors import (
     ConfigError,
@@ -25,7 +26,6 @@ from rove.errors import (
     check_flag,
     check_integer,
 )
-from rove.learner import Learner
 from rove.run import Run
 from rove.runs import Config, RunFolder
 from rove.settings import Settings, with_settings
@@ -179,8 +179,11 @@ def check_environment(environment: Environment) -> None:
 def check_observations(name: str, learner: Learner, environment: Task) -> None:
     """Refuse an environment whose first observations the agent cannot use."""
     for observation in environment.probes().values():
-        if needed := learner.needs(np.asarray(observation)):
-            raise ConfigError("environment", environment.name, f"for {name}: {needed}")
+        try:
+            learner.validate(np.asarray(observation))
+        except ConfigError as error:
+            what = f"for {name}: {error.allowed}"
+            raise ConfigError("environment", environment.name, what) from None
 
 
 def default_settings(agent: str, environment: Task) -> Settings:

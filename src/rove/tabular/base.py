@@ -8,8 +8,9 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from rove import replay
-from rove.learner import AgentState, Learner
-from rove.posteriors.base import Draw, Phi
+from rove.core.learner import AgentState, Learner
+from rove.errors import ConfigError
+from rove.posteriors.base import Phi
 from rove.replay import Transition
 from rove.returns.gaussian import bell
 
@@ -27,12 +28,13 @@ class Tabular(Learner):
     def learning_starts(self) -> int:
         return 1
 
-    def needs(self, observation: np.ndarray) -> str | None:
-        """One-hot or thermometer."""
+    def validate(self, observation: np.ndarray) -> None:
+        """Refuse what is neither one-hot nor a thermometer."""
         ones = np.flatnonzero(observation)
         fits = len(ones) and np.all(observation[ones] == 1) and len(ones) in (1, ones[-1] + 1)
-        what = "observations that number the states, such as those of chain-10 or deep-sea-10"
-        return None if fits else what
+        if not fits:
+            what = "observations that number the states, such as those of chain-10 or deep-sea-10"
+            raise ConfigError("observation", observation, what)
 
     def observe(
         self, state: AgentState, transition: Transition, where: bool | Array = True
@@ -47,8 +49,8 @@ def point_masses(values: Float[Array, " actions"]) -> list[tuple[Array, Array]]:
     return [bell(value, jnp.zeros(())) for value in values]
 
 
-def knowing(tables: Any, features: int, theta: Draw = ()) -> AgentState:
-    """A first state: φ is these tables, and B holds one transition."""
+def knowing(tables: Any, features: int, theta: Any = ()) -> AgentState:
+    """The state at step 0: φ is these tables, and B holds one transition."""
     return AgentState(
         phi=Phi(learned=(), held=tables),
         phi_target=(),

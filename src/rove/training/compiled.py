@@ -10,9 +10,8 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
 from rove import noise
+from rove.core.learner import AgentState, Learner
 from rove.environments.base import Environment
-from rove.learner import AgentState, Learner
-from rove.replay import Replay
 from rove.training.lane import (
     ENVIRONMENT,
     EVALUATION,
@@ -118,14 +117,15 @@ def _step_where(
     after = _step(agent, environment, lane, learn=learn, where=active)
     rows = after.agent.replay.rows  # these were left alone by the step itself
     after = jax.tree.map(lambda new, old: jnp.where(active, new, old), _bare(after), _bare(lane))
-    replay = Replay(rows, after.agent.replay[1])
-    return after._replace(agent=after.agent._replace(replay=replay))
+    memory = after.agent.replay._replace(rows=rows)
+    return after._replace(agent=after.agent._replace(replay=memory))
 
 
 def _bare(lane: Lane) -> Any:
     """A lane without its replay's rows."""
-    replay: Any = (None, lane.agent.replay.added)
-    return lane._replace(agent=lane.agent._replace(replay=replay))
+    memory: Any = lane.agent.replay
+    memory = memory._replace(rows=None)
+    return lane._replace(agent=lane.agent._replace(replay=memory))
 
 
 def evaluate(
