@@ -45,14 +45,11 @@ class Layout(eqx.Module):
     """Size of an action's vector; 1 for discrete actions."""
     cached: int = eqx.field(default=0, static=True)
     """How many values of prior functions are kept with an observation."""
-    unused: int = eqx.field(default=0, static=True)
-    """Columns between a and r that hold nothing."""
 
     @property
     def widths(self) -> tuple[int, ...]:
         """The number of columns of each part."""
-        s, k, cached = self.features, self.actions, self.cached
-        return (s, s, k, self.unused, 1, 1, cached, cached)
+        return (self.features, self.features, self.actions, 1, 1, self.cached, self.cached)
 
 
 class Replay(NamedTuple):
@@ -64,11 +61,9 @@ class Replay(NamedTuple):
     layout: Layout
 
 
-def init(
-    capacity: int, features: int, actions: int = 1, cached: int = 0, unused: int = 0
-) -> Replay:
+def init(capacity: int, features: int, actions: int = 1, cached: int = 0) -> Replay:
     """An empty buffer."""
-    layout = Layout(features, actions, cached, unused)
+    layout = Layout(features, actions, cached)
     rows = jnp.zeros((capacity, sum(layout.widths)))
     return Replay(rows, jnp.zeros((), jnp.int32), layout)
 
@@ -82,8 +77,7 @@ def add(replay: Replay, transition: Transition, where: bool | Array = True) -> R
     s, a, r, s_next, terminated, *cached = transition
     action, outcome = jnp.atleast_1d(a).astype(jnp.float32), jnp.stack([r, terminated])
     kept = [x for x in cached if x is not None]
-    gap = jnp.zeros(replay.layout.unused)
-    row = jnp.concatenate([s, s_next, action, gap, outcome, *kept])
+    row = jnp.concatenate([s, s_next, action, outcome, *kept])
     slot = replay.added % replay.rows.shape[0]
     if where is not True:
         row = jnp.where(where, row, replay.rows[slot])
@@ -123,7 +117,7 @@ def everything(replay: Replay) -> tuple[Transition, Bool[Array, " capacity"]]:
 def _transitions(replay: Replay, slots: Int[Array, " n"]) -> Transition:
     ends = list(accumulate(replay.layout.widths[:-1]))
     columns = jnp.split(replay.rows[slots], ends, axis=1)
-    s, s_next, a, _, r, terminated, priors, next_priors = columns
+    s, s_next, a, r, terminated, priors, next_priors = columns
     return Transition(s, a, r[:, 0], s_next, terminated[:, 0] > 0.5, priors, next_priors)
 
 

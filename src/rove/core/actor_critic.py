@@ -103,7 +103,7 @@ class ActorCritic(CriticLearner):
             phi_target=laws,
             theta=control.first_theta(self.posterior, self.resample, laws[0], k_theta),
             optimiser=(init_optimiser(tuple(phi.learned for phi in phis)), init_optimiser(psi)),
-            replay=replay.init(self.buffer_size, features, actions, unused=actions + 1),
+            replay=replay.init(self.buffer_size, features, actions),
             counter=jnp.zeros((), jnp.int32),
             actor=Actor(psi, psi, self.noise_std * noise.normal(k_noise, (actions,))),
         )
@@ -118,8 +118,8 @@ class ActorCritic(CriticLearner):
         """The noise of the next action; and θ̂ ~ q_φ, where it is held for longer than a step."""
         x = jnp.where(begins, 0.0, (1.0 - self.noise_reversion) * state.actor.noise)
         x += self.noise_std * noise.normal(noise.fold(key, _NOISE), x.shape)
-        choice, k = (self.posterior, self.resample), noise.fold(key, _RESAMPLE)
-        theta = control.next_theta(*choice, state.phi[0], state.theta, state.counter, begins, k)
+        k, now = noise.fold(key, _RESAMPLE), (state.phi[0], state.theta, state.counter)
+        theta = control.next_theta(self.posterior, self.resample, *now, begins, k)
         return state._replace(theta=theta, actor=state.actor._replace(noise=x))
 
     def act(
