@@ -10,7 +10,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
@@ -20,7 +19,7 @@ from rove.core.critic import CriticLearner, init_optimiser, of_action
 from rove.core.diagnostics import Beliefs, beliefs_at
 from rove.core.learner import AgentState
 from rove.noise import Key
-from rove.posteriors.base import Pairs, Rows, apply_all
+from rove.posteriors.base import Pairs, Rows
 from rove.posteriors.priors import cache, cache_size, inputs
 from rove.replay import Transition
 from rove.returns.base import by_action
@@ -67,19 +66,18 @@ class Agent(CriticLearner):
 
     def redraw(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
         """1.4, 2.6: sample θ ~ q_φ(θ), where it is held for longer than a step."""
-        choice, k = (self.posterior, self.resample), noise.fold(key, _RESAMPLE)
-        theta = control.next_theta(*choice, state.phi, state.theta, state.counter, begins, k)
+        k, now = noise.fold(key, _RESAMPLE), (state.phi, state.theta, state.counter)
+        theta = control.next_theta(self.posterior, self.resample, *now, begins, k)
         return state._replace(theta=theta)
 
     def act(self, state: AgentState, observation: Float[Array, " f"], key: Key) -> Int[Array, ""]:
         """1.4–1.5, 2.6–2.7: a = argmax_a E[Z_θ(s, a)] with θ ~ q_φ(θ); or, with ε, any action."""
         law, s = self.posterior.law(state.phi), inputs(state.phi.priors, observation)
-        choice, k = (self.posterior, self.resample), noise.fold(key, _RESAMPLE)
-        z = control.outputs(*choice, law, state.theta, s, k)
+        k = noise.fold(key, _RESAMPLE)
+        z = control.outputs(self.posterior, self.resample, law, state.theta, s, k)
         schedule = self.epsilon_start, self.epsilon, self.epsilon_steps
         epsilon = control.epsilon_at(state.counter, *schedule)
-        keys = (noise.fold(key, _EXPLORE, i) for i in range(2))
-        return control.epsilon_greedy(self.means(z), epsilon, *keys)
+        return control.epsilon_greedy(self.means(z), epsilon, noise.fold(key, _EXPLORE))
 
     def greedy(self, state: AgentState, observation: Float[Array, " f"]) -> Int[Array, ""]:
         """For evaluation: greedy on the posterior mean, without noise."""
@@ -131,19 +129,16 @@ class Agent(CriticLearner):
         return self.targets(of_action(by_action(self.returns, z), best), reward, batch, k_target)
 
     def reward(self, priors: Any, law: Any, batch: Transition, key: Key) -> Float[Array, " n"]:
-        """r + η·std Q_θ(s, a), without bias for a Gaussian: √π/2 times the distance of two draws
-        of θ. Just r where there is no bonus."""
+        """r, or r + η·std Q_θ(s, a) where there is a bonus."""
         if self.bonus is None:
             return batch.reward
-        s, action = self.pairs(priors, batch)
-        thetas = (self.posterior.sample(law, noise.fold(key, _BONUS, i)) for i in range(2))
-        qs = (self.means(apply_all(self.posterior, law, theta, s)) for theta in thetas)
-        first, second = (jnp.take_along_axis(q, action[:, None], axis=1)[:, 0] for q in qs)
-        return batch.reward + self.bonus * (np.float32(np.sqrt(np.pi) / 2) * abs(first - second))
+        spread = self.spread(law, self.pairs(priors, batch), noise.fold(key, _BONUS))
+        return batch.reward + self.bonus * spread
 
     def pairs(self, priors: Any, batch: Transition) -> Pairs:
         return Pairs(inputs(priors, batch.observation, batch.priors), batch.number)
 
     def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
-        law, xs_in = self.posterior.law(state.phi), inputs(state.phi.priors, xs)
-        return beliefs_at(self.returns, self.posterior, law, xs_in, key)
+        """For diagnostics: what q_φ and Z say of some states."""
+        law, s = self.posterior.law(state.phi), inputs(state.phi.priors, xs)
+        return beliefs_at(self.returns, self.posterior, law, s, key)

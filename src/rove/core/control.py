@@ -57,8 +57,9 @@ def epsilon_at(
 
 
 def epsilon_greedy(
-    q: Float[Array, " actions"], epsilon: Float[Array, ""], k_random: Key, k_action: Key
+    q: Float[Array, " actions"], epsilon: Float[Array, ""], key: Key
 ) -> Int[Array, ""]:
     """The best action, or with probability ε a uniformly random one."""
+    k_random, k_action = noise.fold(key, 0), noise.fold(key, 1)
     anything = noise.integers(k_action, (), q.shape[0])
     return jnp.where(noise.uniform(k_random) < epsilon, anything, jnp.argmax(q))
