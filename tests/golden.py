@@ -32,6 +32,7 @@ CASES = {
     "ddpg": {}, "ddpg_noisynet": {}, "ddpg_ge": {"resample": "episode"}, "td3": {},
     "td3 ge": {"critic": "mean_field", "sigma": 1e-3},
 }  # fmt: skip
+PARTS = ("learned", "priors", "held")
 TABULAR, BANDIT = ("psrl", "bayesian_q_learning"), ("thompson",)
 
 
@@ -53,7 +54,9 @@ def digest(case: str) -> str:
     for outcome in run.outcomes:
         state = outcome.lane.agent
         actor = jax.tree.leaves(state.actor)
-        for leaf in [*outcome.episodes, *jax.tree.leaves(state.phi), *actor]:
+        phis = (state.phi,) if isinstance(state.phi, rove.Phi) else state.phi
+        parameters = [[getattr(phi, part) for phi in phis] for part in PARTS]
+        for leaf in [*outcome.episodes, *jax.tree.leaves(parameters), *actor]:
             sha.update(np.ascontiguousarray(leaf).tobytes())
     return sha.hexdigest()[:16]
 

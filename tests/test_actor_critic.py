@@ -1,4 +1,4 @@
-"""rove.actor_critic against hand-written updates, finite differences, and Riccati's equation."""
+"""Actor–critics against hand-written updates, finite differences, and Riccati's equation."""
 
 import jax
 import jax.numpy as jnp
@@ -8,12 +8,14 @@ import pytest
 from scipy import linalg
 
 import rove
-from rove import actor_critic, grid, noise, replay, runner
-from rove.actor_critic import ActorCritic
+from helpers import draw
+from rove import grid, noise, replay, runner
+from rove.core import actor_critic
+from rove.core.actor_critic import ActorCritic
+from rove.core.policy import followed, policy
 from rove.environments.base import Step
 from rove.errors import ConfigError, LaneError
 from rove.networks import Linear
-from rove.policy import followed, policy
 from rove.posteriors import Conjugate, Dirac, Ensemble, LastLayer, MeanField
 from rove.replay import Transition
 from rove.returns import Categorical, Gaussian, Quantile
@@ -31,9 +33,11 @@ redraw = jax.jit(ActorCritic.redraw)
 
 
 @jax.jit
-def target(learner, laws, *rest):
-    """Of critics without prior functions."""
-    return learner.target(laws, ((),) * len(laws), *rest)
+def target(learner, laws, psi, batch, k_theta, k_draw, k_smoothing, priors=None):
+    """Targets with a θ⁻ for each row; by default of critics without prior functions."""
+    priors = ((),) * len(laws) if priors is None else priors
+    theta_minus = draw(learner.posterior, laws[0], batch.reward.shape[0], k_theta)
+    return learner.lookahead(priors, laws, psi, theta_minus, batch, k_draw, k_smoothing)
 
 
 cost = jax.jit(ActorCritic.cost)
@@ -81,14 +85,14 @@ def test_the_policys_gradient_is_that_of_finite_differences_through_the_draw(pos
     """Along random directions of ψ, in float64, which steps past few kinks of the ReLUs."""
     learner, rng = agent(posterior, 0.1), np.random.default_rng(1)
     state = filled(learner)
-    law, held = learner.laws(state.phi)[0], state.phi.held[0]
+    law, priors = learner.laws(state.phi)[0], state.phi[0].priors
     theta = posterior.sample(law, noise.root(3))
     with jax.enable_x64(True):
 
         def wide(x):
             return jnp.asarray(x, jnp.float64) if jnp.issubdtype(x.dtype, jnp.inexact) else x
 
-        psi, *critic = jax.tree.map(wide, (state.actor.psi, law, held, theta))
+        psi, *critic = jax.tree.map(wide, (state.actor.psi, law, priors, theta))
         states, h = jnp.asarray(rng.normal(size=(N, FEATURES))), 1e-6
         gradient = cost_gradient(learner, psi, *critic, states)
         assert any(np.abs(leaf).max() > 1e-3 for leaf in jax.tree.leaves(gradient))
@@ -113,25 +117,22 @@ def test_each_critic_has_its_own_prior_functions_in_targets_values_and_the_polic
     def np_priors(critic, x):
         """[members, rows]."""
         h = np.repeat(np.asarray(x, np.float64)[None], k, axis=0)
-        *body, last = [[np.asarray(w, np.float64) for w in layer] for layer in critic.priors]
+        *body, last = [[np.asarray(w, np.float64) for w in layer] for layer in critic]
         for weight, bias in body:
             h = np.maximum(h @ weight + bias[:, None], 0.0)
         return beta * (h @ last[0] + last[1][:, None])[..., 0]
 
-    first, second = (np_priors(critic, x) for critic in state.phi.held)
+    laws, priors = learner.laws(state.phi), tuple(phi.priors for phi in state.phi)
+    first, second = (np_priors(critic, x) for critic in priors)
     assert np.min(np.abs(first - second).max(axis=1)) > 100.0
-    laws, held = learner.laws(state.phi), state.phi.held
     for member in range(k):
-        found = learner.values(laws[0], held[0], jnp.int32(member), jnp.asarray(x))
+        found = learner.values(laws[0], priors[0], jnp.int32(member), jnp.asarray(x))
         np.testing.assert_allclose(found, first[member], rtol=1e-2, atol=20.0)
-        climbed = cost(learner, state.actor.psi, laws[0], held[0], jnp.int32(member), states)
+        climbed = cost(learner, state.actor.psi, laws[0], priors[0], jnp.int32(member), states)
         assert float(climbed) == pytest.approx(-first[member].mean(), rel=1e-2, abs=20.0)
-    rows = Transition(
-        jnp.asarray(x), jnp.zeros(N, jnp.int32), jnp.zeros(N),
-        jnp.concatenate([states, jnp.zeros_like(actions)], axis=1), jnp.zeros(N, bool),
-    )  # fmt: skip
+    rows = Transition(states, jnp.asarray(actions), jnp.zeros(N), states, jnp.zeros(N, bool))
     keys = [noise.root(i) for i in range(3)]
-    targets = np.asarray(learner.target(laws, held, state.actor.psi, rows, *keys))
+    targets = np.asarray(target(learner, laws, state.actor.psi, rows, *keys, priors))
     exact = 0.9 * np.minimum(first, second)
     order = [int(np.abs(exact - row).sum(axis=1).argmin()) for row in targets]
     assert sorted(order) == list(range(k))
@@ -142,10 +143,12 @@ def test_each_critic_has_its_own_prior_functions_in_targets_values_and_the_polic
     _, loss = learn(learner, state, key)
     batch = minibatch(learner, state, key)
     k_theta = noise.fold(key, actor_critic._THETA)
-    x = learner.target(state.phi_target, held, state.actor.psi_target, batch, k_theta, *keys[1:])
+    actor = state.actor
+    x = target(learner, state.phi_target, actor.psi_target, batch, k_theta, *keys[1:], priors)
+    pairs = np.concatenate([batch.observation, batch.action], axis=1)
     errors = [
-        np.roll(np_priors(critic, batch.observation), int(noise.integers(k_theta, (), k)), 0) - x
-        for critic in held
+        np.roll(np_priors(critic, pairs), int(noise.integers(k_theta, (), k)), 0) - x
+        for critic in priors
     ]
     assert float(loss) == pytest.approx(np.mean(np.square(errors)) / 2, rel=2e-2)
 
@@ -169,7 +172,7 @@ def test_another_draw_of_the_critic_gives_another_gradient_and_dirac_has_one():
 
 def textbook(state, batch, gamma, tau, actor_lr, critic_lr):
     """Lillicrap et al. 2016, Algorithm 1: the critic, then the policy, then both targets."""
-    (theta,), (theta_target,) = state.phi.learned, state.phi_target
+    ((theta, *_),), (theta_target,) = state.phi, state.phi_target
     psi, psi_target = state.actor.psi, state.actor.psi_target
 
     def mlp(layers, x):
@@ -179,8 +182,7 @@ def textbook(state, batch, gamma, tau, actor_lr, critic_lr):
 
     mu = lambda psi, s: jnp.tanh(mlp(psi, s))  # noqa: E731
     q = lambda theta, s, a: mlp(theta, jnp.concatenate([s, a], 1))[:, 0]  # noqa: E731
-    s, a = batch.observation[:, :FEATURES], batch.observation[:, FEATURES:]
-    s_next = batch.next_observation[:, :FEATURES]
+    s, a, s_next = batch.observation, batch.action, batch.next_observation
     y = q(theta_target, s_next, mu(psi_target, s_next))
     y = batch.reward + gamma * jnp.where(batch.terminated, 0.0, y)
 
@@ -202,7 +204,7 @@ def test_with_one_theta_and_no_sigma_an_update_is_ddpgs():
     after, loss = learn(learner, state, key)
     batch = minibatch(learner, state, key)
     assert 0 < np.sum(batch.terminated) < N
-    found = (after.phi.learned[0], after.phi_target[0], after.actor.psi, after.actor.psi_target)
+    found = (after.phi[0].learned, after.phi_target[0], after.actor.psi, after.actor.psi_target)
     for ours, theirs in zip(found, textbook(state, batch, **settings), strict=True):
         for x, y in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
             np.testing.assert_allclose(x, y, rtol=1e-4, atol=2e-6)
@@ -220,8 +222,8 @@ def constant(value: float, slope: float = 0.0) -> tuple[Linear, ...]:
 def one_row(reward: float, terminated: bool) -> Transition:
     """s = 0.3, a = 0.1 and s′ = 0.5 of one feature, as stored."""
     return Transition(
-        jnp.array([[0.3, 0.1]]), jnp.zeros(1, jnp.int32), jnp.array([reward]),
-        jnp.array([[0.5, 0.0]]), jnp.array([terminated]),
+        jnp.array([[0.3]]), jnp.array([[0.1]]), jnp.array([reward]),
+        jnp.array([[0.5]]), jnp.array([terminated]),
     )  # fmt: skip
 
 
@@ -262,14 +264,13 @@ def test_two_critics_that_are_alike_stay_alike():
     learner = agent(LastLayer(period=1), sigma=0.3, critics=2)
     state = filled(learner)
     twice = lambda pair: (pair[0], pair[0])  # noqa: E731
-    phi = state.phi._replace(learned=twice(state.phi.learned), held=twice(state.phi.held))
+    phi = twice(state.phi)
     moments = jax.tree.map(jnp.zeros_like, state.optimiser)
     state = state._replace(phi=phi, phi_target=twice(state.phi_target), optimiser=moments)
     state, _ = learn(learner, state, noise.root(3))
-    for part in state.phi:
-        for a, b in zip(*(jax.tree.leaves(critic) for critic in part), strict=True):
-            np.testing.assert_array_equal(a, b)
-    assert not np.array_equal(state.phi.held[0].mean, phi.held[0].mean)
+    for a, b in zip(*(jax.tree.leaves(critic) for critic in state.phi), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(state.phi[0].held.mean, phi[0].held.mean)
 
 
 def test_smoothing_is_clipped_noise_within_the_bounds_of_actions():
@@ -478,7 +479,9 @@ def test_td3_refuses_what_a_critic_of_one_theta_has_not(setting):
 
 
 def test_a_table_is_refused_as_a_critic():
-    with pytest.raises(ConfigError, match="no row of a table"):
+    with pytest.raises(
+        ConfigError, match=r"Conjugate needs observations that hold a single 1.* MeanField"
+    ):
         ActorCritic(Gaussian(1.0), Conjugate(), hidden=())
 
 

@@ -1,4 +1,4 @@
-"""rove.algorithm against NumPy, finite differences, a closed form, and Algorithm 2 as printed."""
+"""Algorithm 1 against NumPy, finite differences, a closed form, and Algorithm 2 as printed."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -11,18 +11,20 @@ import optax
 import pytest
 from scipy import stats
 
-from rove import algorithm, noise, replay
-from rove.algorithm import Agent
+from helpers import in_buffer, rows, targets, targets_of_one
+from rove import noise, replay
+from rove.core import algorithm, control
+from rove.core.algorithm import Agent
 from rove.errors import ConfigError
 from rove.networks import Linear
 from rove.posteriors import Dirac, Ensemble, Factorised, MeanField, Phi, factorised
 from rove.posteriors.mean_field import Law, Learned
+from rove.posteriors.priors import Input
 from rove.replay import Transition
 from rove.returns import Gaussian
 
 FEATURES, ACTIONS, HIDDEN, N = 3, 4, (6, 5), 8
 SIZES = (FEATURES, *HIDDEN, ACTIONS)
-ONES = jnp.ones((1, 1))
 
 
 def loss_of(learner, learned, phi_target, batch, key):
@@ -33,9 +35,10 @@ def loss_of(learner, learned, phi_target, batch, key):
     )
     phi = Phi(learned)
     law = learner.posterior.law(phi)
-    weights = learner.posterior.weights(law, jnp.arange(batch.reward.shape[0]), k_theta)
-    x = learner.target(law, phi_target, batch, weights, k_target_theta, k_target)
-    return learner.objective(phi, batch, weights, jax.lax.stop_gradient(x), k_theta)
+    ids = jnp.arange(batch.reward.shape[0])
+    theta, theta_minus = learner.draw(law, phi_target, ids, k_theta, k_target_theta)
+    x = learner.lookahead((), law, phi_target, theta_minus, batch, k_target, key)
+    return learner.objective(phi, theta, batch, jax.lax.stop_gradient(x))
 
 
 objective = jax.jit(loss_of)
@@ -46,11 +49,11 @@ learn = jax.jit(Agent.learn)
 act = jax.jit(Agent.act)
 greedy = jax.jit(Agent.greedy)
 redraw = jax.jit(Agent.redraw)
-target = jax.jit(Agent.target)
+target = jax.jit(targets)
 normal = jax.jit(noise.normal, static_argnums=1)
 minibatch = jax.jit(replay.sample, static_argnums=2)
 sample = jax.jit(lambda posterior, phi, key: posterior.sample(posterior.law(phi), key))
-rows_forward = jax.jit(lambda posterior, law, xs, key: posterior.forward_all(law, xs, key)[0])
+rows_forward = jax.jit(lambda posterior, law, xs, key: rows(posterior, law, xs, key)[0])
 
 
 def agent(posterior=None, sigma: float = 0.5, **settings) -> Agent:
@@ -82,7 +85,7 @@ def problem(seed: int) -> tuple[Learned, Law, Transition]:
         next_observation=jnp.asarray(rng.normal(size=(N, FEATURES)), jnp.float32),
         terminated=jnp.asarray(np.arange(N) % 3 == 0),
     )
-    return phi, phi_target, batch
+    return phi, phi_target, in_buffer(batch)
 
 
 # The same in NumPy, in float64, row by row. Only the random numbers are rove's.
@@ -143,7 +146,7 @@ def np_objective(draws: Draws, mu, rho, xs, batch, sigma: float) -> float:
     for row in range(N):
         x = np.asarray(batch.observation[row], np.float64)
         q = np_forward(mean, variance, x, draws.theta[row])
-        total += (q[int(batch.action[row])] - xs[row]) ** 2 / 2
+        total += (q[int(batch.number[row])] - xs[row]) ** 2 / 2
     return total / N - sigma**2 / N * sum(np.sum(np.log(s)) for s in std)
 
 
@@ -207,7 +210,7 @@ def test_limits_of_sigma_0_are_noisynet_and_dqn():
         loss = 0.0
         for row in range(N):
             x = rewards[row] + (0.0 if terminated[row] else 0.9 * q_next[row].max())
-            loss += (q[row, int(batch.action[row])] - x) ** 2 / 2 / N
+            loss += (q[row, int(batch.number[row])] - x) ** 2 / 2 / N
 
         def at(sigma, key=key, posterior=posterior, p=p, p_target=p_target):
             return float(objective(agent(posterior, sigma), p, p_target, batch, key)[0])
@@ -246,6 +249,7 @@ def test_minimiser_is_the_mean_field_posterior_of_linear_regression(prior, bound
         jnp.asarray(rng.normal(size=(rows, 2)), jnp.float32),
         jnp.ones(rows, bool),  # so that x_j = r_j, without noise
     )
+    batch = in_buffer(batch)
     zero = (Linear(jnp.zeros((2, 2)), jnp.zeros(2)),)
     phi = Phi(Learned(zero, jax.tree.map(lambda x: jnp.full_like(x, -1.0), zero)))
     steps, draws = 2000, 256
@@ -299,12 +303,14 @@ def test_target_bootstraps_unless_terminated_by_hand():
         next_observation=jnp.full((2, 1), 2.0),
         terminated=jnp.array([False, True]),
     )
-    drawn = target(learner, other, network, batch, ONES, noise.root(0), noise.root(1))
+    drawn = target(learner, other, network, in_buffer(batch), noise.root(0), noise.root(1))
     assert drawn.tolist() == [[0.75, 0.25]]
     # And with σ the target is drawn about it, except where the task has ended.
     noisy = agent(Dirac(), 0.5, hidden=(), gamma=0.5)
     xi = float(noise.normal(noise.fold(noise.root(3), 0)))
-    ((goes_on, ended),) = target(noisy, other, network, batch, ONES, noise.root(0), noise.root(3))
+    ((goes_on, ended),) = target(
+        noisy, other, network, in_buffer(batch), noise.root(0), noise.root(3)
+    )
     assert float(ended) == 0.25
     assert float(goes_on) == pytest.approx(0.75 + 0.5 * 0.5 * xi, rel=1e-6)
 
@@ -326,7 +332,7 @@ def test_double_takes_the_action_of_phi_and_the_value_of_phi_minus_by_hand():
     )
     for double, x in ((False, [0.75, 1.0, 0.25]), (True, [-0.5, 1.0, 0.25])):
         learner = agent(Dirac(), 0.0, hidden=(), gamma=0.5, double=double)
-        drawn = target(learner, online, network, batch, ONES, noise.root(0), noise.root(1))
+        drawn = target(learner, online, network, in_buffer(batch), noise.root(0), noise.root(1))
         assert drawn.tolist() == [x]
 
 
@@ -415,7 +421,12 @@ def test_target_network_is_copied_as_algorithm_2_says(period, starts):
 
 def test_epsilon_falls_linearly_and_stays():
     learner = agent(epsilon=0.1, epsilon_start=0.9, epsilon_steps=80)
-    schedule = jax.jit(Agent.exploration)
+
+    @jax.jit
+    def schedule(learner, counter):
+        ends = learner.epsilon_start, learner.epsilon
+        return control.epsilon_at(counter, *ends, learner.epsilon_steps)
+
     for counter, epsilon in ((0, 0.9), (20, 0.7), (40, 0.5), (79, 0.11), (80, 0.1), (10**6, 0.1)):
         assert float(schedule(learner, jnp.array(counter))) == pytest.approx(epsilon, rel=1e-6)
     for counter in (0, 1, 5000):
@@ -489,7 +500,9 @@ def test_a_held_theta_is_drawn_anew_exactly_every_so_many_steps():
             assert np.array_equal(a, b) is (t % 3 != 0)
         # And it is this θ that is acted on.
         s = transition_at(t).observation
-        q = learner.means(learner.posterior.apply(learner.posterior.law(state.phi), theta, s))
+        q = learner.means(
+            learner.posterior.apply(learner.posterior.law(state.phi), theta, Input(s))
+        )
         assert int(act(learner, state, s, noise.root(t))) == int(jnp.argmax(q))
 
 
@@ -528,14 +541,15 @@ def test_learn_leaves_what_is_held_alone(posterior):
     """By default nothing is refitted: what is learned moves, what is held keeps its bits."""
     learner = agent(posterior, lr=0.01)
     state = init(learner, FEATURES, ACTIONS, noise.root(18))
-    held = (state.phi.held, jnp.array([1.5, -2.0])) if state.phi.held == () else state.phi.held
+    held = jnp.array([1.5, -2.0]) if isinstance(state.phi.held, tuple) else state.phi.held
     before = state._replace(phi=state.phi._replace(held=held))
     state = before
     for t in range(1, 6):
         state = observe(learner, state, transition_at(t))
         state, _ = learn(learner, state, noise.fold(noise.root(19), t))
     assert jax.tree.leaves(held)
-    for a, b in zip(*map(jax.tree.leaves, (state.phi.held, held)), strict=True):
+    unlearned = [(phi.held, phi.priors) for phi in (state.phi, before.phi)]
+    for a, b in zip(*map(jax.tree.leaves, unlearned), strict=True):
         assert np.array_equal(a, b)
     for a, b in zip(*map(jax.tree.leaves, (state.phi.learned, before.phi.learned)), strict=True):
         assert not np.array_equal(a, b)
@@ -572,7 +586,8 @@ def test_numbers_do_not_retrace_and_do_take_effect():
         traces += 1
         state = learner.observe(state, transition_at(0))
         state, loss = learner.learn(state, key)
-        return loss, learner.exploration(state.counter), state.phi
+        schedule = learner.epsilon_start, learner.epsilon, learner.epsilon_steps
+        return loss, control.epsilon_at(state.counter, *schedule), state.phi
 
     def run(posterior=None, sigma=0.5, **settings):
         learner = agent(posterior, sigma, **{"hidden": (), **settings})  # quick to compile
@@ -613,7 +628,8 @@ def alike(n):
 def bonus_of(agent, n=1, draws=20_000):
     """What the bonus adds to the reward of a transition, for many keys."""
     law = agent.posterior.law(agent.init(2, 3, noise.root(0)).phi)
-    one = jax.jit(jax.vmap(lambda key: agent.curiosity(law, alike(n), key).reward))
+    batch = in_buffer(alike(n))
+    one = jax.jit(jax.vmap(lambda key: agent.reward((), law, batch, key)))
     return np.asarray(one(noise.folds(noise.root(1), draws)))
 
 
@@ -650,10 +666,11 @@ def test_an_exact_fit_takes_its_targets_from_one_theta():
     """Alike transitions have one target there, and targets of their own in a minibatch."""
     agent = linear_agent(gamma=0.5)
     law = agent.posterior.law(agent.init(2, 3, noise.root(0)).phi)
-    one = np.asarray(agent.target_of_one(law, law, (), alike(5), noise.root(1), 0))
-    own = np.asarray(agent.target(law, law, alike(5), ONES, noise.root(1), noise.root(2)))[0]
+    batch = in_buffer(alike(5))
+    one = np.asarray(targets_of_one(agent, law, law, batch, noise.root(1), 0))
+    own = np.asarray(targets(agent, law, law, batch, noise.root(1), noise.root(2)))[0]
     assert len(set(one.tolist())) == 1
     assert len(set(own.tolist())) == 5
     theta = agent.posterior.sample(law, noise.fold(noise.root(1), 0))
-    q = agent.posterior.apply(law, theta, jnp.array([1.0, 2.0]))
+    q = agent.posterior.apply(law, theta, Input(jnp.array([1.0, 2.0])))
     np.testing.assert_allclose(one, 0.5 * np.max(q), rtol=1e-6)

@@ -4,11 +4,14 @@ import re
 from pathlib import Path
 
 import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import rove
 from returns import test_families as families
-from rove import cli
+from rove import cli, noise
+from rove.posteriors.priors import Input
 
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "docs" / "agents"
@@ -48,6 +51,30 @@ def test_every_test_that_is_named_exists(page):
 def test_the_examples_of_families_run():
     """In the order of the page, as one program."""
     exec("\n".join(blocks(GUIDE)), {"__name__": "example"})
+
+
+def test_the_posterior_of_the_guide_is_short_and_trains():
+    """About 40 lines and five methods; and the cheap rows have the law of those drawn in full."""
+    page = {"__name__": "example"}
+    logistic, isotropic, fast, _ = blocks(GUIDE)
+    exec("\n".join((logistic, isotropic, fast)), page)
+    assert len(isotropic.splitlines()) <= 45
+    slow, quick = page["Isotropic"](-1.0), page["FastIsotropic"](-1.0)
+    agent = rove.Agent(
+        rove.Gaussian(0.1), slow, hidden=(4,), batch_size=4, buffer_size=32, learning_starts=4
+    )
+    run = rove.train(agent, "chain-4", episodes=3)
+    assert np.isfinite(float(run.outcomes[0].lane.loss))
+    draws, law = 20_000, slow.law(slow.init((2, 4, 1), noise.root(0)))
+    xs = Input(jnp.tile(jnp.array([0.8, -1.5]), (draws, 1)))
+    moments = []
+    for posterior, key in ((slow, noise.root(1)), (quick, noise.root(2))):
+        y = np.asarray(posterior.sample_rows(law, jnp.arange(draws), key)(law, xs), np.float64)
+        assert y.shape == (1, draws, 1)
+        moments.append((y.mean(), y.var(), y.std() / draws**0.5, (y**2).std() / draws**0.5))
+    (mean, variance, *errors), (other_mean, other_variance, *_) = moments
+    assert abs(mean - other_mean) < 6 * errors[0]
+    assert abs(variance - other_variance) < 8 * errors[1]
 
 
 def test_the_return_of_the_guide_does_what_every_family_promises(monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 
 import rove
 from rove import ActorCritic, Agent, Gaussian, LowRank, MeanField, noise
-from rove.objective import descended, init_optimiser
+from rove.core.critic import adam_step, init_optimiser
 from rove.replay import Transition
 
 SIGMAS = [10.0**-k for k in range(1, 9)]
@@ -69,8 +69,8 @@ def ge(sigma: float, posterior) -> Agent:
 
 def unseen(state) -> np.ndarray:
     """ρ of the first layer's weights from the feature that is never seen."""
-    learned = state.phi.learned
-    learned = learned if hasattr(learned, "rho") else learned[0]  # the first of several critics
+    phi = state.phi if isinstance(state.phi, rove.Phi) else state.phi[0]  # of several critics
+    learned = phi.learned
     layer = learned.rho if hasattr(learned.rho, "weight") else learned.rho[0]
     return np.asarray(layer.weight)[UNSEEN]
 
@@ -117,7 +117,7 @@ def test_nothing_overflows_or_vanishes_over_the_range_of_sigma(reward):
     for sigma in SIGMAS:
         _, end, losses = after(ge(sigma, MeanField(-6.0)), reward, steps=20)
         assert np.all(np.isfinite(losses))
-        moments = end.optimiser.nu
+        (moments,) = end.optimiser.nu
         assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves(moments))
         assert all(np.all(x >= tiny) for x in jax.tree.leaves(moments.rho)), "every ρ has entropy"
         assert np.all(np.isfinite(jnp.concatenate([x.ravel() for x in jax.tree.leaves(end.phi)])))
@@ -133,7 +133,7 @@ def test_a_step_does_not_depend_on_the_size_of_the_gradient(size):
     for factor in (1.0, 2.0, -0.5):
         update, state = adam.update(factor * gradient, state)
         expected += update
-        found, moments = descended(found, factor * size * gradient, moments, 0.1, size**0.5)
+        found, moments = adam_step(found, factor * size * gradient, moments, 0.1, size**0.5)
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 

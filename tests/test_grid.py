@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import rove
-from rove import grid
-from rove.algorithm import Agent
+from rove import grid, runner
+from rove.core.algorithm import Agent
 from rove.errors import ConfigError
 from rove.training import outcomes
 
@@ -30,6 +30,15 @@ def test_at_least_forty_pairs_work():
     assert len(WORKING) + len(REFUSED) == len(grid.RETURNS) * len(grid.POSTERIORS)
 
 
+def usable(agent: Agent, chain: rove.Chain) -> bool:
+    """Whether an agent can work with a chain's observations."""
+    try:
+        runner.check_observations("", agent, chain)
+    except ConfigError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("pair", RUNS)
 def test_a_pair_trains_is_saved_and_evaluated(tmp_path, pair):
     """Training moves φ, the run folder gives the same run back, and the greedy policy plays an
@@ -45,7 +54,7 @@ def test_a_pair_trains_is_saved_and_evaluated(tmp_path, pair):
     place = next(
         chain
         for chain in (rove.Chain(4), rove.Chain(4, features="one-hot"))
-        if not any(agent.needs(np.asarray(x)) for x in chain.probes().values())
+        if usable(agent, chain)
     )
     run = rove.train(agent, place, seeds=1, episodes=6, out=tmp_path / "run")
     assert run.returns.shape == (1, 6)

@@ -12,6 +12,8 @@ import optax
 import pytest
 from scipy import stats
 
+from helpers import in_buffer, objective, rows
+from helpers import targets as targets_at
 from rove import BBQ, C51, DQN, GE, VDQN, Agent, NoisyNet, noise
 from rove.networks import Linear
 from rove.posteriors import Dirac, MeanField, Phi
@@ -21,17 +23,15 @@ from rove.returns import Gaussian
 
 N, FEATURES, ACTIONS, HIDDEN = 16, 3, 4, (7, 5)
 SMALL = {"hidden": HIDDEN, "batch_size": N, "buffer_size": N, "gamma": 0.9}
-ONES = jnp.ones((1, 1))  # every draw learns from every transition
 
-objective = jax.jit(Agent.objective)
-target = jax.jit(Agent.target)
+objective, target = jax.jit(objective), jax.jit(targets_at)
 init = jax.jit(Agent.init, static_argnums=(1, 2))
 
 
 @jax.jit
 def gradient(agent: Agent, phi: Phi, batch: Transition, x, key):
     """Of the objective, by what is learned."""
-    return jax.grad(lambda p: agent.objective(phi._replace(learned=p), batch, ONES, x, key)[0])(
+    return jax.grad(lambda p: objective(agent, phi._replace(learned=p), batch, x, key)[0])(
         phi.learned
     )
 
@@ -39,13 +39,14 @@ def gradient(agent: Agent, phi: Phi, batch: Transition, x, key):
 @pytest.fixture(scope="module")
 def batch() -> Transition:
     rng = np.random.default_rng(0)
-    return Transition(
+    of = Transition(
         observation=jnp.asarray(rng.normal(size=(N, FEATURES)), jnp.float32),
         action=jnp.asarray(rng.integers(ACTIONS, size=N), jnp.int32),
         reward=jnp.asarray(rng.normal(size=N), jnp.float32),
         next_observation=jnp.asarray(rng.normal(size=(N, FEATURES)), jnp.float32),
         terminated=jnp.asarray(np.arange(N) % 4 == 0),
     )
+    return in_buffer(of)
 
 
 def state(agent: Agent, seed: int = 1):
@@ -58,7 +59,7 @@ def laws(agent: Agent):
 
 
 def targets(agent: Agent, batch: Transition):
-    return target(agent, *laws(agent), batch, ONES, noise.root(5), noise.root(6))
+    return target(agent, *laws(agent), batch, noise.root(5), noise.root(6))
 
 
 def same(a, b, **limits) -> None:
@@ -94,12 +95,13 @@ def test_the_objective_is_kl_to_the_posterior_up_to_a_constant():
         jnp.asarray(s[:, None], jnp.float32), jnp.zeros(N, jnp.int32), jnp.asarray(x, jnp.float32),
         zeros, jnp.ones(N, bool),
     )  # fmt: skip
+    data = in_buffer(data)
     keys = noise.folds(noise.root(4), 50_000)
 
     @jax.jit
     def objectives(phi: Phi):
         """At every key. All transitions are last ones, so that x is the reward."""
-        value = lambda key: agent.objective(phi, data, ONES, data.reward[None], key)[0]  # noqa: E731
+        value = lambda key: objective(agent, phi, data, data.reward[None], key)[0]  # noqa: E731
         return jax.vmap(value)(keys)
 
     differences, errors = [], []
@@ -126,14 +128,14 @@ def test_ge_without_sigma_is_noisynet(batch):
     noisy = NoisyNet(rho=-2.0, **SMALL).compose()
     phi, key, x = state(noisy).phi, noise.root(7), targets(noisy, batch)
     # NoisyNet's loss: half the mean squared Bellman error of one draw of the network.
-    draws = noisy.posterior.forward_all(noisy.posterior.law(phi), batch.observation, key)[0]
-    q = np.take_along_axis(np.asarray(draws), np.asarray(batch.action)[:, None], 1)[:, 0]
+    draws = rows(noisy.posterior, noisy.posterior.law(phi), batch.observation, key)[0]
+    q = np.take_along_axis(np.asarray(draws), np.asarray(batch.number)[:, None], 1)[:, 0]
     loss = np.mean((q - np.asarray(x[0])) ** 2) / 2
-    assert float(objective(noisy, phi, batch, ONES, x, key)[0]) == pytest.approx(loss, rel=1e-5)
+    assert float(objective(noisy, phi, batch, x, key)[0]) == pytest.approx(loss, rel=1e-5)
     limit = gradient(noisy, phi, batch, x, key)
     for sigma, near in ((1e-6, True), (1.0, False)):
         ge = GE(rho=-2.0, sigma=sigma, **SMALL).compose()
-        close = np.isclose(float(objective(ge, phi, batch, ONES, x, key)[0]), loss, rtol=1e-5)
+        close = np.isclose(float(objective(ge, phi, batch, x, key)[0]), loss, rtol=1e-5)
         assert close == near
         slopes = gradient(ge, phi, batch, x, key)
         leaves = zip(jax.tree.leaves(slopes.rho), jax.tree.leaves(limit.rho), strict=True)
@@ -157,12 +159,12 @@ def test_ge_with_a_dirac_is_dqn(batch):
         return x @ theta[-1].weight + theta[-1].bias
 
     def loss(theta):
-        q = network(theta, batch.observation)[jnp.arange(N), batch.action]
+        q = network(theta, batch.observation)[jnp.arange(N), batch.number]
         bootstrap = jnp.max(network(phi_target.learned, batch.next_observation), axis=1)
         return jnp.mean(optax.l2_loss(q, batch.reward + 0.9 * (~batch.terminated) * bootstrap))
 
     x, key = targets(dqn, batch), noise.root(7)
-    assert float(objective(dqn, phi, batch, ONES, x, key)[0]) == pytest.approx(
+    assert float(objective(dqn, phi, batch, x, key)[0]) == pytest.approx(
         float(loss(phi.learned)), rel=1e-5
     )
     same(gradient(dqn, phi, batch, x, key), jax.grad(loss)(phi.learned), rtol=1e-4, atol=1e-6)
@@ -197,12 +199,12 @@ def test_categorical_with_a_dirac_is_c51(batch):
             projected[row, above] += p[j] * (place - below)
 
     def loss(theta):
-        z = logits(theta, batch.observation)[jnp.arange(N), batch.action]
+        z = logits(theta, batch.observation)[jnp.arange(N), batch.number]
         return jnp.mean(optax.softmax_cross_entropy(z, jnp.asarray(projected)))
 
     x, key = targets(c51, batch), noise.root(7)
     np.testing.assert_allclose(x[0], projected, atol=2e-5)
-    assert float(objective(c51, phi, batch, ONES, x, key)[0]) == pytest.approx(
+    assert float(objective(c51, phi, batch, x, key)[0]) == pytest.approx(
         float(loss(phi.learned)), rel=1e-4
     )
     same(gradient(c51, phi, batch, x, key), jax.grad(loss)(phi.learned), rtol=1e-3, atol=1e-5)
@@ -218,9 +220,7 @@ def test_vdqn_differs_from_ge_by_the_target_draw_alone(batch):
     expected = np.where(batch.terminated, 0.0, 0.9 * 0.5 * np.asarray(xi))
     np.testing.assert_allclose(apart, expected, atol=1e-5)
     phi, x, key = state(ge).phi, targets(ge, batch), noise.root(7)
-    assert (
-        objective(ge, phi, batch, ONES, x, key)[0] == objective(vdqn, phi, batch, ONES, x, key)[0]
-    )
+    assert objective(ge, phi, batch, x, key)[0] == objective(vdqn, phi, batch, x, key)[0]
 
 
 def test_bbq_differs_from_vdqn_by_the_prior_alone(batch):
@@ -237,7 +237,5 @@ def test_bbq_differs_from_vdqn_by_the_prior_alone(batch):
     mean, variance = vdqn.posterior.law(phi)
     squares = sum(float(jnp.sum(m**2)) for m in jax.tree.leaves(mean))
     squares += sum(float(jnp.sum(v)) for v in jax.tree.leaves(variance))
-    apart = (
-        objective(bbq, phi, batch, ONES, x, key)[0] - objective(vdqn, phi, batch, ONES, x, key)[0]
-    )
+    apart = objective(bbq, phi, batch, x, key)[0] - objective(vdqn, phi, batch, x, key)[0]
     assert float(apart) == pytest.approx(0.5**2 / N * squares / (2 * 0.3**2), rel=1e-4)

@@ -8,6 +8,7 @@ import pytest
 
 import rove
 from rove.environments.base import Environment, Step
+from rove.posteriors.priors import Input
 from rove.statistics import episodes_to_solve
 
 
@@ -57,7 +58,7 @@ def values(run: rove.Run) -> np.ndarray:
     """[states, actions]: Q of the posterior mean."""
     agent, phi = run.config.compose(), run.outcomes[0].lane.agent.phi
     law = agent.posterior.law(phi)
-    rows = [agent.means(agent.posterior.mean(law, x)) for x in jnp.eye(2)]
+    rows = [agent.means(agent.posterior.mean(law, Input(x))) for x in jnp.eye(2)]
     return np.asarray(jnp.stack(rows))
 
 

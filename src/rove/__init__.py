@@ -1,7 +1,6 @@
 """rove: exploration in reinforcement learning. Any return distribution Z_θ, any q_φ(θ)."""
 
 from rove import platform, posteriors, report, returns
-from rove.actor_critic import ActorCritic
 from rove.actor_critic_agents import DDPG, DDPGGE, TD3, DDPGNoisyNet
 from rove.agents import (
     AGENTS,
@@ -23,7 +22,9 @@ from rove.agents import (
     Settings,
     Thompson,
 )
-from rove.algorithm import Agent
+from rove.core.actor_critic import ActorCritic
+from rove.core.algorithm import Agent
+from rove.core.learner import AgentState, Learner
 from rove.environments import (
     ENVIRONMENTS,
     Acrobot,
@@ -39,7 +40,6 @@ from rove.environments import (
 )
 from rove.environments.gymnasium import SparseReward, register
 from rove.errors import ConfigError, LaneError, RoveError, RunFolderError
-from rove.learner import AgentState, Learner
 from rove.posteriors import *  # noqa: F403
 from rove.returns import *  # noqa: F403
 from rove.run import Run

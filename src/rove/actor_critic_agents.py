@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any, ClassVar, Literal
 
-from rove.actor_critic import ActorCritic
+from rove.core.actor_critic import ActorCritic
 from rove.errors import ConfigError, check_choice
 from rove.posteriors import Dirac, MeanField
 from rove.returns import Gaussian

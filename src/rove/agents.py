@@ -5,9 +5,9 @@ import dataclasses
 from typing import Any, ClassVar, Literal
 
 from rove.actor_critic_agents import ACTOR_CRITICS
-from rove.algorithm import Agent
+from rove.core.algorithm import Agent
+from rove.core.learner import Learner
 from rove.errors import ConfigError, check_choice, did_you_mean
-from rove.learner import Learner
 from rove.posteriors import (
     Conjugate,
     Dirac,

@@ -5,7 +5,7 @@ from dataclasses import fields
 
 from rove import posteriors as q
 from rove import returns as z
-from rove.algorithm import Agent
+from rove.core.algorithm import Agent
 from rove.errors import ConfigError
 from rove.posteriors import Posterior
 from rove.returns import Return

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rove.core.learner import Learner
 from rove.environments import HostEnvironment
 from rove.errors import ConfigError, LaneError
-from rove.learner import Learner
 from rove.runs import Config, RunFolder
 from rove.statistics import collapsed_at, recent_at
 from rove.training import compiled, host, outcomes

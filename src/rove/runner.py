@@ -15,6 +15,7 @@ import numpy as np
 
 from rove import environments, live, noise
 from rove.agents import fitting, settings_of
+from rove.core.learner import Learner
 from rove.environments import Environment, HostEnvironment, Task, adopt
 from rove.errors import (
     ConfigError,
@@ -25,7 +26,6 @@ from rove.errors import (
     check_flag,
     check_integer,
 )
-from rove.learner import Learner
 from rove.run import Run
 from rove.runs import Config, RunFolder
 from rove.settings import Settings, with_settings
@@ -200,9 +200,14 @@ def check_environment(environment: Environment) -> None:
 def check_observations(name: str, learner: Learner, environment: Task) -> None:
     """Raise `ConfigError` if the agent cannot use the environment's observations."""
     for observation in environment.probes().values():
-        if needed := learner.needs(np.asarray(observation)):
+        try:
+            learner.validate(np.asarray(observation))
+        except ConfigError as error:
+            needed = error.allowed
             message = f"{name} cannot be trained on {environment.name}: it needs {needed}"
-            raise ConfigError("environment", environment.name, f"{name} needs {needed}", message)
+            raise ConfigError(
+                "environment", environment.name, f"{name} needs {needed}", message
+            ) from None
 
 
 def default_settings(agent: str, environment: Task) -> Settings:

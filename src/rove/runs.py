@@ -21,12 +21,12 @@ import rove.posteriors
 import rove.returns
 import rove.tabular
 from rove import environments
-from rove.actor_critic import ActorCritic
 from rove.agents import AGENTS
-from rove.algorithm import Agent
+from rove.core.actor_critic import ActorCritic
+from rove.core.algorithm import Agent
+from rove.core.learner import Learner
 from rove.environments import HostEnvironment, Task
 from rove.errors import RoveError, RunFolderError
-from rove.learner import Learner
 from rove.settings import Settings, with_settings
 from rove.statistics import IN_A_ROW
 from rove.training.checkpoint import publish

@@ -3,8 +3,8 @@
 import dataclasses
 from typing import Any, ClassVar, Literal, get_args, get_type_hints
 
+from rove.core.learner import Learner
 from rove.errors import ConfigError, check_number, did_you_mean
-from rove.learner import Learner
 from rove.returns import Gaussian
 from rove.returns.gaussian import LEAST_SIGMA
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from helpers import refit as refitted
 from rove import noise, replay
-from rove.algorithm import Agent
+from rove.core.algorithm import Agent
 from rove.errors import ConfigError
 from rove.posteriors import Conjugate, Phi
 from rove.posteriors.conjugate import Table
@@ -62,10 +63,9 @@ def test_after_every_pull_it_is_the_normal_normal_posterior():
     assert len({arm for arm, _ in pulls}) > 1
 
 
-@jax.jit
 def refit(posterior, phi, counter, memory):
-    reward = lambda transitions, key, part: transitions.reward  # noqa: E731
-    return posterior.refit(phi, SIGMA**2, counter, memory, reward, noise.root(0))
+    """The table after a refit to rewards."""
+    return refitted(posterior, phi, SIGMA**2, counter, memory, noise.root(0)).held
 
 
 @functools.cache

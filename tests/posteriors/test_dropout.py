@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from helpers import rows, single
 from rove import networks, noise
 from rove.errors import ConfigError
 from rove.networks import Linear
 from rove.posteriors import Dropout
+from rove.posteriors.priors import Input
 
 DRAWS = 50_000
 X = jnp.array([0.8, -1.5, 0.3])
@@ -42,7 +44,7 @@ def masks(posterior, law, seed):
     return jax.vmap(lambda key: posterior.sample(law, key))(keys)
 
 
-rows = jax.jit(lambda posterior, law, xs, key: posterior.forward_all(law, xs, key))
+rows_of = jax.jit(rows)
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.8])
@@ -63,7 +65,7 @@ def test_a_mask_multiplies_the_hidden_units_in_order():
     (w1, b1), (w2, b2), (w3, b3) = f64(law)
     h = np.maximum(np.asarray(X, np.float64) @ w1 + b1, 0.0) * draw[:6]
     exact = (np.maximum(h @ w2 + b2, 0.0) * draw[6:]) @ w3 + b3
-    got = Dropout().apply(law, jnp.asarray(draw, jnp.float32), X)
+    got = Dropout().apply(law, jnp.asarray(draw, jnp.float32), Input(X))
     np.testing.assert_allclose(got, exact, rtol=1e-5, atol=1e-6)
 
 
@@ -78,8 +80,10 @@ def test_moments_of_a_linear_network():
     h = np.asarray(x, np.float64) @ w1 + b1
     exact = h @ w2 + b2
     covariance = rate / (1 - rate) * (h[:, None] * w2).T @ (h[:, None] * w2)
-    np.testing.assert_allclose(Dropout(rate).mean(law, x), exact, rtol=1e-5)
-    ys = np.asarray(rows(Dropout(rate), law, jnp.tile(x, (DRAWS, 1)), noise.root(4))[0], np.float64)
+    np.testing.assert_allclose(Dropout(rate).mean(law, Input(x)), exact, rtol=1e-5)
+    ys = np.asarray(
+        rows_of(Dropout(rate), law, jnp.tile(x, (DRAWS, 1)), noise.root(4))[0], np.float64
+    )
     z = (ys - exact) / np.sqrt(np.diag(covariance))
     assert np.max(np.abs(z.mean(0))) * np.sqrt(DRAWS) < limit(2)
     products = np.stack([z[:, 0] ** 2, z[:, 1] ** 2, z[:, 0] * z[:, 1]], axis=1)
@@ -92,8 +96,8 @@ def test_moments_of_a_linear_network():
 def test_rate_0_is_the_network_itself():
     law = some_law((3, 6, 5, 2))
     exact = networks.forward(law, X)
-    assert np.array_equal(Dropout(0.0).forward(law, X, noise.root(0)), exact)
-    assert np.array_equal(Dropout(0.5).mean(law, X), exact)
+    assert np.array_equal(single(Dropout(0.0), law, X, noise.root(0)), exact)
+    assert np.array_equal(Dropout(0.5).mean(law, Input(X)), exact)
 
 
 def test_entropy_is_0():

@@ -1,6 +1,6 @@
 """The ensemble: members, prior functions, bootstrap masks, and whose target is whose.
 
-Which member a row of `forward_all` belongs to is found from its values, not from the code's roll.
+Which member a row of draws belongs to is found from its values, not from the code's roll.
 Statistical limits: a chance of 1e-4 for all values of a test together; seeds are fixed.
 """
 
@@ -11,10 +11,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from helpers import draw, in_buffer
 from rove import noise
-from rove.algorithm import Agent
+from rove.core.algorithm import Agent
 from rove.errors import ConfigError
 from rove.posteriors import Ensemble
+from rove.posteriors.ensemble import MemberRows, OwnMemberRows
+from rove.posteriors.priors import cache, inputs
 from rove.replay import Transition
 from rove.returns import Gaussian
 
@@ -29,22 +32,33 @@ AGENT = Agent(
 )
 KEYS = [noise.root(s) for s in range(20)]
 
-forward_all = jax.jit(POSTERIOR.forward_all)
-weights = jax.jit(POSTERIOR.weights)
 gradient = jax.jit(jax.grad(lambda *args: AGENT.objective(*args)[0], allow_int=True))
 learn, observe = jax.jit(AGENT.learn), jax.jit(AGENT.observe)
-target = jax.jit(Agent.target)
-inputs = jax.jit(POSTERIOR.inputs)
+sample_rows = jax.jit(Ensemble.sample_rows)
+
+
+def rows_of(key, ids=None) -> OwnMemberRows:
+    """What the members learn from in a minibatch of some transitions."""
+    return sample_rows(POSTERIOR, LAW, jnp.arange(N) if ids is None else ids, key)
+
+
+def all_rows(theta: OwnMemberRows) -> MemberRows:
+    """The same members in the same order, at every row."""
+    return MemberRows(theta.first, theta.learned, theta.prior)
+
+
+@jax.jit
+def values(theta, xs):
+    return theta(LAW, inputs(PHI.priors, xs))
 
 
 @jax.jit
 def at_rows(posterior, phi, k, xs):
-    law, xs = posterior.law(phi), posterior.inputs(phi.held, xs)
+    law, xs = posterior.law(phi), inputs(phi.priors, xs)
     return jax.vmap(posterior.apply, (None, None, 0))(law, k, xs)
 
 
-any_weights, any_masks = jax.jit(Ensemble.weights), jax.jit(Ensemble.masks)
-forward_learned = jax.jit(Ensemble.forward_learned)
+any_masks = jax.jit(Ensemble.masks)
 
 
 def limit(several: int) -> float:
@@ -61,7 +75,7 @@ def np_network(stack, k: int, x) -> np.ndarray:
 
 
 def np_member(phi, k: int, x, beta: float = 2.0) -> np.ndarray:
-    return np_network(phi.learned, k, x) + beta * np_network(phi.held.priors, k, x)
+    return np_network(phi.learned, k, x) + beta * np_network(phi.priors, k, x)
 
 
 def batch(seed: int, n: int = N) -> Transition:
@@ -74,16 +88,16 @@ def batch(seed: int, n: int = N) -> Transition:
 
 def taken(of: Transition) -> Transition:
     """Transitions as the buffer keeps them."""
-    s, s_next = (inputs(PHI.held, x) for x in (of.observation, of.next_observation))
-    return of._replace(observation=s, next_observation=s_next)
+    s, s_next = (cache(PHI.priors, x) for x in (of.observation, of.next_observation))
+    return in_buffer(of)._replace(priors=s, next_priors=s_next)
 
 
 def members_of(key) -> list[int]:
-    """The member behind each row of `forward_all`."""
+    """The member behind each draw of a key."""
     xs = batch(0).observation
-    values = np.array([np_member(PHI, k, xs) for k in range(K)])
-    rows = np.asarray(forward_all(LAW, inputs(PHI.held, xs), key), np.float64)
-    distance = np.abs(rows[:, None] - values[None]).max(axis=(2, 3))
+    exact = np.array([np_member(PHI, k, xs) for k in range(K)])
+    rows = np.asarray(values(all_rows(rows_of(key)), xs), np.float64)
+    distance = np.abs(rows[:, None] - exact[None]).max(axis=(2, 3))
     assert np.all(distance.min(1) < 1e-5)
     return distance.argmin(1).tolist()
 
@@ -113,27 +127,27 @@ def test_a_member_is_its_network_and_beta_times_its_prior():
         np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-5)
     plain = Ensemble(K)
     phi = init(plain, SIZES, noise.root(0))
-    assert phi.held.priors == ()
+    assert phi.priors == ()
     exact = [np_network(phi.learned, k, xs[0]) for k in range(K)]
     got = [at_rows(plain, phi, k, xs[:1])[0] for k in range(K)]
     np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-5)
 
 
 def test_members_and_priors_all_differ_at_the_start():
-    for stack in (PHI.learned, PHI.held.priors):
+    for stack in (PHI.learned, PHI.priors):
         first = np.asarray(stack[0].weight).reshape(K, -1)
         assert len(np.unique(first)) == first.size
-    assert not np.any(np.asarray(PHI.learned[0].weight) == np.asarray(PHI.held.priors[0].weight))
+    assert not np.any(np.asarray(PHI.learned[0].weight) == np.asarray(PHI.priors[0].weight))
 
 
 def test_mean_is_the_mean_of_all_members():
     x = batch(2).observation[0]
     exact = np.mean([np_member(PHI, k, x) for k in range(K)], axis=0)
-    got = POSTERIOR.mean(LAW, inputs(PHI.held, x))
+    got = POSTERIOR.mean(LAW, inputs(PHI.priors, x))
     np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-5)
 
 
-def test_forward_all_is_every_member_once_in_an_order_the_key_draws():
+def test_the_draws_are_every_member_once_in_an_order_the_key_draws():
     orders = [members_of(key) for key in KEYS]
     assert all(sorted(order) == list(range(K)) for order in orders)
     # Five equally likely: 20 keys miss one of them with chance below 5·0.8²⁰ = 0.06.
@@ -170,33 +184,44 @@ def test_a_draw_learns_from_its_members_share_of_the_rows():
         ids = np.arange(N * start, N * (start + 1))
         exact = learned_by(masks_of(ids))
         for key in KEYS[:3]:
-            found = np.asarray(weights(LAW, jnp.asarray(ids, jnp.int32), key))
+            found = np.asarray(rows_of(key, jnp.asarray(ids, jnp.int32)).weights)
             assert np.array_equal(found, exact[members_of(key)])
 
 
 def test_what_is_learned_from_is_computed_as_if_all_were():
-    """With the weights of another key too, as for a target of any member's."""
-    xs = taken(batch(7)).observation
+    xs = batch(7).observation
     for start, key in enumerate(KEYS[:6]):
-        every = np.asarray(forward_all(LAW, xs, key))
-        ids = jnp.arange(N * start, N * (start + 1))
-        for other in (key, KEYS[10]):
-            w = weights(LAW, ids, other)
-            found = np.asarray(forward_learned(POSTERIOR, LAW, xs, w, key))
-            learned = np.asarray(w) > 0
-            assert 0 < learned.sum() < learned.size
-            np.testing.assert_allclose(found[learned], every[learned], rtol=1e-5, atol=1e-6)
+        theta = rows_of(key, jnp.arange(N * start, N * (start + 1)))
+        assert isinstance(theta, OwnMemberRows)
+        every, found = (np.asarray(values(rows, xs)) for rows in (all_rows(theta), theta))
+        learned = np.asarray(theta.weights) > 0
+        assert 0 < learned.sum() < learned.size
+        np.testing.assert_allclose(found[learned], every[learned], rtol=1e-5, atol=1e-6)
+
+
+def test_members_that_are_not_paired_are_computed_for_every_row():
+    """A target of any member's is needed at the rows that another learns from."""
+    apart = Ensemble(K, mask=0.5, prior=2.0, paired=False)
+    xs = batch(7).observation
+    for key in KEYS[:3]:
+        theta, own = sample_rows(apart, LAW, jnp.arange(N), key), rows_of(key)
+        assert not theta.paired
+        assert own.paired
+        assert np.array_equal(theta.weights, own.weights)
+        exact = np.array([np_member(PHI, k, xs) for k in members_of(key)])
+        np.testing.assert_allclose(values(theta, xs), exact, rtol=1e-4, atol=1e-5)
 
 
 def test_a_member_without_a_row_costs_the_others_nothing():
     """Weights by hand: none, one, and a whole share that ends with the last row."""
-    xs, key = taken(batch(7)).observation, KEYS[0]
+    xs, theta = batch(7).observation, rows_of(KEYS[0])
     w = np.zeros((K, N), np.float32)
     w[1, 3] = 1.0
     w[2, -(N // 2) :] = 1.0
-    found = np.asarray(forward_learned(POSTERIOR, LAW, xs, jnp.asarray(w), key))
+    theta = OwnMemberRows(theta.first, jnp.asarray(w), theta.prior, theta.share)
+    found = np.asarray(values(theta, xs))
     assert np.isfinite(found).all()
-    every = np.asarray(forward_all(LAW, xs, key))
+    every = np.asarray(values(all_rows(theta), xs))
     np.testing.assert_allclose(found[w > 0], every[w > 0], rtol=1e-5, atol=1e-6)
 
 
@@ -221,7 +246,7 @@ def test_two_seeds_have_masks_of_their_own():
 
 
 def test_mask_1_holds_every_transition():
-    assert np.all(np.asarray(any_weights(Ensemble(K), LAW, jnp.arange(1000), KEYS[0])) == 1.0)
+    assert np.all(np.asarray(draw(Ensemble(K), LAW, 1000, KEYS[0]).weights) == 1.0)
 
 
 def test_a_member_learns_nothing_from_a_transition_its_sample_does_not_hold():
@@ -236,8 +261,8 @@ def test_a_member_learns_nothing_from_a_transition_its_sample_does_not_hold():
         for key in KEYS[:4]:
             order = members_of(key)
             x = jnp.arange(K, dtype=jnp.float32)[:, None]  # a target of its own for each row
-            w = weights(LAW, jnp.array([i], jnp.int32), key)
-            grad = gradient(PHI, taken(one), w, x, key).learned
+            theta = rows_of(key, jnp.array([i], jnp.int32))
+            grad = gradient(PHI, theta, taken(one), x).learned
             for row, k in enumerate(order):
                 own = [np.asarray(leaf[k]) for leaf in jax.tree.leaves(grad)]
                 assert any(np.any(leaf != 0.0) for leaf in own) == bool(masks[k, i])
@@ -253,14 +278,19 @@ def np_targets(k: int, of: Transition) -> np.ndarray:
     return np.asarray(of.reward, np.float64) + 0.9 * np.where(of.terminated, 0.0, best)
 
 
+lookahead = jax.jit(lambda *args: AGENT.lookahead(PHI.priors, LAW, LAW, *args))
+
+
 def test_a_members_target_is_its_own():
     """Row by row, target and value are of one member, whichever the key puts there."""
     of = batch(4)
     for key in KEYS[:6]:
-        w = weights(LAW, jnp.arange(N), key)
-        x = np.asarray(target(AGENT, LAW, LAW, taken(of), w, key, KEYS[0]))
+        theta, theta_minus = AGENT.draw(LAW, LAW, jnp.arange(N), key, KEYS[11])
+        assert theta_minus is theta
+        x = np.asarray(lookahead(theta_minus, taken(of), KEYS[0], KEYS[1]))
         assert x.shape == (K, N)
-        exact, learned = np.array([np_targets(k, of) for k in members_of(key)]), np.asarray(w) > 0
+        exact = np.array([np_targets(k, of) for k in members_of(key)])
+        learned = np.asarray(theta.weights) > 0
         np.testing.assert_allclose(x[learned], exact[learned], rtol=1e-4, atol=1e-4)
 
 
@@ -278,7 +308,8 @@ def test_priors_and_the_bootstrap_never_change_while_members_learn():
     for step in range(20):
         state, loss = learn(state, noise.fold(noise.root(6), step))
         assert np.isfinite(loss)
-    for a, b in zip(jax.tree.leaves(before.held), jax.tree.leaves(state.phi.held), strict=True):
+    kept = ((phi.held, phi.priors) for phi in (before, state.phi))
+    for a, b in zip(*map(jax.tree.leaves, kept), strict=True):
         assert np.array_equal(a, b)
     for a, b in zip(
         jax.tree.leaves(before.learned), jax.tree.leaves(state.phi.learned), strict=True

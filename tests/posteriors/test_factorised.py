@@ -8,16 +8,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from helpers import rows, single
 from rove import networks, noise
 from rove.networks import Linear
 from rove.posteriors import Factorised
 from rove.posteriors.factorised import Law
+from rove.posteriors.priors import Input
 
 POSTERIOR = Factorised(-1.0)
 SIZES = (3, 6, 5, 2)
 
-forward = jax.jit(POSTERIOR.forward)
-forward_all = jax.jit(POSTERIOR.forward_all)
+
+def forward(law, x, key):
+    return single(POSTERIOR, law, x, key)
+
+
+rows_of = jax.jit(lambda law, xs, key: rows(POSTERIOR, law, xs, key))
 sample = jax.jit(POSTERIOR.sample)
 
 
@@ -100,13 +106,13 @@ def test_forward_is_the_network_of_the_same_draw(law):
     rng = np.random.default_rng(3)
     xs = jnp.asarray(rng.normal(size=(64, 3)), jnp.float32)
     keys = jax.vmap(lambda i: noise.fold(noise.root(3), i))(jnp.arange(64))
-    short = jax.jit(jax.vmap(POSTERIOR.forward, (None, 0, 0)))(law, xs, keys)
+    short = jax.jit(jax.vmap(forward, (None, 0, 0)))(law, xs, keys)
     long = jax.jit(jax.vmap(lambda x, key: networks.forward(POSTERIOR.sample(law, key), x)))(
         xs, keys
     )
-    applied = jax.jit(jax.vmap(lambda x, key: POSTERIOR.apply(law, POSTERIOR.sample(law, key), x)))(
-        xs, keys
-    )
+    applied = jax.jit(
+        jax.vmap(lambda x, key: POSTERIOR.apply(law, POSTERIOR.sample(law, key), Input(x)))
+    )(xs, keys)
     scale = np.max(np.abs(np.asarray(long)))
     np.testing.assert_allclose(short, long, atol=1e-5 * scale)
     np.testing.assert_allclose(applied, long, atol=1e-6 * scale)
@@ -117,7 +123,7 @@ def test_a_batch_has_a_network_of_its_own_for_each_row(law):
     """θ written out in NumPy from each row of the key's noise."""
     n, widths = 64, [size for pair in pairwise(SIZES) for size in pair]
     xs = np.random.default_rng(4).normal(size=(n, 3)).astype(np.float32)
-    short = np.asarray(forward_all(law, xs, noise.root(4)))
+    short = np.asarray(rows_of(law, xs, noise.root(4)))
     assert short.shape == (1, n, 2)
     epsilons = np.asarray(noise.normal(noise.root(4), (n, sum(widths))), np.float64)
     f = np.sign(epsilons) * np.sqrt(np.abs(epsilons))
@@ -136,12 +142,12 @@ def test_a_batch_has_a_network_of_its_own_for_each_row(law):
 
 def test_the_same_key_agrees_and_two_keys_differ(law):
     x = jnp.array([0.8, -1.5, 0.3])
-    draws = [np.asarray(forward(law, x, noise.root(s))) for s in (0, 0, 1)]
+    draws = [np.asarray(jax.jit(forward)(law, x, noise.root(s))) for s in (0, 0, 1)]
     assert np.array_equal(draws[0], draws[1])
     assert not np.any(draws[0] == draws[2])
 
 
 def test_mean_and_entropy(law):
     x = jnp.array([0.8, -1.5, 0.3])
-    assert np.array_equal(POSTERIOR.mean(law, x), networks.forward(law.mean, x))
+    assert np.array_equal(POSTERIOR.mean(law, Input(x)), networks.forward(law.mean, x))
     assert float(POSTERIOR.entropy(law)) == 0.0

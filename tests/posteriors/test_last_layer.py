@@ -8,11 +8,14 @@ import jaxtyping
 import numpy as np
 import pytest
 
+from helpers import in_buffer, targets_of_one
+from helpers import refit as refitted
 from rove import noise, replay
-from rove.algorithm import Agent
+from rove.core.algorithm import Agent
 from rove.errors import ConfigError
 from rove.posteriors import LastLayer, Phi, last_layer
 from rove.posteriors.last_layer import Head, hidden, regression
+from rove.posteriors.priors import Input
 from rove.replay import Transition
 from rove.returns import Categorical, Gaussian, LearnedGaussian, Mixture, Quantile
 
@@ -45,11 +48,9 @@ learn = jax.jit(Agent.learn)
 observe = jax.jit(Agent.observe)
 
 
-@jax.jit
 def refit(posterior, phi, scale, counter, memory):
-    """With the reward as the target, whatever the rest."""
-    reward = lambda transitions, key, part: transitions.reward  # noqa: E731
-    return posterior.refit(phi, scale, counter, memory, reward, noise.root(0))
+    """The head after a refit to rewards."""
+    return refitted(posterior, phi, scale, counter, memory, noise.root(0)).held
 
 
 @functools.cache
@@ -254,11 +255,9 @@ def test_the_parts_of_a_target_share_a_theta_and_nothing_else():
     agent = Agent(Gaussian(1e-3), LastLayer(PRIOR, 1), hidden=(5,), gamma=1.0)
     state = agent.init(FEATURES, ACTIONS, noise.root(1))
     law = agent.posterior.law(state.phi)
-    rows = jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), transition(0))
-    first, second = (
-        agent.target_of_one(law, law, law.head, rows, noise.root(3), i) for i in (0, 1)
-    )
-    other = agent.target_of_one(law, law, law.head, rows, noise.root(4), 0)
+    rows = jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), in_buffer(transition(0)))
+    first, second = (targets_of_one(agent, law, law, rows, noise.root(3), i) for i in (0, 1))
+    other = targets_of_one(agent, law, law, rows, noise.root(4), 0)
     assert np.ptp(np.concatenate([first, second])) < 0.02 < abs(float(first[0] - other[0]))
     assert len(set(np.concatenate([first, second]).tolist())) == 8
 
@@ -321,7 +320,7 @@ def test_mean_is_linear_in_the_last_layer():
     phi = some_phi()._replace(held=head)
     x = jnp.array([0.8, -1.5, 0.3])
     exact = np.asarray(head.mean, np.float64) @ np_hidden(phi.learned, x[None])[0]
-    np.testing.assert_allclose(POSTERIOR.mean(POSTERIOR.law(phi), x), exact, rtol=1e-5)
+    np.testing.assert_allclose(POSTERIOR.mean(POSTERIOR.law(phi), Input(x)), exact, rtol=1e-5)
 
 
 def test_it_starts_at_the_prior():

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from helpers import draw, in_buffer, objective, rows, targets
 from rove import noise
-from rove.algorithm import Agent
+from rove.core.algorithm import Agent
 from rove.errors import ConfigError
 from rove.networks import Linear
 from rove.posteriors import LowRank
 from rove.posteriors.low_rank import Draw, Law
+from rove.posteriors.priors import inputs
 from rove.replay import Transition
 from rove.returns import Gaussian
 
@@ -30,7 +32,6 @@ FULL, PLAIN = LowRank(M, prior=BETA, rho=-1.0), LowRank(M)
 init = jax.jit(LowRank.init, static_argnums=1)
 law_of = jax.jit(LowRank.law)
 apply = jax.jit(LowRank.apply)
-inputs = jax.jit(LowRank.inputs)
 entropy = jax.jit(LowRank.entropy)
 
 
@@ -44,7 +45,7 @@ def some_law(posterior: LowRank, seed: int, sizes=SIZES) -> tuple[Law, Any]:
     phi = init(posterior, sizes, noise.root(seed))
     move = lambda x: jnp.asarray(x + 0.4 * rng.normal(size=x.shape), jnp.float32)  # noqa: E731
     moved = jax.tree.map(move, jax.tree.map(np.asarray, phi.learned))
-    return law_of(posterior, phi._replace(learned=moved)), phi.held
+    return law_of(posterior, phi._replace(learned=moved)), phi.priors
 
 
 def f64(tree):
@@ -90,7 +91,7 @@ def draws(posterior, law, seed):
     return jax.vmap(lambda key: posterior.sample(law, key))(keys)
 
 
-rows_of = jax.jit(lambda posterior, law, xs, key: posterior.forward_all(law, xs, key)[0])
+rows_of = jax.jit(lambda posterior, law, xs, key: rows(posterior, law, xs, key)[0])
 
 
 # The index
@@ -133,7 +134,7 @@ def test_the_output_at_an_index_is_the_formula(beta):
     law, priors = some_law(posterior, 3)
     z = np.random.default_rng(3).normal(size=M)
     _, centre, rows = np_directions(law, priors, X, beta)
-    x = inputs(posterior, priors, X)
+    x = inputs(priors, X)
     got = apply(posterior, law, Draw(jnp.asarray(z, jnp.float32), ()), x)
     np.testing.assert_allclose(got, centre + z @ rows, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(posterior.mean(law, x), centre, rtol=1e-4, atol=1e-5)
@@ -145,15 +146,15 @@ def test_the_diagonal_part_adds_to_the_last_layer():
     h, centre, rows = np_directions(law, priors, X, BETA)
     draw = Draw(*jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), (z, Linear(dw, db))))
     exact = centre + z @ rows + h @ dw + db
-    got = apply(FULL, law, draw, inputs(FULL, priors, X))
+    got = apply(FULL, law, draw, inputs(priors, X))
     np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("posterior", [PLAIN, FULL, LowRank(M, rho=-1.0)])
-def test_forward_all_has_the_closed_form_covariance(posterior):
+def test_rows_have_the_closed_form_covariance(posterior):
     law, priors = some_law(posterior, 5)
     centre, covariance = np_law(posterior, law, priors)
-    xs = jnp.tile(inputs(posterior, priors, X), (DRAWS, 1))
+    xs = inputs(priors, jnp.tile(X, (DRAWS, 1)))
     ys = np.asarray(rows_of(posterior, law, xs, noise.root(6)), np.float64)
     whitened = (ys - centre) @ np.linalg.inv(np.linalg.cholesky(covariance)).T
     product = whitened.T @ whitened / DRAWS
@@ -167,9 +168,8 @@ def test_several_draws_for_a_row_are_independent_and_of_one_law(posterior):
     """Of four values, two outputs of each draw: the closed form in each block, nothing between."""
     law, priors = some_law(posterior, 7)
     centre, covariance = np_law(posterior, law, priors)
-    forward_all = jax.jit(LowRank.forward_all)
-    xs = jnp.tile(inputs(posterior, priors, X), (DRAWS, 1))
-    ys = np.asarray(forward_all(posterior, law, xs, noise.root(8)), np.float64)
+    xs = inputs(priors, jnp.tile(X, (DRAWS, 1)))
+    ys = np.asarray(jax.jit(rows)(posterior, law, xs, noise.root(8)), np.float64)
     assert ys.shape == (2, DRAWS, 2)
     whitened = (ys - centre) @ np.linalg.inv(np.linalg.cholesky(covariance)).T
     whitened = np.concatenate(list(whitened), axis=1)
@@ -181,30 +181,24 @@ def test_several_draws_for_a_row_are_independent_and_of_one_law(posterior):
 def test_more_draws_are_the_same_objective_with_less_noise():
     """Over many keys: gradients of the same mean, and of a sixteenth of the variance, where the
     index is all that is drawn."""
-    batch = Transition(
-        jnp.tile(X, (4, 1)) + jnp.arange(4.0)[:, None],
-        jnp.array([0, 1, 1, 0]),
-        jnp.array([1.0, -1.0, 0.5, 2.0]),
-        jnp.tile(X, (4, 1)),
-        jnp.ones(4, bool),
+    batch = in_buffer(
+        Transition(
+            jnp.tile(X, (4, 1)) + jnp.arange(4.0)[:, None],
+            jnp.array([0, 1, 1, 0]),
+            jnp.array([1.0, -1.0, 0.5, 2.0]),
+            jnp.tile(X, (4, 1)),
+            jnp.ones(4, bool),
+        )
     )
-
-    ones = jnp.ones((1, 1))
 
     def gradients(count: int) -> np.ndarray:
         agent = Agent(Gaussian(0.0), LowRank(M, BETA, draws=count), hidden=(6,))
         phi = init(agent.posterior, SIZES, noise.root(9))
-        s, s_next = (
-            inputs(agent.posterior, phi.held, x)
-            for x in (batch.observation, batch.next_observation)
-        )
-        taken = batch._replace(observation=s, next_observation=s_next)
 
         def of(learned, key):
             law = agent.posterior.law(phi)
-            x = agent.target(law, law, taken, ones, key, key)
-            moved = phi._replace(learned=learned)
-            return agent.objective(moved, taken, ones, x, key)[0]
+            x = targets(agent, law, law, batch, key, key, phi.priors)
+            return objective(agent, phi._replace(learned=learned), batch, x, key)[0]
 
         keys = noise.folds(noise.root(10), 4000)
         each = jax.jit(jax.vmap(jax.grad(of), (None, 0)))(phi.learned, keys)
@@ -221,7 +215,7 @@ def test_more_draws_are_the_same_objective_with_less_noise():
 def index_behind(posterior, law, priors, xs, key) -> np.ndarray:
     """z of every row, solved for from its outputs: three outputs, an index of 2."""
     found = []
-    ys = rows_of(posterior, law, inputs(posterior, priors, xs), key)
+    ys = rows_of(posterior, law, inputs(priors, xs), key)
     for x, y in zip(np.asarray(xs), np.asarray(ys, np.float64), strict=True):
         _, centre, rows = np_directions(law, priors, x, BETA)
         z, residual, *_ = np.linalg.lstsq(rows.T, y - centre, rcond=None)
@@ -233,7 +227,6 @@ def index_behind(posterior, law, priors, xs, key) -> np.ndarray:
 def test_the_same_key_shares_the_index_between_values_and_targets():
     """Row by row, at other states and under other weights: what `paired` rests on. Rows differ."""
     posterior = LowRank(2, prior=BETA)
-    assert posterior.paired
     sizes, rng = (3, 6, 3), np.random.default_rng(7)
     one, other = (some_law(posterior, seed, sizes) for seed in (7, 8))
     xs, xs_next = jnp.asarray(rng.normal(size=(2, 10, 3)), jnp.float32)
@@ -243,6 +236,7 @@ def test_the_same_key_shares_the_index_between_values_and_targets():
     np.testing.assert_allclose(z, z_next, atol=1e-4)
     assert len(np.unique(z.round(4))) == 20
     assert np.min(np.abs(z - index_behind(posterior, *other, xs_next, noise.root(10)))) > 1e-4
+    assert draw(posterior, one[0], 10, key).paired
 
 
 # The entropy
@@ -364,7 +358,7 @@ def test_prior_functions_never_change_while_the_rest_learns():
     for step in range(5):
         state, loss = learn(state, noise.fold(noise.root(1), step))
         assert np.isfinite(loss)
-    for a, b in zip(*(jax.tree.leaves(p.held) for p in (before, state.phi)), strict=True):
+    for a, b in zip(*(jax.tree.leaves(p.priors) for p in (before, state.phi)), strict=True):
         assert np.array_equal(a, b)
     for a, b in zip(*(jax.tree.leaves(p.learned) for p in (before, state.phi)), strict=True):
         assert not np.array_equal(a, b)

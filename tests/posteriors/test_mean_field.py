@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from helpers import rows, single
 from rove import networks, noise
 from rove.errors import ConfigError
 from rove.networks import Linear
 from rove.posteriors import MeanField, Phi
 from rove.posteriors.mean_field import Law, Learned, softplus
+from rove.posteriors.priors import Input
 
 DRAWS = 200_000
 POSTERIOR = MeanField(-1.0)
@@ -48,14 +50,14 @@ def keys(seed: int, n: int = DRAWS):
 
 @jax.jit
 def forwards(law: Law, seed):
-    """Many draws of f_θ(X) by `forward`."""
-    return jax.vmap(lambda key: POSTERIOR.forward(law, X, key))(keys(seed))
+    """Many draws of f_θ(X) as in control."""
+    return jax.vmap(lambda key: single(POSTERIOR, law, X, key))(keys(seed))
 
 
 @jax.jit
 def batched(law: Law, seed):
-    """The same by `forward_all`: a minibatch in which every row is X, from one key."""
-    outputs = POSTERIOR.forward_all(law, jnp.tile(X, (DRAWS, 1)), noise.root(seed))
+    """The same by rows: a minibatch in which every row is X, from one key."""
+    outputs = rows(POSTERIOR, law, jnp.tile(X, (DRAWS, 1)), noise.root(seed))
     return outputs[0]
 
 
@@ -65,7 +67,7 @@ def explicit(law: Law, seed):
     return jax.vmap(lambda key: networks.forward(POSTERIOR.sample(law, key), X))(keys(seed))
 
 
-jitted_forward = jax.jit(lambda law, key: POSTERIOR.forward(law, X, key))
+jitted_forward = jax.jit(lambda law, key: single(POSTERIOR, law, X, key))
 jitted_sample = jax.jit(POSTERIOR.sample)
 
 
@@ -96,15 +98,15 @@ def test_softplus_and_its_derivative():
 
 def test_mean_is_the_network_of_the_means():
     law = some_law((3, 4, 2), 0)
-    assert np.array_equal(POSTERIOR.mean(law, X), networks.forward(law.mean, X))
+    assert np.array_equal(POSTERIOR.mean(law, Input(X)), networks.forward(law.mean, X))
 
 
 def test_a_draw_is_applied_as_the_network_it_is():
     law = some_law((3, 4, 2), 0)
     theta = jitted_sample(law, noise.root(0))
-    applied = POSTERIOR.apply(law, theta, X)
+    applied = POSTERIOR.apply(law, theta, Input(X))
     assert np.array_equal(applied, networks.forward(theta, X))
-    assert not np.any(np.asarray(applied) == np.asarray(POSTERIOR.mean(law, X)))
+    assert not np.any(np.asarray(applied) == np.asarray(POSTERIOR.mean(law, Input(X))))
 
 
 def test_a_draw_has_independent_coordinates_of_the_right_mean_and_variance():
@@ -246,7 +248,7 @@ def test_a_batch_is_numpys_row_by_row():
     """Each layer's pre-activations from their own means, spreads and a row of the noise."""
     n, law = 20, some_law((3, 6, 5, 3), 9)
     xs = np.random.default_rng(9).normal(size=(n, 3)).astype(np.float32)
-    outputs = np.asarray(jax.jit(POSTERIOR.forward_all)(law, xs, noise.root(9)))
+    outputs = np.asarray(jax.jit(rows)(POSTERIOR, law, xs, noise.root(9)))
     assert outputs.shape == (1, n, 3)
     epsilons = np.asarray(noise.normal(noise.root(9), (n, 14)), np.float64)
     mean, variance = jax.tree.map(lambda x: np.asarray(x, np.float64), tuple(law))

@@ -11,10 +11,13 @@ import pytest
 from jax import lax
 from scipy import stats
 
+from helpers import refit as refitted
+from helpers import rows as rows_of
 from rove import networks, noise
 from rove.errors import ConfigError
 from rove.posteriors import ParameterNoise, Phi
-from rove.replay import Replay
+from rove.posteriors.priors import Input
+from rove.replay import Layout, Replay
 
 DRAWS = 50_000
 SIZES = (3, 6, 2)
@@ -30,13 +33,12 @@ def filled(n: int = 64) -> tuple[Replay, np.ndarray]:
     """A buffer of n states drawn from N(0, I), and those."""
     states = np.random.default_rng(0).normal(size=(n, 3)).astype(np.float32)
     rows = np.concatenate([states, states, np.zeros((n, 3), np.float32)], axis=1)
-    return Replay(jnp.asarray(rows), jnp.int32(n)), states
+    return Replay(jnp.asarray(rows), jnp.int32(n), Layout(3)), states
 
 
-@jax.jit
 def refit(posterior, phi, counter, memory, key):
-    nothing = lambda transitions, key, part: transitions.reward  # noqa: E731
-    return posterior.refit(phi, 0.0, counter, memory, nothing, key)
+    """σ after a refit."""
+    return refitted(posterior, phi, 0.0, counter, memory, key).held
 
 
 def test_a_draw_is_the_network_and_noise_of_one_scale():
@@ -67,8 +69,8 @@ def test_learning_is_without_noise():
     xs = jnp.asarray(np.random.default_rng(1).normal(size=(7, 3)), jnp.float32)
     exact = networks.forward(law.mean, xs)
     for seed in range(3):
-        assert np.array_equal(posterior.forward_all(law, xs, noise.root(seed))[0], exact)
-    np.testing.assert_allclose(posterior.mean(law, xs[0]), exact[0], rtol=1e-5, atol=1e-6)
+        assert np.array_equal(rows_of(posterior, law, xs, noise.root(seed))[0], exact)
+    np.testing.assert_allclose(posterior.mean(law, Input(xs[0])), exact[0], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(("std", "factor"), [(1e-4, 1.01), (30.0, 1 / 1.01)])
@@ -95,7 +97,7 @@ def test_only_states_that_are_held_count():
     empty = jnp.zeros((56, memory.rows.shape[1]))
     for seed in range(10):
         stds = [
-            refit(posterior, phi, jnp.int32(1), Replay(rows, jnp.int32(8)), noise.root(seed))
+            refit(posterior, phi, jnp.int32(1), memory._replace(rows=rows), noise.root(seed))
             for rows in (jnp.concatenate([memory.rows, rest]) for rest in (empty, empty + jnp.nan))
         ]
         assert float(stds[0]) == float(stds[1])
@@ -114,8 +116,7 @@ def test_the_scale_converges_to_the_distance_on_a_fixed_network(distance, start)
     def run(posterior, phi, memory):
         def step(std, i):
             key = noise.fold(noise.root(4), i)
-            nothing = lambda transitions, key, part: transitions.reward  # noqa: E731
-            after = posterior.refit(Phi(phi.learned, std), 0.0, i, memory, nothing, key)
+            after = refit(posterior, Phi(phi.learned, std), i, memory, key)
             return after, after
 
         return lax.scan(step, phi.held, jnp.arange(3000))[1]

@@ -5,6 +5,7 @@ are small, and moved off their start, so that nothing is 0 by accident.
 """
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,8 +15,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rove import algorithm, networks, noise, replay
-from rove.algorithm import Agent
+from helpers import draw, rows, single
+from helpers import refit as refitted
+from rove import networks, noise, replay
+from rove.core.algorithm import Agent
 from rove.errors import ConfigError
 from rove.posteriors import (
     Conjugate,
@@ -29,10 +32,12 @@ from rove.posteriors import (
     ParameterNoise,
     Phi,
     Posterior,
+    priors,
 )
 from rove.posteriors.conjugate import Table
 from rove.posteriors.last_layer import Head
-from rove.replay import Replay, Transition
+from rove.posteriors.priors import inputs
+from rove.replay import Layout, Replay, Transition
 from rove.returns import Gaussian, Quantile
 
 DRAWS, FEATURES, OUTPUTS, K = 50_000, 3, 2, 4
@@ -68,11 +73,8 @@ all_families = pytest.mark.parametrize("name", FAMILIES)
 
 init = jax.jit(lambda posterior, sizes, key: posterior.init(sizes, key), static_argnums=1)
 law_of = jax.jit(lambda posterior, phi: posterior.law(phi))
-inputs = jax.jit(lambda posterior, phi, xs: posterior.inputs(phi.held, xs))
-forward_all = jax.jit(
-    lambda posterior, phi, xs, key: posterior.forward_all(
-        posterior.law(phi), posterior.inputs(phi.held, xs), key
-    )
+rows_of = jax.jit(
+    lambda posterior, phi, xs, key: rows(posterior, posterior.law(phi), inputs(phi.priors, xs), key)
 )
 entropy = jax.jit(
     jax.value_and_grad(
@@ -80,7 +82,7 @@ entropy = jax.jit(
     )
 )
 mean_of = jax.jit(
-    lambda posterior, phi, x: posterior.mean(posterior.law(phi), posterior.inputs(phi.held, x))
+    lambda posterior, phi, x: posterior.mean(posterior.law(phi), inputs(phi.priors, x))
 )
 init_agent = jax.jit(Agent.init, static_argnums=(1, 2))
 learn, observe = jax.jit(Agent.learn), jax.jit(Agent.observe)
@@ -90,7 +92,7 @@ act, greedy, beliefs = (jax.jit(f) for f in (Agent.act, Agent.greedy, Agent.beli
 @jax.jit
 def explicit(posterior, phi, xs, keys):
     """One θ a key, used on every row."""
-    law, xs = posterior.law(phi), posterior.inputs(phi.held, xs)
+    law, xs = posterior.law(phi), inputs(phi.priors, xs)
 
     def at(key):
         draw = posterior.sample(law, key)
@@ -102,9 +104,9 @@ def explicit(posterior, phi, xs, keys):
 @jax.jit
 def singles(posterior, phi, xs, key):
     """What one state, or a minibatch's numbers, give."""
-    law, xs = posterior.law(phi), posterior.inputs(phi.held, xs)
-    weights = posterior.weights(law, jnp.arange(xs.shape[0]), key)
-    return posterior.forward(law, xs[0], key), posterior.mean(law, xs[0]), weights
+    law, first = posterior.law(phi), inputs(phi.priors, xs[0])
+    weights = draw(posterior, law, xs.shape[0], key).weights
+    return single(posterior, law, first, key), posterior.mean(law, first), weights
 
 
 def limit(several: int) -> float:
@@ -129,7 +131,7 @@ def some_phi(posterior: Posterior, hidden: tuple[int, ...], outputs: int = OUTPU
         held = Table(normal(held.mean.shape), normal(held.mean.shape) ** 2 + 0.1)
     if isinstance(held, Head):
         held = Head(normal(held.mean.shape), normal(held.root.shape))
-    return jax.tree.map(jnp.asarray, Phi(learned, held))
+    return jax.tree.map(jnp.asarray, Phi(learned, held, phi.priors))
 
 
 @functools.cache
@@ -140,18 +142,30 @@ def setting(name: str) -> tuple[Posterior, Phi]:
 
 @functools.cache
 def drawn(name: str) -> np.ndarray:
-    """[DRAWS, 2, outputs]: one call of `forward_all`, two states in turn."""
+    """[DRAWS, 2, outputs]: one minibatch, two states in turn."""
     posterior, phi = setting(name)
     xs = jnp.tile(X, (DRAWS, 1))
-    rows = forward_all(posterior, phi, xs, noise.root(1))
-    return np.asarray(rows, np.float64).reshape(DRAWS, 2, OUTPUTS)
+    values = rows_of(posterior, phi, xs, noise.root(1))
+    return np.asarray(values, np.float64).reshape(DRAWS, 2, OUTPUTS)
+
+
+# (0) The interface
+
+
+def test_a_posterior_is_nine_methods_of_which_five_are_required():
+    public = [name for name in vars(Posterior) if not name.startswith("_")]
+    methods = [name for name in public if inspect.isfunction(getattr(Posterior, name))]
+    required = {"init", "law", "sample", "apply", "mean"}
+    assert sorted(methods) == sorted(required | {"sample_rows", "entropy", "refit", "validate"})
+    assert sorted(public) == sorted(methods)
+    assert Posterior.__abstractmethods__ == required
 
 
 # (1) The law of a row
 
 
 @pytest.mark.parametrize("name", PER_ROW)
-def test_rows_of_forward_all_have_the_law_of_draws_applied(name):
+def test_rows_have_the_law_of_draws_applied(name):
     """Means and covariances of the outputs, at two states; standard errors from the samples."""
     posterior, phi = setting(name)
     a = drawn(name)
@@ -171,9 +185,10 @@ def test_rows_of_forward_all_have_the_law_of_draws_applied(name):
 
 @pytest.mark.parametrize("name", ["ensemble", "ensemble, plain"])
 def test_an_ensemble_is_enumerated(name):
-    """Every member once; control draws members, and no other function."""
-    posterior, phi = setting(name)
-    rows = np.asarray(forward_all(posterior, phi, jnp.tile(X, (2, 1)), noise.root(1)))[:, :2]
+    """Every member once; control draws members, and no other function. (Members that are paired
+    are computed only where they learn; see test_ensemble.py.)"""
+    posterior, phi = FAMILIES[name].make(paired=False), setting(name)[1]
+    rows = np.asarray(rows_of(posterior, phi, jnp.tile(X, (2, 1)), noise.root(1)))[:, :2]
     draws = np.asarray(explicit(posterior, phi, jnp.asarray(X), keys(0, DRAWS)))[:400]
     members = np.unique(draws.round(4), axis=0)
     assert len(members) == K
@@ -188,7 +203,7 @@ def test_the_exceptions_learn_without_noise(name):
     xs = jnp.tile(X, (2, 1))
     network = networks.forward(phi.learned, xs)
     for seed in range(3):
-        rows = forward_all(posterior, phi, xs, noise.root(seed))
+        rows = rows_of(posterior, phi, xs, noise.root(seed))
         np.testing.assert_allclose(rows[0], network, rtol=1e-5, atol=1e-6)
 
 
@@ -206,11 +221,11 @@ def test_mean_is_the_mean_where_values_are_linear_in_what_is_drawn(name):
 
 @all_families
 def test_a_key_decides_all_that_is_drawn(name):
-    """So that `paired` works: the same law, states and key give the same values; another key
-    gives others, in `forward_all` and in control, if the family draws anything there."""
+    """The same law, states and key give the same values; another key gives others, in a
+    minibatch and in control, if the family draws anything there."""
     posterior, phi = setting(name)
     xs = jnp.tile(X, (2, 1))
-    rows = [np.asarray(forward_all(posterior, phi, xs, noise.root(s))) for s in (0, 0, 1, 2, 3, 4)]
+    rows = [np.asarray(rows_of(posterior, phi, xs, noise.root(s))) for s in (0, 0, 1, 2, 3, 4)]
     control = [
         np.asarray(explicit(posterior, phi, jnp.asarray(X), keys(0, DRAWS))) for _ in range(2)
     ]
@@ -244,7 +259,7 @@ def test_rows_have_draws_of_their_own(name):
 def test_shapes(name):
     posterior, phi = setting(name)
     xs = jnp.asarray(X[[0, 1, 0, 1]])
-    rows = forward_all(posterior, phi, xs, noise.root(3))
+    rows = rows_of(posterior, phi, xs, noise.root(3))
     assert rows.shape == (K if name.startswith("ensemble") else 1, 4, OUTPUTS)
     assert np.all(np.isfinite(rows))
     one, mean, weights = singles(posterior, phi, xs, noise.root(4))
@@ -263,9 +278,9 @@ def test_no_hidden_layer_is_a_linear_value(name):
     xs = jnp.asarray(np.stack([X[0] + X[1], np.zeros(FEATURES, np.float32), *X]))
     both, none, x, y = np.asarray(explicit(posterior, phi, xs, keys(5, 6))).swapaxes(0, 1)
     if name == "low rank":  # its prior functions have no hidden layer either
-        assert len(phi.held) == 1
+        assert len(phi.priors) == 1
     np.testing.assert_allclose(both + none, x + y, rtol=1e-4, atol=1e-5)
-    rows = forward_all(posterior, phi, xs, noise.root(6))
+    rows = rows_of(posterior, phi, xs, noise.root(6))
     assert rows.shape[1:] == (4, OUTPUTS)
     assert np.all(np.isfinite(rows))
 
@@ -313,9 +328,10 @@ def test_the_entropy_is_finite_at_the_ends_of_rho(make, rho):
 def walk(posterior: Posterior, phi: Phi, n: int = 12) -> Replay:
     """Transitions to where they started, without reward: Q(s) = Q(s) is all there is to learn."""
     states = np.random.default_rng(7).normal(size=(n, FEATURES)).astype(np.float32)
-    states = inputs(posterior, phi, states)
-    rows = np.concatenate([states, states, np.zeros((n, 3), np.float32)], axis=1)
-    return Replay(jnp.asarray(rows), jnp.int32(n))
+    cached = priors.cache(phi.priors, jnp.asarray(states))
+    rest = np.zeros((n, 3), np.float32)
+    buffer = np.concatenate([states, states, rest, cached, cached], axis=1)
+    return Replay(jnp.asarray(buffer), jnp.int32(n), Layout(FEATURES, 1, cached.shape[1]))
 
 
 def np_networks(stack, x) -> np.ndarray:
@@ -332,35 +348,35 @@ def np_networks(stack, x) -> np.ndarray:
 
 @all_families
 def test_the_buffer_keeps_what_the_network_takes(name):
-    """s and s′ as they are; and after each, where there are prior functions, their values, worked
-    out by NumPy, network by network."""
+    """s and s′ as they are; and, where there are prior functions, their values at both, worked out
+    by NumPy, network by network."""
     posterior, hidden = FAMILIES[name].make(), FAMILIES[name].hidden
     agent = Agent(Gaussian(0.5), posterior, hidden=hidden, batch_size=2, buffer_size=4)
     state = init_agent(agent, FEATURES, OUTPUTS, noise.root(0))
     seen = Transition(X[0], jnp.int32(1), jnp.float32(0.5), X[1], jnp.asarray(False))
     kept = replay.last(observe(agent, state, jax.tree.map(jnp.asarray, seen)).replay)
-    assert (int(kept.action), float(kept.reward), bool(kept.terminated)) == (1, 0.5, False)
-    priors = {"ensemble": lambda: state.phi.held.priors, "low rank": lambda: state.phi.held}
-    stack = priors.get(name, tuple)()
-    for x, row in zip(X, (kept.observation, kept.next_observation), strict=True):
-        assert np.array_equal(row[:FEATURES], x)
+    assert (int(kept.number), float(kept.reward), bool(kept.terminated)) == (1, 0.5, False)
+    stack = state.phi.priors
+    assert bool(stack) == (name in ("ensemble", "low rank"))
+    assert np.array_equal([kept.observation, kept.next_observation], X)
+    for x, cached in zip(X, (kept.priors, kept.next_priors), strict=True):
         values = np_networks(stack, x).ravel() if stack else np.zeros(0)
-        assert row[FEATURES:].shape == values.shape
-        np.testing.assert_allclose(row[FEATURES:], values, rtol=1e-4, atol=1e-5)
+        assert cached.shape == values.shape
+        np.testing.assert_allclose(cached, values, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["low rank", pytest.param("ensemble", marks=pytest.mark.slow)])
 def test_values_that_are_far_more_than_an_observation_are_not_kept(name, monkeypatch):
     """Of 20 quantiles for each action they would be; an update is the same as if they were."""
     posterior, learned = FAMILIES[name].make(), []
-    for carried in (algorithm.CARRIED, 10**6):
-        monkeypatch.setattr(algorithm, "CARRIED", carried)
+    for most in (priors.LEAST_CACHE, 10**6):
+        monkeypatch.setattr(priors, "LEAST_CACHE", most)
         agent = Agent(Quantile(20), posterior, hidden=(6,), batch_size=4, buffer_size=8)
         state = jax.jit(lambda key, agent=agent: agent.init(FEATURES, OUTPUTS, key))(noise.root(0))
         seen = Transition(X[0], jnp.int32(1), jnp.float32(0.5), X[1], jnp.asarray(False))
         seen = jax.tree.map(jnp.asarray, seen)
         state = jax.jit(lambda s, agent=agent, seen=seen: agent.observe(s, seen))(state)
-        more = 0 if carried == 64 else OUTPUTS * 20 * (K if name == "ensemble" else 3)
+        more = 0 if most == 64 else OUTPUTS * 20 * (K if name == "ensemble" else 3)
         assert state.replay.rows.shape == (8, 2 * (FEATURES + more) + 3)
         state, _ = jax.jit(lambda s, key, agent=agent: agent.learn(s, key))(state, noise.root(1))
         learned.append(jax.tree.leaves(state.phi.learned))
@@ -378,7 +394,7 @@ def test_prior_functions_are_in_control_evaluation_and_diagnostics(name):
         Gaussian(0.5), posterior, resample="episode", hidden=(6,), batch_size=2, buffer_size=4
     )
     state = init_agent(agent, FEATURES, OUTPUTS, noise.root(0))
-    stack = state.phi.held if name == "low rank" else state.phi.held.priors
+    stack = state.phi.priors
     values = beta * np.array([np_networks(stack, x) for x in states])  # [states, networks, actions]
     if name == "low rank":
         shown, centre = (
@@ -433,15 +449,14 @@ def test_paired_targets_take_the_draws_of_their_values(name):
 @pytest.mark.parametrize("name", ["conjugate", "dirac", "last layer", "parameter noise"])
 def test_pairing_is_no_setting_of_a_family_whose_law_it_could_not_change(name):
     """Two draw nothing in learning, and two find their law in closed form, by one θ⁻ for all."""
-    assert not FAMILIES[name].make().paired
+    posterior, phi = setting(name)
+    assert not draw(posterior, law_of(posterior, phi), 3, noise.root(0)).paired
     with pytest.raises(TypeError, match="paired"):
         FAMILIES[name].make(paired=True)
 
 
-@jax.jit
-def refit(posterior, phi, counter, memory):
-    reward = lambda transitions, key, part: transitions.reward  # noqa: E731
-    return posterior.refit(phi, 0.25, counter, memory, reward, noise.root(0))
+def refit(posterior, phi, counter, memory) -> Phi:
+    return refitted(posterior, phi, 0.25, counter, memory, noise.root(0))
 
 
 @all_families
@@ -449,10 +464,13 @@ def test_refit_holds_what_has_no_closed_form(name):
     """Only these three have something to refit, to the same form; the others' held part stays
     bit for bit."""
     posterior, phi = setting(name)
-    held = refit(posterior, phi, jnp.int32(1), walk(posterior, phi))
-    assert jax.tree.structure(held) == jax.tree.structure(phi.held)
+    fitted = refit(posterior, phi, jnp.int32(1), walk(posterior, phi))
+    assert jax.tree.structure(fitted) == jax.tree.structure(phi)
+    fixed = ((part.learned, part.priors) for part in (phi, fitted))
+    for before, after in zip(*map(jax.tree.leaves, fixed), strict=True):
+        assert np.array_equal(before, after)
     same = []
-    for before, after in zip(*map(jax.tree.leaves, (phi.held, held)), strict=True):
+    for before, after in zip(*map(jax.tree.leaves, (phi.held, fitted.held)), strict=True):
         assert (before.shape, before.dtype) == (after.shape, after.dtype)
         assert np.all(np.isfinite(after))
         same.append(np.array_equal(before, after))

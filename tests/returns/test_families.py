@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import rove
+from helpers import in_buffer, targets
+from helpers import objective as objective_at
 from rove import noise
-from rove.algorithm import Agent
+from rove.core.algorithm import Agent
 from rove.errors import ConfigError
 from rove.posteriors import Phi
 from rove.replay import Transition
@@ -127,10 +129,11 @@ def test_objective_is_the_loss_less_the_weighted_entropy(kind):
         jnp.asarray(rng.normal(size=(n, 3)), jnp.float32),
         jnp.array([False, True, False, False]),
     )
-    x = agent.target(law, law, batch, jnp.ones((1, 1)), noise.root(3), noise.root(4))
+    batch = in_buffer(batch)
+    x = targets(agent, law, law, batch, noise.root(3), noise.root(4))
 
     def objective(learned):
-        return agent.objective(Phi(learned), batch, jnp.ones((1, 1)), x, noise.root(5))
+        return objective_at(agent, Phi(learned), batch, x, noise.root(5))
 
     (value, loss), slope = jax.jit(jax.value_and_grad(objective, has_aux=True))(phi.learned)
     entropy = float(posterior.entropy(law))

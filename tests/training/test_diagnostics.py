@@ -11,8 +11,8 @@ from rich.console import Console
 import rove
 from rove import display, noise, runner
 from rove.agents import AGENTS
-from rove.algorithm import Agent
-from rove.learner import DRAWS
+from rove.core.algorithm import Agent
+from rove.core.diagnostics import DRAWS
 from rove.training.lane import SNAPSHOTS
 
 SMALL = {"hidden": (8,), "learning_starts": 20, "batch_size": 8, "buffer_size": 200}

@@ -4,8 +4,8 @@ from rich.table import Table
 
 from rove import environments
 from rove.agents import AGENTS
-from rove.algorithm import Agent
 from rove.commands import console, say
+from rove.core.algorithm import Agent
 from rove.errors import ConfigError
 from rove.experiments import EXPERIMENTS
 

@@ -11,9 +11,9 @@ from jaxtyping import Float, Int
 from rove import noise, replay
 from rove.errors import ConfigError, check_integer, check_number
 from rove.noise import Key
-from rove.posteriors.base import Phi, Posterior, Target
+from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows, Spec
 from rove.posteriors.last_layer import check_conjugate
-from rove.replay import Replay
+from rove.posteriors.priors import Input
 
 
 class Table(NamedTuple):
@@ -21,7 +21,17 @@ class Table(NamedTuple):
     variance: Float[Array, "features actions"]
 
 
-class Conjugate(Posterior):
+class ValueRows(Rows[Table]):
+    """Standard normal noise for the value of every action, one row per transition."""
+
+    epsilon: Float[Array, "n actions"]
+
+    def __call__(self, law: Table, x: Input) -> Float[Array, "1 n actions"]:
+        spread = jnp.sqrt(x.features**2 @ law.variance)
+        return (x.features @ law.mean + spread * self.epsilon)[None]
+
+
+class Conjugate(Posterior[Table, Array]):
     """f_θ(x) = x·θ with one number for each feature and action, for observations that hold a
     single 1: then the posterior of each number is the normal-normal closed form. Every `period`
     steps it is computed from all that the replay buffer holds. Nothing is left to the gradient."""
@@ -35,15 +45,6 @@ class Conjugate(Posterior):
         check_number("prior", self.prior, above=0.0)
         check_integer("period", self.period, at_least=1)
 
-    def needs(self, observation: np.ndarray) -> str | None:
-        fits = np.sum(observation != 0) == 1 and observation.max() == 1
-        return None if fits else "observations that hold a single 1, such as those of bandit-10"
-
-    def check(self, exact: bool, scale: float | Array, hidden: tuple[int, ...]) -> None:
-        check_conjugate(self, exact, scale)
-        if hidden:
-            raise ConfigError("hidden", hidden, "(), for Conjugate is a table")
-
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
         shape = (sizes[0], sizes[-1])
         return Phi((), Table(jnp.zeros(shape), jnp.full(shape, self.prior**2)))
@@ -55,48 +56,44 @@ class Conjugate(Posterior):
         return law.mean + jnp.sqrt(law.variance) * noise.normal(key, law.mean.shape)
 
     def apply(
-        self, law: Table, draw: Float[Array, "features actions"], x: Float[Array, " features"]
+        self, law: Table, draw: Float[Array, "features actions"], x: Input
     ) -> Float[Array, " actions"]:
-        return x @ draw
+        return x.features @ draw
 
-    def forward_all(
-        self, law: Table, xs: Float[Array, "n features"], key: Key
-    ) -> Float[Array, "1 n actions"]:
-        spread = jnp.sqrt(xs**2 @ law.variance)
-        return (xs @ law.mean + spread * noise.normal(key, spread.shape))[None]
+    def mean(self, law: Table, x: Input) -> Float[Array, " actions"]:
+        return x.features @ law.mean
 
-    def mean(self, law: Table, x: Float[Array, " features"]) -> Float[Array, " actions"]:
-        return x @ law.mean
+    def sample_rows(self, law: Table, ids: Int[Array, " n"] | None, key: Key) -> Rows[Table]:
+        if ids is None:
+            return OneTheta(self, key)
+        return ValueRows(noise.normal(key, (ids.shape[0], law.mean.shape[1])))
 
-    def refit(
-        self,
-        phi: Phi,
-        scale: float | Array,
-        counter: Int[Array, ""],
-        replay: Replay,
-        target: Target,
-        key: Key,
-    ) -> Table:
-        return lax.cond(
-            counter % self.period == 0,
-            lambda: self._update(phi, scale, replay, target, key),
+    def refit(self, phi: Phi, data: Data) -> Phi:
+        """The exact posterior, given the whole replay."""
+        table = lax.cond(
+            data.counter % self.period == 0,
+            lambda: self._posterior(phi, data),
             lambda: phi.held,
         )
+        return phi._replace(held=table)
 
-    def _update(
-        self,
-        phi: Phi,
-        scale: float | Array,
-        memory: Replay,
-        target: Target,
-        key: Key,
-    ) -> Table:
+    def validate(self, spec: Spec) -> None:
+        check_conjugate(self, spec)
+        if spec.hidden:
+            raise ConfigError("hidden", spec.hidden, "(), for Conjugate is a table")
+        x = spec.observation
+        if x is not None and not (np.sum(x != 0) == 1 and x.max() == 1):
+            what = "observations that hold a single 1, such as those of bandit-10"
+            raise ConfigError("observation", x, what)
+
+    def _posterior(self, phi: Phi, data: Data) -> Table:
         """Precision 1/prior² + n/σ², mean Σx/σ² over the precision, n and Σ of each cell."""
-        transitions, held = replay.everything(memory)
+        transitions, stored = replay.everything(data.replay)
+        inputs, action = data.pairs(phi.priors, transitions)
         actions = jnp.arange(phi.held.mean.shape[1])
-        taken = (transitions.action[:, None] == actions) & held[:, None]
-        x = jnp.where(held, target(transitions, key, 0), 0.0)
-        count = transitions.observation.T @ taken
-        total = transitions.observation.T @ (taken * x[:, None])
-        precision = 1.0 / self.prior**2 + count / scale
-        return Table(total / scale / precision, 1.0 / precision)
+        taken = (action[:, None] == actions) & stored[:, None]
+        x = jnp.where(stored, data.target(transitions, data.key, 0), 0.0)
+        count = inputs.features.T @ taken
+        total = inputs.features.T @ (taken * x[:, None])
+        precision = 1.0 / self.prior**2 + count / data.scale
+        return Table(total / data.scale / precision, 1.0 / precision)

@@ -9,9 +9,10 @@ from rove import networks
 from rove.networks import Theta
 from rove.noise import Key
 from rove.posteriors.base import Phi, Posterior
+from rove.posteriors.priors import Input
 
 
-class Dirac(Posterior):
+class Dirac(Posterior[Theta, tuple[()]]):
     """All mass on one network. Its entropy is a constant, taken as 0."""
 
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
@@ -21,13 +22,11 @@ class Dirac(Posterior):
         return phi.learned
 
     def sample(self, law: Theta, key: Key) -> tuple[()]:
-        """Nothing is drawn: θ is the law itself, and learns on while it is acted on."""
+        """Nothing is drawn: θ is the law itself, and keeps learning while it is acted on."""
         return ()
 
-    def apply(
-        self, law: Theta, draw: tuple[()], x: Float[Array, " features"]
-    ) -> Float[Array, " outputs"]:
-        return networks.forward(law, x)
+    def apply(self, law: Theta, draw: tuple[()], x: Input) -> Float[Array, " outputs"]:
+        return networks.forward(law, x.features)
 
-    def mean(self, law: Theta, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
-        return networks.forward(law, x)
+    def mean(self, law: Theta, x: Input) -> Float[Array, " outputs"]:
+        return networks.forward(law, x.features)

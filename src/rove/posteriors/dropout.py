@@ -7,23 +7,34 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from rove import networks, noise
 from rove.errors import check_number
 from rove.networks import Theta
 from rove.noise import Key
-from rove.posteriors.base import Phi, Posterior
+from rove.posteriors.base import Phi, Posterior, Rows, row_count
+from rove.posteriors.priors import Input
 
 
-class Dropout(Posterior):
+class MaskRows(Rows[Theta]):
+    """What to multiply the hidden units by, one row per transition."""
+
+    masks: Float[Array, "n units"]
+    paired: bool = eqx.field(default=False, static=True)
+
+    def __call__(self, law: Theta, x: Input) -> Float[Array, "1 n outputs"]:
+        return _thinned(law, self.masks, x.features)[None]
+
+
+class Dropout(Posterior[Theta, Array]):
     """θ is the network without some of its hidden units, the rest made larger to match. It has no
     density: its entropy is taken as 0."""
 
     rate: float | Array = 0.1
     """Probability that a hidden unit is left out."""
     paired: bool = eqx.field(default=False, static=True, kw_only=True)
-    """Whether θ⁻ takes the masks of θ in the target of a transition."""
+    """Whether θ⁻ uses the masks of θ in the target of a transition."""
 
     def __check_init__(self) -> None:
         check_number("rate", self.rate, at_least=0.0, below=1.0)
@@ -35,21 +46,17 @@ class Dropout(Posterior):
         return phi.learned
 
     def sample(self, law: Theta, key: Key) -> Float[Array, " units"]:
-        """Which hidden units stay, as what to multiply them by. The network learns on."""
+        """Which hidden units stay, as what to multiply them by. The network keeps learning."""
         return self._masks(law, 1, key)[0]
 
-    def apply(
-        self, law: Theta, draw: Float[Array, " units"], x: Float[Array, " features"]
-    ) -> Float[Array, " outputs"]:
-        return _thinned(law, draw[None], x[None])[0]
+    def apply(self, law: Theta, draw: Float[Array, " units"], x: Input) -> Float[Array, " outputs"]:
+        return _thinned(law, draw[None], x.features[None])[0]
 
-    def forward_all(
-        self, law: Theta, xs: Float[Array, "n features"], key: Key
-    ) -> Float[Array, "1 n outputs"]:
-        return _thinned(law, self._masks(law, xs.shape[0], key), xs)[None]
+    def mean(self, law: Theta, x: Input) -> Float[Array, " outputs"]:
+        return networks.forward(law, x.features)
 
-    def mean(self, law: Theta, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
-        return networks.forward(law, x)
+    def sample_rows(self, law: Theta, ids: Int[Array, " n"] | None, key: Key) -> MaskRows:
+        return MaskRows(self._masks(law, row_count(ids), key), self.paired)
 
     def _masks(self, law: Theta, n: int, key: Key) -> Float[Array, "n units"]:
         units = sum(layer.bias.shape[0] for layer in law[:-1])
@@ -61,7 +68,7 @@ def _thinned(
     law: Theta, masks: Float[Array, "n units"], xs: Float[Array, "n features"]
 ) -> Float[Array, "n outputs"]:
     widths = [layer.bias.shape[0] for layer in law[:-1]]
-    each = jnp.split(masks, list(accumulate(widths[:-1])), axis=1)
-    for layer, mask in zip(law[:-1], each, strict=False):
+    layer_masks = jnp.split(masks, list(accumulate(widths[:-1])), axis=1)
+    for layer, mask in zip(law[:-1], layer_masks, strict=False):
         xs = jax.nn.relu(networks.affine(layer, xs)) * mask
     return networks.affine(law[-1], xs)

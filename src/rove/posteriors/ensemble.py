@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,23 +14,18 @@ from rove import networks, noise
 from rove.errors import check_integer, check_number
 from rove.networks import Theta
 from rove.noise import Key
-from rove.posteriors import priors
-from rove.posteriors.base import Phi, Posterior
-
-
-class Held(NamedTuple):
-    priors: Any
-    """K networks that never learn, or nothing."""
-    bootstrap: Key
-    """What the masks are drawn with."""
+from rove.posteriors.base import OneTheta, Phi, Posterior, Rows
+from rove.posteriors.priors import Input
 
 
 class Law(NamedTuple):
     members: Theta
+    """K networks, stacked."""
     bootstrap: Key
+    """What the masks are drawn with."""
 
 
-class Ensemble(Posterior):
+class Ensemble(Posterior[Law, Array]):
     """A finite q_φ, so its expectation is taken whole: every member learns from every transition
     that its bootstrap sample holds. It has no density: its entropy is taken as 0."""
 
@@ -38,11 +33,12 @@ class Ensemble(Posterior):
     """K, the number of members."""
     mask: float = eqx.field(default=1.0, static=True)
     """Probability that a member's bootstrap sample holds a transition. Of a minibatch of N, a
-    member learns from the first ⌈mask·N⌉ that it holds, and is computed for these alone."""
+    member learns from the first ⌈mask·N⌉ that it holds."""
     prior: float | Array | None = None
-    """β: member k is f_k + β·g_k, with g_k a random network that stays as it is; none: f_k."""
+    """β: member k is f_k + β·g_k, with g_k a prior function; None: f_k alone."""
     paired: bool = eqx.field(default=True, static=True, kw_only=True)
-    """Whether a member's target is its own (the default), or any member's."""
+    """Whether a member's target is its own (the default), or any member's. Paired members are
+    computed for the rows they learn from alone."""
 
     def __check_init__(self) -> None:
         check_integer("size", self.size, at_least=1, at_most=10_000)
@@ -52,90 +48,115 @@ class Ensemble(Posterior):
 
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
         k_members, k_priors, k_bootstrap = (noise.fold(key, i) for i in range(3))
-        held: Any = ()
-        if self.prior is not None:
-            held = networks.init_many(k_priors, sizes, self.size)
         members = networks.init_many(k_members, sizes, self.size)
-        return Phi(members, Held(held, k_bootstrap))
+        if self.prior is None:
+            return Phi(members, k_bootstrap)
+        return Phi(members, k_bootstrap, networks.init_many(k_priors, sizes, self.size))
 
     def law(self, phi: Phi) -> Law:
-        return Law(phi.learned, phi.held.bootstrap)
-
-    def inputs(self, held: Held, x: Float[Array, "*n features"]) -> Float[Array, "*n inputs"]:
-        return x if self.prior is None else priors.carried(held.priors, x)
+        return Law(phi.learned, phi.held)
 
     def sample(self, law: Law, key: Key) -> Int[Array, ""]:
-        """The number of a member, which learns on while it is acted on."""
+        """The number of a member, which keeps learning while it is acted on."""
         return noise.integers(key, (), self.size)
 
-    def apply(
-        self, law: Law, draw: Int[Array, ""], x: Float[Array, " inputs"]
-    ) -> Float[Array, " outputs"]:
+    def apply(self, law: Law, draw: Int[Array, ""], x: Input) -> Float[Array, " outputs"]:
         member = jax.tree.map(lambda leaf: leaf[draw], law.members)
-        y = networks.forward(member, priors.plain(x, member))
-        if self.prior is None:
-            return y
-        return y + self.prior * priors.values(x, member, self.size)[draw]
+        y = networks.forward(member, x.features)
+        return y if self.prior is None else y + self.prior * x.priors[draw]
 
-    def forward_all(
-        self, law: Law, xs: Float[Array, "n inputs"], key: Key
-    ) -> Float[Array, "size n outputs"]:
+    def mean(self, law: Law, x: Input) -> Float[Array, " outputs"]:
+        """The mean of all members' outputs."""
+        x = jax.tree.map(lambda leaf: leaf[None], x)
+        return jnp.mean(all_members(law, x, self.prior), axis=(0, 1))
+
+    def sample_rows(self, law: Law, ids: Int[Array, " n"] | None, key: Key) -> Rows[Law]:
         """All members, counted from one that the key draws: the same key, the same member."""
-        return jnp.roll(self._members(law, xs), self._first(key), axis=0)
-
-    def weights(self, law: Law, ids: Int[Array, " n"], key: Key) -> Float[Array, "size n"]:
-        """1 for the rows that a draw's member learns from."""
-        masks = self.masks(law, ids)
-        masks &= jnp.cumsum(masks, axis=1) <= self._share(ids.shape[0])
-        return jnp.roll(masks.astype(jnp.float32), self._first(key), axis=0)
+        if ids is None:
+            return OneTheta(self, key)
+        first, weights = noise.integers(key, (), self.size), self._learned_from(law, ids)
+        weights = jnp.roll(weights, first, axis=0)
+        if not self.paired or self._share(ids) == ids.shape[0]:
+            return MemberRows(first, weights, self.prior, self.paired)
+        return OwnMemberRows(first, weights, self.prior, self._share(ids))
 
     def masks(self, law: Law, ids: Int[Array, " n"]) -> Bool[Array, "size n"]:
-        """Whether each member's bootstrap sample holds a transition: drawn anew from the
-        transition's number each time, so always alike."""
+        """Whether each member's bootstrap sample holds a transition. It is drawn again from the
+        transition's number each time, so it is always the same."""
 
         def mask(number: Array) -> Array:
             return noise.uniform(noise.fold(law.bootstrap, number), (self.size,)) < self.mask
 
         return jax.vmap(mask)(ids).T
 
-    def forward_learned(
-        self,
-        law: Law,
-        xs: Float[Array, "n inputs"],
-        weights: Float[Array, "size n"],
-        key: Key,
-    ) -> Float[Array, "size n outputs"]:
-        """Each member at its own rows alone, at most its share: its j-th is the first with j + 1
-        held up to it."""
-        share, first = self._share(xs.shape[0]), self._first(key)
-        if share == xs.shape[0]:
-            return self.forward_all(law, xs, key)
-        held = jnp.cumsum(weights, axis=1).astype(jnp.int32)
-        rows = jnp.sum(held[:, None] <= jnp.arange(share)[:, None], axis=2)  # n where it has fewer
-        rows = jnp.roll(jnp.minimum(rows, xs.shape[0] - 1), -first, axis=0)
-        ys = jnp.roll(self._members(law, xs[rows], 0), first, axis=0)
-        return jnp.take_along_axis(ys, jnp.maximum(held - 1, 0)[..., None], axis=1)
+    def _learned_from(self, law: Law, ids: Int[Array, " n"]) -> Float[Array, "size n"]:
+        """1 for the rows that each member learns from."""
+        masks = self.masks(law, ids)
+        masks &= jnp.cumsum(masks, axis=1) <= self._share(ids)
+        return masks.astype(jnp.float32)
 
-    def _share(self, n: int) -> int:
-        """The most rows of a minibatch of n that a member learns from."""
-        return math.ceil(self.mask * n)
+    def _share(self, ids: Int[Array, " n"]) -> int:
+        """Maximum number of a minibatch's rows that a member learns from."""
+        return math.ceil(self.mask * ids.shape[0])
 
-    def _first(self, key: Key) -> Int[Array, ""]:
-        """Where the draws of a key begin to count the members."""
-        return noise.integers(key, (), self.size)
 
-    def mean(self, law: Law, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
-        """The mean of all members' outputs."""
-        return jnp.mean(self._members(law, x[None]), axis=(0, 1))
+class MemberRows(Rows[Law]):
+    """Every member at every row."""
 
-    def _members(
-        self, law: Law, xs: Float[Array, "*size n inputs"], axis: int | None = None
-    ) -> Float[Array, "size n outputs"]:
-        """Every member at every row; or, along an axis, at its own."""
-        plain = priors.plain(xs, law.members)
-        ys = jax.vmap(networks.forward, (0, axis))(law.members, plain)
-        if self.prior is None:
-            return ys
-        own = jax.vmap(lambda k, values: values[:, k], (0, axis))
-        values = priors.values(xs, law.members, self.size)
-        return ys + self.prior * own(jnp.arange(self.size), values)
+    first: Int[Array, ""]
+    """By how many places the members are rotated."""
+    learned: Float[Array, "size n"]
+    prior: float | Array | None
+    """β of the family."""
+    paired: bool = eqx.field(default=False, static=True)
+
+    @property
+    def weights(self) -> Float[Array, "size n"]:
+        return self.learned
+
+    def __call__(self, law: Law, x: Input) -> Float[Array, "size n outputs"]:
+        return jnp.roll(all_members(law, x, self.prior), self.first, axis=0)
+
+
+class OwnMemberRows(Rows[Law]):
+    """Every member at the rows that it learns from, and anything elsewhere.
+
+    These serve θ⁻ as well, so that a member's target is its own: another member's would be needed
+    at rows that the other does not learn from.
+    """
+
+    first: Int[Array, ""]
+    """By how many places the members are rotated."""
+    learned: Float[Array, "size n"]
+    prior: float | Array | None
+    """β of the family."""
+    share: int = eqx.field(static=True)
+    """Maximum number of rows that a member learns from."""
+
+    @property
+    def weights(self) -> Float[Array, "size n"]:
+        return self.learned
+
+    @property
+    def paired(self) -> bool:
+        return True
+
+    def __call__(self, law: Law, x: Input) -> Float[Array, "size n outputs"]:
+        """A member's j-th row is the first up to which it learns from j + 1."""
+        n = x.features.shape[0]
+        order = jnp.cumsum(self.learned, axis=1).astype(jnp.int32)
+        rows = jnp.sum(order[:, None] <= jnp.arange(self.share)[:, None], axis=2)
+        rows = jnp.minimum(rows, n - 1)  # it is n where a member has fewer
+        rows = jnp.roll(rows, -self.first, axis=0)
+        ys = jax.vmap(networks.forward)(law.members, x.features[rows])
+        if self.prior is not None:
+            members = jnp.arange(rows.shape[0])[:, None]
+            ys += self.prior * x.priors[rows, members]
+        ys = jnp.roll(ys, self.first, axis=0)
+        return jnp.take_along_axis(ys, jnp.maximum(order - 1, 0)[..., None], axis=1)
+
+
+def all_members(law: Law, x: Input, prior: float | Array | None) -> Float[Array, "size n outputs"]:
+    """Every member at every row."""
+    ys = networks.forward_many(law.members, x.features)
+    return ys if prior is None else ys + prior * jnp.moveaxis(x.priors, 1, 0)

@@ -1,4 +1,4 @@
-"""NoisyNet's factorised noise: one draw an input and one an output, multiplied for each weight."""
+"""NoisyNet's factorised noise: a draw for each input and each output, multiplied per weight."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -8,13 +8,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from rove import networks, noise
 from rove.networks import Linear, Theta
 from rove.noise import Key
-from rove.posteriors.base import Phi, Posterior
+from rove.posteriors.base import Phi, Posterior, Rows, row_count
 from rove.posteriors.mean_field import centred, check_rho, softplus
+from rove.posteriors.priors import Input
 
 
 class Law(NamedTuple):
@@ -24,7 +25,24 @@ class Law(NamedTuple):
     std: Theta
 
 
-class Factorised(Posterior):
+class FactorRows(Rows[Law]):
+    """f(ε) for the inputs and outputs of every layer, one row per transition."""
+
+    f: Float[Array, "n factors"]
+    paired: bool = eqx.field(default=False, static=True)
+
+    def __call__(self, law: Law, x: Input) -> Float[Array, "1 n outputs"]:
+        """x·(σ_W ⊙ e_in e_outᵀ) = ((x ⊙ e_in)·σ_W) ⊙ e_out: a draw of all weights for each x,
+        without writing them out."""
+
+        def linear(layer: tuple[Linear, Linear, Array, Array], x: Array) -> Array:
+            mean, std, e_in, e_out = layer
+            return networks.affine(mean, x) + networks.affine(std, x * e_in) * e_out
+
+        return networks.forward(_factors(law, self.f), x.features, linear)[None]
+
+
+class Factorised(Posterior[Law, Theta]):
     """θ = μ_θ + σ_θ·f(ε_in)·f(ε_out), with f(ε) = sign(ε)·√|ε| and σ_θ = softplus(ρ_θ).
 
     The noise of a layer has rank one, so q_φ has no density: its entropy is taken as 0, as in
@@ -33,7 +51,7 @@ class Factorised(Posterior):
 
     rho: float | Array
     paired: bool = eqx.field(default=False, static=True, kw_only=True)
-    """Whether θ⁻ takes the noise of θ in the target of a transition."""
+    """Whether θ⁻ uses the noise of θ in the target of a transition."""
 
     def __check_init__(self) -> None:
         check_rho(self.rho)
@@ -47,39 +65,33 @@ class Factorised(Posterior):
 
     def sample(self, law: Law, key: Key) -> Theta:
         layers = []
-        for mean, std, e_in, e_out in _factors(law, 1, key):
+        for mean, std, e_in, e_out in _factors(law, _noise(law, 1, key)):
             weight = mean.weight + std.weight * e_in[0][:, None] * e_out[0][None, :]
             layers.append(Linear(weight, mean.bias + std.bias * e_out[0]))
         return tuple(layers)
 
-    def apply(
-        self, law: Law, draw: Theta, x: Float[Array, " features"]
-    ) -> Float[Array, " outputs"]:
-        return networks.forward(draw, x)
+    def apply(self, law: Law, draw: Theta, x: Input) -> Float[Array, " outputs"]:
+        return networks.forward(draw, x.features)
 
-    def forward(self, law: Law, x: Float[Array, " features"], key: Key) -> Float[Array, " outputs"]:
-        return self.forward_all(law, x[None], key)[0, 0]
+    def mean(self, law: Law, x: Input) -> Float[Array, " outputs"]:
+        return networks.forward(law.mean, x.features)
 
-    def forward_all(
-        self, law: Law, xs: Float[Array, "n features"], key: Key
-    ) -> Float[Array, "1 n outputs"]:
-        """x·(σ_W ⊙ e_in e_outᵀ) = ((x ⊙ e_in)·σ_W) ⊙ e_out: a draw of all weights for each x,
-        without writing them out."""
-
-        def linear(layer: tuple[Linear, Linear, Array, Array], x: Array) -> Array:
-            mean, std, e_in, e_out = layer
-            return networks.affine(mean, x) + networks.affine(std, x * e_in) * e_out
-
-        return networks.forward(_factors(law, xs.shape[0], key), xs, linear)[None]
-
-    def mean(self, law: Law, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
-        return networks.forward(law.mean, x)
+    def sample_rows(self, law: Law, ids: Int[Array, " n"] | None, key: Key) -> FactorRows:
+        return FactorRows(_noise(law, row_count(ids), key), self.paired)
 
 
-def _factors(law: Law, n: int, key: Key) -> list[tuple[Linear, Linear, Array, Array]]:
-    """Each layer's means and standard deviations, with n rows of its f(ε_in) and f(ε_out)."""
-    sizes = [size for layer in law.mean for size in layer.weight.shape]
-    epsilon = noise.normal(key, (n, sum(sizes)))
-    f = epsilon / jnp.sqrt(jnp.abs(epsilon))  # sign(ε)·√|ε|; a draw is never 0
-    parts = jnp.split(f, list(accumulate(sizes[:-1])), axis=1)
+def _sizes(law: Law) -> list[int]:
+    """Inputs and outputs of each layer in turn."""
+    return [size for layer in law.mean for size in layer.weight.shape]
+
+
+def _noise(law: Law, n: int, key: Key) -> Float[Array, "n factors"]:
+    """n rows of f(ε) for every input and output of every layer."""
+    epsilon = noise.normal(key, (n, sum(_sizes(law))))
+    return epsilon / jnp.sqrt(jnp.abs(epsilon))  # sign(ε)·√|ε|; a draw is never 0
+
+
+def _factors(law: Law, f: Float[Array, "n factors"]) -> list[tuple[Linear, Linear, Array, Array]]:
+    """Each layer's means and standard deviations, with its rows of f(ε_in) and f(ε_out)."""
+    parts = jnp.split(f, list(accumulate(_sizes(law)[:-1])), axis=1)
     return list(zip(law.mean, law.std, parts[::2], parts[1::2], strict=True))

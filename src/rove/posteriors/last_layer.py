@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +14,8 @@ from rove import networks, noise, replay
 from rove.errors import ConfigError, check_integer, check_number
 from rove.networks import Theta
 from rove.noise import Key
-from rove.posteriors.base import Phi, Posterior, Target
-from rove.replay import Replay
+from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows, Spec
+from rove.posteriors.priors import Input
 
 
 class Head(NamedTuple):
@@ -31,7 +31,22 @@ class Law(NamedTuple):
     head: Head
 
 
-class LastLayer(Posterior):
+class ValueRows(Rows[Law]):
+    """Standard normal noise for the value of every action, one row per transition.
+
+    Given the last hidden layer h, the values are independent Gaussians of mean h·m and variance
+    |Rᵀh|².
+    """
+
+    epsilon: Float[Array, "n actions"]
+
+    def __call__(self, law: Law, x: Input) -> Float[Array, "1 n actions"]:
+        h = hidden(law.body, x.features)
+        spread = jnp.linalg.norm(jnp.einsum("nw,awv->nav", h, law.head.root), axis=2)
+        return (h @ law.head.mean.T + spread * self.epsilon)[None]
+
+
+class LastLayer(Posterior[Law, Array]):
     """The gradient moves the hidden layers; every `period` steps the last layer gets its exact
     posterior given all that the replay buffer holds, with a prior N(0, `prior`²) on each weight
     and the return's σ² as the variance of a target. Without hidden layers it is the regression on
@@ -46,9 +61,6 @@ class LastLayer(Posterior):
         check_number("prior", self.prior, above=0.0)
         check_integer("period", self.period, at_least=1)
 
-    def check(self, exact: bool, scale: float | Array, hidden: tuple[int, ...]) -> None:
-        check_conjugate(self, exact, scale)
-
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
         weights, actions = sizes[-2] + 1, sizes[-1]
         body = networks.init(key, sizes)[:-1]
@@ -59,63 +71,55 @@ class LastLayer(Posterior):
         return Law(phi.learned, phi.held)
 
     def sample(self, law: Law, key: Key) -> Float[Array, "actions weights"]:
-        """Weights of every action; the hidden layers learn on while they are acted on."""
+        """Weights of every action; the hidden layers keep learning while they are acted on."""
         epsilon = noise.normal(key, law.head.mean.shape)
         return law.head.mean + jnp.einsum("avw,aw->av", law.head.root, epsilon)
 
     def apply(
-        self, law: Law, draw: Float[Array, "actions weights"], x: Float[Array, " features"]
+        self, law: Law, draw: Float[Array, "actions weights"], x: Input
     ) -> Float[Array, " actions"]:
-        return draw @ hidden(law.body, x)
+        return draw @ hidden(law.body, x.features)
 
-    def forward_all(
-        self, law: Law, xs: Float[Array, "n features"], key: Key
-    ) -> Float[Array, "1 n actions"]:
-        """Given h, the outputs are independent Gaussians of mean h·m and variance |Rᵀh|²."""
-        h = hidden(law.body, xs)
-        spread = jnp.linalg.norm(jnp.einsum("nw,awv->nav", h, law.head.root), axis=2)
-        epsilon = noise.normal(key, spread.shape)
-        return (h @ law.head.mean.T + spread * epsilon)[None]
+    def mean(self, law: Law, x: Input) -> Float[Array, " actions"]:
+        return law.head.mean @ hidden(law.body, x.features)
 
-    def mean(self, law: Law, x: Float[Array, " features"]) -> Float[Array, " actions"]:
-        return law.head.mean @ hidden(law.body, x)
+    def sample_rows(self, law: Law, ids: Int[Array, " n"] | None, key: Key) -> Rows[Law]:
+        if ids is None:
+            return OneTheta(self, key)
+        return ValueRows(noise.normal(key, (ids.shape[0], law.head.mean.shape[0])))
 
-    def refit(
-        self,
-        phi: Phi,
-        scale: float | Array,
-        counter: Int[Array, ""],
-        replay: Replay,
-        target: Target,
-        key: Key,
-    ) -> Head:
-        return lax.cond(
-            counter % self.period == 0,
-            lambda: self._regression(phi, scale, replay, target, key),
+    def refit(self, phi: Phi, data: Data) -> Phi:
+        """The exact posterior of the last layer, given the whole replay."""
+        head = lax.cond(
+            data.counter % self.period == 0,
+            lambda: self._regression(phi, data),
             lambda: phi.held,
         )
+        return phi._replace(held=head)
 
-    def _regression(
-        self, phi: Phi, scale: float | Array, memory: Replay, target: Target, key: Key
-    ) -> Head:
-        deviation = jnp.sqrt(scale)
+    def validate(self, spec: Spec) -> None:
+        check_conjugate(self, spec)
+
+    def _regression(self, phi: Phi, data: Data) -> Head:
+        deviation = jnp.sqrt(data.scale)
         actions = jnp.arange(phi.held.mean.shape[0])
 
         def block(i: Array) -> tuple[Array, Array]:
-            transitions, held = replay.block(memory, i, BLOCK)
-            mine = (transitions.action[None, :] == actions[:, None]) & held[None, :]
-            a = jnp.where(mine[:, :, None], hidden(phi.learned, transitions.observation), 0.0)
-            b = jnp.where(mine, target(transitions, key, i), 0.0)
+            transitions, stored = replay.block(data.replay, i, BLOCK)
+            inputs, action = data.pairs(phi.priors, transitions)
+            own = (action[None, :] == actions[:, None]) & stored[None, :]
+            a = jnp.where(own[:, :, None], hidden(phi.learned, inputs.features), 0.0)
+            b = jnp.where(own, data.target(transitions, data.key, i), 0.0)
             return a / deviation, b / deviation
 
-        blocks = (replay.stored(memory) + BLOCK - 1) // BLOCK
+        blocks = (replay.stored(data.replay) + BLOCK - 1) // BLOCK
         return regression(block, blocks, self.prior**2, phi.held)
 
 
 BLOCK = 1024
-"""Rows of the buffer to regress on at a time."""
+"""Rows of the buffer that are regressed on at a time."""
 PASSES = 2
-"""At the most."""
+"""Maximum number of refinement passes."""
 
 
 def regression(
@@ -177,11 +181,11 @@ def hidden(body: Theta, x: Float[Array, "*n features"]) -> Float[Array, "*n weig
     return jnp.concatenate([x, jnp.ones((*x.shape[:-1], 1))], axis=-1)
 
 
-def check_conjugate(posterior: Posterior, exact: bool, scale: float | Array) -> None:
-    """Only a Gaussian return of known variance has a closed form."""
+def check_conjugate(posterior: Posterior[Any, Any], spec: Spec) -> None:
+    """Refuse anything but a Gaussian return of known variance, which has a closed form."""
     name = type(posterior).__name__
-    if not exact:
+    if not spec.exact:
         raise ConfigError(
             "posterior", name, f"with a Gaussian return alone: Gaussian × {name} works"
         )
-    check_number("sigma", scale, above=0.0)
+    check_number("sigma", spec.scale, above=0.0)

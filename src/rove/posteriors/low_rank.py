@@ -7,15 +7,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from rove import networks, noise
 from rove.errors import ConfigError, check_integer, check_number
 from rove.networks import Linear, Theta
 from rove.noise import Key
-from rove.posteriors import priors
-from rove.posteriors.base import Phi, Posterior
+from rove.posteriors.base import OneTheta, Phi, Posterior, Rows
 from rove.posteriors.mean_field import check_prior_std, check_rho, prior_penalty, softplus
+from rove.posteriors.priors import Input
 
 
 class Learned(NamedTuple):
@@ -43,7 +43,37 @@ class Draw(NamedTuple):
     """What the diagonal part adds to the last layer, or nothing."""
 
 
-class LowRank(Posterior):
+class IndexRows(Rows[Law]):
+    """Indices, and noise for the diagonal part if there is one, for each row and draw."""
+
+    index: Float[Array, "draws n rank"]
+    diagonal: Float[Array, "draws n outputs"] | None
+    prior: float | Array | None
+    """β of the family."""
+    paired: bool = eqx.field(default=False, static=True)
+
+    def __call__(self, law: Law, x: Input) -> Float[Array, "draws n outputs"]:
+        h, y = indexed(law, x, self.index, self.prior)
+        if self.diagonal is None:
+            return y
+        return y + jnp.sqrt(networks.affine(law.variance, h**2)) * self.diagonal
+
+
+def indexed(
+    law: Law, x: Input, z: Float[Array, "*draws_n rank"], prior: float | Array | None
+) -> tuple[Float[Array, "n hidden"], Float[Array, "*draws n outputs"]]:
+    """The last hidden layer, and the outputs: for one index, or draws of one for each row."""
+    h = x.features
+    for layer in law.body:
+        h = jax.nn.relu(networks.affine(layer, h))
+    parts = jnp.einsum("nh,mho->nmo", h, law.factors.weight) + law.factors.bias
+    if prior is not None:
+        parts += prior * x.priors
+    varied = jnp.sum(z[..., None] * parts, axis=-2)
+    return h, networks.affine(law.head, h) + varied
+
+
+class LowRank(Posterior[Law, Draw]):
     """The last layer is W₀ + Σ_m z_m·W_m, with one index z ~ N(0, I/M) for all outputs, and, with
     `rho`, independent noise of softplus(ρ) on each weight. With `prior`, the index also drives
     fixed random networks: f_θ(x) = W₀ᵀh(x) + Σ_m z_m·(W_mᵀh(x) + β·g_m(x)). What W_m learns
@@ -52,17 +82,16 @@ class LowRank(Posterior):
     rank: int = eqx.field(default=4, static=True)
     """M, the length of the index z."""
     prior: float | Array | None = None
-    """β, the scale of the prior functions g_m; none: without them."""
+    """β, the scale of the prior functions g_m; None: without them."""
     rho: float | Array | None = None
-    """ρ at the start, for the diagonal part; none: without it."""
+    """ρ at the start, for the diagonal part; None: without it."""
     draws: int = eqx.field(default=1, static=True)
-    """θ drawn for each transition of an update. With more the gradient varies less; all share the
-    networks' work but for the last sum."""
+    """Number of θ drawn for each transition of an update. More of them give a gradient of less
+    variance; all share the networks' work except the last sum."""
     prior_std: float | Array | None = eqx.field(default=None, kw_only=True)
     """As `MeanField.prior_std`, for the weights of the last layer; None: no such prior."""
     paired: bool = eqx.field(default=True, static=True, kw_only=True)
-    """Whether a transition's target takes the index z of its Q, and the noise of its diagonal
-    (the default), or its own."""
+    """Whether θ⁻ uses the index z and the diagonal noise of θ (the default), or its own."""
 
     def __check_init__(self) -> None:
         check_integer("rank", self.rank, at_least=1, at_most=10_000)
@@ -82,19 +111,15 @@ class LowRank(Posterior):
         *body, head = networks.init(k_network, sizes)
         (factors,) = networks.init_many(k_factors, sizes[-2:], self.rank)
         rho = () if self.rho is None else jax.tree.map(lambda x: jnp.full_like(x, self.rho), head)
-        held: Any = ()
-        if self.prior is not None:
-            held = networks.init_many(k_priors, sizes, self.rank)
-        return Phi(Learned(tuple(body), head, factors, rho), held)
+        learned = Learned(tuple(body), head, factors, rho)
+        if self.prior is None:
+            return Phi(learned)
+        return Phi(learned, priors=networks.init_many(k_priors, sizes, self.rank))
 
     def law(self, phi: Phi) -> Law:
         body, head, factors, rho = phi.learned
         variance = jax.tree.map(lambda rho: softplus(rho) ** 2, rho)
         return Law(body, head, factors, variance)
-
-    def inputs(self, held: Any, x: Float[Array, "*n features"]) -> Float[Array, "*n inputs"]:
-        """`held`: M random networks that never learn, or nothing."""
-        return x if self.prior is None else priors.carried(held, x)
 
     def sample(self, law: Law, key: Key) -> Draw:
         k_index, *k_diagonal = (noise.fold(key, i) for i in range(3))
@@ -104,23 +129,22 @@ class LowRank(Posterior):
             diagonal = Linear(*(jnp.sqrt(v) * noise.normal(k, v.shape) for k, v in pairs))
         return Draw(self._index(k_index), diagonal)
 
-    def apply(self, law: Law, draw: Draw, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
-        h, y = self._indexed(law, x[None], draw.index)
+    def apply(self, law: Law, draw: Draw, x: Input) -> Float[Array, " outputs"]:
+        x = jax.tree.map(lambda leaf: leaf[None], x)
+        h, y = indexed(law, x, draw.index, self.prior)
         return (y if self.rho is None else y + networks.affine(draw.diagonal, h))[0]
 
-    def forward_all(
-        self, law: Law, xs: Float[Array, "n inputs"], key: Key
-    ) -> Float[Array, "draws n outputs"]:
-        k_index, k_diagonal = (noise.fold(key, i) for i in range(2))
-        h, ys = self._indexed(law, xs, self._index(k_index, self.draws, xs.shape[0]))
-        if self.rho is not None:
-            spread = jnp.sqrt(networks.affine(law.variance, h**2))
-            ys += spread * noise.normal(k_diagonal, ys.shape)
-        return ys
+    def mean(self, law: Law, x: Input) -> Float[Array, " outputs"]:
+        return networks.forward((*law.body, law.head), x.features)
 
-    def mean(self, law: Law, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
-        network = (*law.body, law.head)
-        return networks.forward(network, priors.plain(x, network))
+    def sample_rows(self, law: Law, ids: Int[Array, " n"] | None, key: Key) -> Rows[Law]:
+        if ids is None:
+            return OneTheta(self, key)
+        k_index, k_diagonal = (noise.fold(key, i) for i in range(2))
+        shape, diagonal = (self.draws, ids.shape[0]), None
+        if self.rho is not None:
+            diagonal = noise.normal(k_diagonal, (*shape, law.head.bias.shape[0]))
+        return IndexRows(self._index(k_index, *shape), diagonal, self.prior, self.paired)
 
     def entropy(self, law: Law) -> Float[Array, ""]:
         """½·log det(D + F·Fᵀ) = ½·(Σ log d + log det(I + Fᵀ·D⁻¹·F)), with F the factors over √M:
@@ -155,17 +179,3 @@ class LowRank(Posterior):
 
     def _index(self, key: Key, *shape: int) -> Float[Array, "*shape rank"]:
         return noise.normal(key, (*shape, self.rank)) / self.rank**0.5
-
-    def _indexed(
-        self, law: Law, xs: Float[Array, "n inputs"], z: Float[Array, "*draws_n rank"]
-    ) -> tuple[Float[Array, "n hidden"], Float[Array, "*draws n outputs"]]:
-        """The last hidden layer, and the outputs: for one index, or draws of one for each row."""
-        network = (*law.body, law.head)
-        h = priors.plain(xs, network)
-        for layer in law.body:
-            h = jax.nn.relu(networks.affine(layer, h))
-        parts = jnp.einsum("nh,mho->nmo", h, law.factors.weight) + law.factors.bias
-        if self.prior is not None:
-            parts += self.prior * priors.values(xs, network, self.rank)
-        varied = jnp.sum(z[..., None] * parts, axis=-2)
-        return h, networks.affine(law.head, h) + varied

@@ -9,13 +9,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from rove import networks, noise
 from rove.errors import ConfigError, check_number
 from rove.networks import Linear, Theta
 from rove.noise import Key
-from rove.posteriors.base import Phi, Posterior
+from rove.posteriors.base import Phi, Posterior, Rows, row_count
+from rove.posteriors.priors import Input
 
 
 class Learned(NamedTuple):
@@ -32,7 +33,34 @@ class Law(NamedTuple):
     variance: Theta
 
 
-class MeanField(Posterior):
+class NoiseRows(Rows[Law]):
+    """Standard normal noise for the pre-activations of every layer, one row per transition.
+
+    Given its input, a layer's pre-activations are independent Gaussians of mean x·μ_W + μ_b and
+    variance x²·σ_W² + σ_b²: drawing those (local reparameterisation) needs no weights per row.
+    """
+
+    epsilon: Float[Array, "n units"]
+    paired: bool = eqx.field(default=False, static=True)
+
+    def __call__(self, law: Law, x: Input) -> Float[Array, "1 n outputs"]:
+        def linear(layer: tuple[Linear, Linear, Array], x: Array) -> Array:
+            mean, variance, epsilon = layer
+            spread = jnp.sqrt(networks.affine(variance, x**2))
+            return networks.affine(mean, x) + spread * epsilon
+
+        ends = list(accumulate(_widths(law)[:-1]))
+        epsilons = jnp.split(self.epsilon, ends, axis=1)
+        layers = list(zip(law.mean, law.variance, epsilons, strict=True))
+        return networks.forward(layers, x.features, linear)[None]
+
+
+def _widths(law: Law) -> list[int]:
+    """Number of units of each layer."""
+    return [layer.bias.shape[0] for layer in law.mean]
+
+
+class MeanField(Posterior[Law, Theta]):
     """Independent Gaussians. Every ρ_θ starts at `rho` and is learned.
 
     The prior of a parameter is uniform (the paper's), N(0, `prior`²) (BBQ's) or N(μ_θ, s²) with
@@ -48,7 +76,7 @@ class MeanField(Posterior):
     """What σ_θ tends to where no data inform θ, as a multiple of 1/√inputs, the standard deviation
     of a new network's weights; None: it grows without end."""
     paired: bool = eqx.field(default=False, static=True, kw_only=True)
-    """Whether θ⁻ takes the noise of θ in the target of a transition."""
+    """Whether θ⁻ uses the noise of θ in the target of a transition."""
 
     def __check_init__(self) -> None:
         check_rho(self.rho)
@@ -76,33 +104,14 @@ class MeanField(Posterior):
             for i, (m, v) in enumerate(zip(means, variances, strict=True))
         )
 
-    def apply(
-        self, law: Law, draw: Theta, x: Float[Array, " features"]
-    ) -> Float[Array, " outputs"]:
-        return networks.forward(draw, x)
+    def apply(self, law: Law, draw: Theta, x: Input) -> Float[Array, " outputs"]:
+        return networks.forward(draw, x.features)
 
-    def forward(self, law: Law, x: Float[Array, " features"], key: Key) -> Float[Array, " outputs"]:
-        return self.forward_all(law, x[None], key)[0, 0]
+    def mean(self, law: Law, x: Input) -> Float[Array, " outputs"]:
+        return networks.forward(law.mean, x.features)
 
-    def forward_all(
-        self, law: Law, xs: Float[Array, "n features"], key: Key
-    ) -> Float[Array, "1 n outputs"]:
-        """Given its input, a layer's pre-activations are independent Gaussians of mean
-        x·μ_W + μ_b and variance x²·σ_W² + σ_b²: draw those (local reparameterisation)."""
-        widths = [layer.bias.shape[0] for layer in law.mean]
-        epsilon = noise.normal(key, (xs.shape[0], sum(widths)))
-        epsilons = jnp.split(epsilon, list(accumulate(widths[:-1])), axis=1)
-
-        def linear(layer: tuple[Linear, Linear, Array], x: Array) -> Array:
-            mean, variance, epsilon = layer
-            spread = jnp.sqrt(networks.affine(variance, x**2))
-            return networks.affine(mean, x) + spread * epsilon
-
-        layers = list(zip(law.mean, law.variance, epsilons, strict=True))
-        return networks.forward(layers, xs, linear)[None]
-
-    def mean(self, law: Law, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
-        return networks.forward(law.mean, x)
+    def sample_rows(self, law: Law, ids: Int[Array, " n"] | None, key: Key) -> NoiseRows:
+        return NoiseRows(noise.normal(key, (row_count(ids), sum(_widths(law)))), self.paired)
 
     def entropy(self, law: Law) -> Float[Array, ""]:
         """Σ log σ_θ, leaving out ½·log 2πe for each parameter. With a prior it is −KL, leaving out

@@ -12,8 +12,8 @@ from rove import networks, noise, replay
 from rove.errors import check_integer, check_number
 from rove.networks import Theta
 from rove.noise import Key
-from rove.posteriors.base import Phi, Posterior, Target
-from rove.replay import Replay
+from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows
+from rove.posteriors.priors import Input
 
 _STATES = 64
 _STEP = 1.01
@@ -24,7 +24,14 @@ class Law(NamedTuple):
     std: Float[Array, ""]
 
 
-class ParameterNoise(Posterior):
+class MeanRows(Rows[Law]):
+    """μ for every row."""
+
+    def __call__(self, law: Law, x: Input) -> Float[Array, "1 n outputs"]:
+        return networks.forward(law.mean, x.features)[None]
+
+
+class ParameterNoise(Posterior[Law, Theta]):
     """Control draws θ = μ + σ·ε with one σ for all; learning uses μ, and φ⁻ its own. Every
     `period` steps σ grows or shrinks by 1%, so that the perturbed values stay as far from the
     unperturbed as `distance` says: the root mean square of their difference over states from the
@@ -54,38 +61,29 @@ class ParameterNoise(Posterior):
             w + law.std * noise.normal(noise.fold(key, i), w.shape) for i, w in enumerate(leaves)
         )
 
-    def apply(
-        self, law: Law, draw: Theta, x: Float[Array, " features"]
-    ) -> Float[Array, " outputs"]:
-        return networks.forward(draw, x)
+    def apply(self, law: Law, draw: Theta, x: Input) -> Float[Array, " outputs"]:
+        return networks.forward(draw, x.features)
 
-    def forward_all(
-        self, law: Law, xs: Float[Array, "n features"], key: Key
-    ) -> Float[Array, "1 n outputs"]:
-        """Without noise: it is for control alone."""
-        return networks.forward(law.mean, xs)[None]
+    def mean(self, law: Law, x: Input) -> Float[Array, " outputs"]:
+        return networks.forward(law.mean, x.features)
 
-    def mean(self, law: Law, x: Float[Array, " features"]) -> Float[Array, " outputs"]:
-        return networks.forward(law.mean, x)
+    def sample_rows(self, law: Law, ids: Int[Array, " n"] | None, key: Key) -> Rows[Law]:
+        """Without noise in learning: it is for control alone."""
+        return OneTheta(self, key) if ids is None else MeanRows()
 
-    def refit(
-        self,
-        phi: Phi,
-        scale: float | Array,
-        counter: Int[Array, ""],
-        replay: Replay,
-        target: Target,
-        key: Key,
-    ) -> Float[Array, ""]:
-        return lax.cond(
-            counter % self.period == 0,
-            lambda: self._adapted(phi, replay, key),
+    def refit(self, phi: Phi, data: Data) -> Phi:
+        """Adapt σ."""
+        std = lax.cond(
+            data.counter % self.period == 0,
+            lambda: self._adapted(phi, data),
             lambda: phi.held,
         )
+        return phi._replace(held=std)
 
-    def _adapted(self, phi: Phi, memory: Replay, key: Key) -> Float[Array, ""]:
-        k_states, k_theta = (noise.fold(key, i) for i in range(2))
-        states = replay.sample(memory, k_states, _STATES)[0].observation
+    def _adapted(self, phi: Phi, data: Data) -> Float[Array, ""]:
+        k_states, k_theta = (noise.fold(data.key, i) for i in range(2))
+        batch, _ = replay.sample(data.replay, k_states, _STATES)
+        states = data.pairs(phi.priors, batch).inputs.features
         law = self.law(phi)
         plain = networks.forward(law.mean, states)
         perturbed = networks.forward(self.sample(law, k_theta), states)

@@ -98,3 +98,18 @@ def visible(mean: Float[Array, ""], std: Float[Array, ""]) -> Float[Array, ""]:
     """The unit of `GRID`: the standard deviation, but at least 1e-5·max(1, |mean|), so that
     float32 tells the points apart. A point mass is drawn as a spike that wide."""
     return jnp.maximum(std, 1e-5 * jnp.maximum(1.0, jnp.abs(mean)))
+
+
+def by_action(returns: Return, z: Float[Array, "*n numbers"]) -> Float[Array, "*n actions outputs"]:
+    """A network's output as one row for each action."""
+    return z.reshape(*z.shape[:-1], -1, returns.outputs)
+
+
+def means(returns: Return, z: Float[Array, "*n outputs"]) -> Float[Array, "*n"]:
+    """E[Z] of every row of outputs."""
+    return jnp.vectorize(returns.mean, signature="(k)->()")(z)
+
+
+def stds(returns: Return, z: Float[Array, "*n outputs"]) -> Float[Array, "*n"]:
+    """The standard deviation of Z, of every row of outputs."""
+    return jnp.vectorize(returns.std, signature="(k)->()")(z)

@@ -8,8 +8,9 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from rove import replay
-from rove.learner import AgentState, Learner
-from rove.posteriors.base import Draw, Phi
+from rove.core.learner import AgentState, Learner
+from rove.errors import ConfigError
+from rove.posteriors.base import Phi
 from rove.replay import Transition
 from rove.returns.gaussian import bell
 
@@ -29,12 +30,13 @@ class Tabular(Learner):
     def learning_starts(self) -> int:
         return 1
 
-    def needs(self, observation: np.ndarray) -> str | None:
+    def validate(self, observation: np.ndarray) -> None:
         """Accept one-hot and thermometer features only."""
         ones = np.flatnonzero(observation)
         fits = len(ones) and np.all(observation[ones] == 1) and len(ones) in (1, ones[-1] + 1)
-        needed = "one-hot or thermometer observations, such as those of chain-10 or deep-sea-10"
-        return None if fits else needed
+        if not fits:
+            needed = "one-hot or thermometer observations, such as those of chain-10 or deep-sea-10"
+            raise ConfigError("observation", observation, needed)
 
     def observe(
         self, state: AgentState, transition: Transition, where: bool | Array = True
@@ -49,7 +51,7 @@ def point_masses(values: Float[Array, " actions"]) -> list[tuple[Array, Array]]:
     return [bell(value, jnp.zeros(())) for value in values]
 
 
-def init_state(tables: Any, features: int, theta: Draw = ()) -> AgentState:
+def init_state(tables: Any, features: int, theta: Any = ()) -> AgentState:
     """Return an initial state: φ consists of the tables, and B has room for one transition."""
     return AgentState(
         phi=Phi(learned=(), held=tables),

@@ -8,8 +8,9 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
 from rove import noise, replay
+from rove.core.diagnostics import DRAWS, Beliefs
+from rove.core.learner import AgentState, Memory
 from rove.errors import check_number
-from rove.learner import DRAWS, AgentState, Beliefs, Memory
 from rove.noise import Key
 from rove.returns.gaussian import bell
 from rove.tabular.base import Tabular, init_state, state_index
@@ -112,7 +113,7 @@ class QValueSampling(Tabular):
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """Update the last pair's distribution, and return its squared error before the update."""
         seen, tables = replay.last(state.replay), state.phi.held
-        s, a = state_index(seen.observation), seen.action
+        s, a = state_index(seen.observation), seen.number
         after = _row(tables, seen.next_observation)
         mean, variance = (x[jnp.argmax(after.mu)] for x in after.moments())
         discount = self.gamma * (1.0 - seen.terminated)

@@ -8,8 +8,9 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
 from rove import noise, replay
+from rove.core.diagnostics import DRAWS, Beliefs
+from rove.core.learner import AgentState, Memory
 from rove.errors import check_integer, check_number
-from rove.learner import DRAWS, AgentState, Beliefs, Memory
 from rove.noise import Key
 from rove.tabular.base import Tabular, init_state, point_masses, state_index
 
@@ -111,7 +112,7 @@ class PosteriorSampling(Tabular):
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """Count the last transition, and return −log of its predicted probability."""
         seen, counts = replay.last(state.replay), state.phi.held
-        s, a = state_index(seen.observation), seen.action
+        s, a = state_index(seen.observation), seen.number
         end = counts.next.shape[-1] - 1
         s_next = jnp.where(seen.terminated, end, state_index(seen.next_observation))
         alpha = self._alpha(counts.next[s, a])

@@ -10,9 +10,8 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
 from rove import noise
+from rove.core.learner import AgentState, Learner
 from rove.environments.base import Environment
-from rove.learner import AgentState, Learner
-from rove.replay import Replay
 from rove.training.lane import (
     ENVIRONMENT,
     EVALUATION,
@@ -128,14 +127,14 @@ def _step_where(
     after = jax.tree.map(
         lambda new, old: jnp.where(active, new, old), _without_rows(after), _without_rows(lane)
     )
-    replay = Replay(rows, after.agent.replay[1])
+    replay = after.agent.replay._replace(rows=rows)
     return after._replace(agent=after.agent._replace(replay=replay))
 
 
 def _without_rows(lane: Lane) -> Any:
     """Return a lane without the rows of its replay buffer."""
-    replay: Any = (None, lane.agent.replay.added)
-    return lane._replace(agent=lane.agent._replace(replay=replay))
+    replay: Any = lane.agent.replay
+    return lane._replace(agent=lane.agent._replace(replay=replay._replace(rows=None)))
 
 
 def evaluate(

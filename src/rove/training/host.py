@@ -20,11 +20,11 @@ from jax import Array
 from jaxtyping import Float
 
 from rove import platform
+from rove.core.learner import Learner
 from rove.environments.base import Step
 from rove.environments.guard import BadEnvironment, Guard
 from rove.environments.host import HostEnvironment
 from rove.errors import ConfigError, LaneError, RoveError
-from rove.learner import Learner
 from rove.training import lanes, outcomes
 from rove.training.lane import (
     ENVIRONMENT,

@@ -12,8 +12,8 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
 from rove import noise
+from rove.core.learner import AgentState, Beliefs, Learner
 from rove.environments.base import State, Step, Task
-from rove.learner import AgentState, Beliefs, Learner
 from rove.noise import Key
 from rove.replay import Transition
 from rove.statistics import TOLERANCE

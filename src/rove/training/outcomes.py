@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rove.core.learner import Learner
 from rove.environments.base import Task
 from rove.errors import LaneError, RunFolderError
-from rove.learner import Learner
 from rove.training import checkpoint
 from rove.training.lane import FAULTS, UNLIMITED, Lane, start
 

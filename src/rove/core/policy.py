@@ -12,12 +12,12 @@ from rove.networks import Theta
 from rove.noise import Key
 
 _SMALL = 0.01
-"""The last layer of a fresh policy is made so much smaller: its actions begin near 0, where tanh
-has a slope (DDPG draws that layer from ±0.003)."""
+"""Factor on the last layer of a new policy, so that its actions begin near 0, where tanh has a
+slope (DDPG draws that layer from ±0.003)."""
 
 
 def fresh(features: int, hidden: tuple[int, ...], actions: int, key: Key) -> Theta:
-    """ψ at the start."""
+    """ψ of a new policy."""
     *body, head = networks.init(key, (features, *hidden, actions))
     return (*body, jax.tree.map(lambda w: _SMALL * w, head))
 
@@ -28,12 +28,12 @@ def policy(psi: Theta, s: Float[Array, "*n features"]) -> Float[Array, "*n k"]:
 
 
 def joined(s: Float[Array, "*n features"], a: Float[Array, "*n k"]) -> Float[Array, "*n inputs"]:
-    """What a critic takes."""
+    """What a critic's network takes: s and a together."""
     return jnp.concatenate([s, a], axis=-1)
 
 
 def followed(old: Any, new: Any, tau: Float[Array, ""]) -> Any:
-    """(1 − τ)·old + τ·new; what is not a number (a key) as it is in the new."""
+    """(1 − τ)·old + τ·new. What is not a real number (a key) is taken from the new."""
 
     def mix(old: Array, new: Array) -> Array:
         inexact = jnp.issubdtype(new.dtype, jnp.inexact)

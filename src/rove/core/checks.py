@@ -1,0 +1,95 @@
+"""Validation of an agent's fields, and how much memory it will need."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from rove import noise
+from rove.core.learner import Learner, Memory
+from rove.errors import ConfigError, check_flag, check_hidden, check_integer, check_number
+from rove.posteriors.base import Posterior, Spec
+from rove.returns.base import Return
+
+
+def check_critic(agent: Any) -> None:
+    """Refuse what neither an `Agent` nor an `ActorCritic` can be made of."""
+    for field, family in (("returns", Return), ("posterior", Posterior)):
+        if not isinstance(getattr(agent, field), family):
+            raise ConfigError(field, getattr(agent, field), f"a rove.{family.__name__}")
+    check_resample(agent.resample)
+    check_number("gamma", agent.gamma, at_least=0.0, at_most=1.0)
+    check_integer("target_period", agent.target_period, at_least=1)
+    check_integer("buffer_size", agent.buffer_size, at_least=1)
+    check_integer("batch_size", agent.batch_size, at_least=1, at_most=2**16)
+    if agent.batch_size > agent.buffer_size:
+        limit = f"at most buffer_size, which is {agent.buffer_size}"
+        raise ConfigError("batch_size", agent.batch_size, limit)
+    check_integer("learning_starts", agent.learning_starts, at_least=1)
+    check_hidden("hidden", agent.hidden)
+
+
+def check_agent(agent: Any) -> None:
+    """Refuse what an `Agent` cannot be made of."""
+    check_flag("double", agent.double)
+    if agent.bonus is not None:
+        check_number("bonus", agent.bonus, at_least=0.0)
+    check_number("epsilon", agent.epsilon, at_least=0.0, at_most=1.0)
+    check_number("epsilon_start", agent.epsilon_start, at_least=0.0, at_most=1.0)
+    check_integer("epsilon_steps", agent.epsilon_steps, at_least=0)
+    check_number("lr", agent.lr, above=0.0)
+    agent.posterior.validate(spec_of(agent))
+
+
+def check_actor_critic(agent: Any) -> None:
+    """Refuse what an `ActorCritic` cannot be made of."""
+    check_integer("critics", agent.critics, at_least=1, at_most=100)
+    check_number("noise_std", agent.noise_std, at_least=0.0)
+    check_number("noise_reversion", agent.noise_reversion, above=0.0, at_most=1.0)
+    check_integer("random_steps", agent.random_steps, at_least=0)
+    check_number("actor_lr", agent.actor_lr, above=0.0)
+    check_number("critic_lr", agent.critic_lr, above=0.0)
+    check_number("tau", agent.tau, above=0.0, at_most=1.0)
+    check_integer("policy_period", agent.policy_period, at_least=1)
+    check_number("smoothing_std", agent.smoothing_std, at_least=0.0)
+    check_number("smoothing_clip", agent.smoothing_clip, at_least=0.0)
+    try:  # a critic takes s and a together, which are never a row of a table
+        agent.posterior.validate(spec_of(agent, np.full(2, 0.5)))
+    except ConfigError as error:
+        if error.field != "observation":
+            raise
+        name = type(agent.posterior).__name__
+        what = f"a family whose network takes any numbers, for s and a together; {name} needs "
+        what += f"{error.allowed}. MeanField, LastLayer and others work"
+        raise ConfigError("posterior", name, what) from None
+
+
+def spec_of(agent: Any, observation: np.ndarray | None = None) -> Spec:
+    """What an agent asks its posterior to work with."""
+    return Spec(agent.returns.exact, agent.returns.scale, agent.hidden, observation)
+
+
+def check_resample(resample: Any) -> None:
+    """Refuse anything but "step", "episode" or a number of steps."""
+    if resample not in ("step", "episode"):
+        if isinstance(resample, str):
+            raise ConfigError("resample", resample, "step, episode, or a number of steps")
+        check_integer("resample", resample, at_least=1)
+
+
+def memory_of(
+    agent: Learner, features: int, actions: int, buffer_size: int, hidden: tuple[int, ...]
+) -> Memory:
+    """The memory of an agent of networks: what `init` would allocate."""
+    state = jax.eval_shape(lambda: agent.init(features, actions, noise.root(0)))
+    replay, everything = (
+        sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(part))
+        for part in (state.replay, state)
+    )
+    if replay >= everything / 2:
+        cause = "the replay", "buffer_size", buffer_size, "a smaller buffer"
+    elif hidden:
+        cause = "the parameters", "hidden", hidden, "narrower layers"
+    else:
+        cause = "the parameters", "features", features, "a smaller environment"
+    return Memory(everything, *cause)

@@ -1,0 +1,65 @@
+"""What acting needs: when a new θ is drawn, and random actions."""
+
+from typing import Any, Literal, TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jaxtyping import Bool, Float, Int
+
+from rove import noise
+from rove.noise import Key
+from rove.posteriors.base import Phi, Posterior
+from rove.posteriors.priors import Input
+
+Resample: TypeAlias = Literal["step", "episode"] | int
+"""When a new θ ~ q_φ is drawn: at every step, every episode, or every N steps."""
+
+
+def first_theta(posterior: Posterior[Any, Any], resample: Resample, law: Any, key: Key) -> Any:
+    """The θ to start with; () where a new one is drawn at every step."""
+    return () if resample == "step" else posterior.sample(law, key)
+
+
+def next_theta(
+    posterior: Posterior[Any, Any],
+    resample: Resample,
+    phi: Phi,
+    theta: Any,
+    counter: Int[Array, ""],
+    begins: Bool[Array, ""],
+    key: Key,
+) -> Any:
+    """The θ for the next step: a new one where an episode begins or N steps have passed."""
+    if resample == "step":
+        return theta
+    due = begins if isinstance(resample, str) else counter % resample == 0
+    return lax.cond(due, lambda: posterior.sample(posterior.law(phi), key), lambda: theta)
+
+
+def outputs(
+    posterior: Posterior[Any, Any], resample: Resample, law: Any, theta: Any, x: Input, key: Key
+) -> Float[Array, " outputs"]:
+    """f_θ(x) with a θ of this step's own, or with the θ that is held for longer."""
+    if resample == "step":
+        row = jax.tree.map(lambda leaf: leaf[None], x)
+        return posterior.sample_rows(law, None, key)(law, row)[0, 0]
+    return posterior.apply(law, theta, x)
+
+
+def epsilon_at(
+    counter: Int[Array, ""], start: float | Array, end: float | Array, steps: int | Array
+) -> Float[Array, ""]:
+    """ε at a step: linear from `start` to `end` over so many steps, then `end`."""
+    left = jnp.clip(1.0 - counter / jnp.maximum(steps, 1), 0.0, 1.0)
+    left = jnp.where(steps > 0, left, 0.0)
+    return end + left * (start - end)
+
+
+def epsilon_greedy(
+    q: Float[Array, " actions"], epsilon: Float[Array, ""], key: Key
+) -> Int[Array, ""]:
+    """The best action, or with probability ε a uniformly random one."""
+    k_random, k_action = noise.fold(key, 0), noise.fold(key, 1)
+    anything = noise.integers(k_action, (), q.shape[0])
+    return jnp.where(noise.uniform(k_random) < epsilon, anything, jnp.argmax(q))

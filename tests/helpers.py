@@ -1,0 +1,68 @@
+"""Shortcuts that several tests share: draws for a minibatch, targets, objectives and refits."""
+
+import jax
+import jax.numpy as jnp
+
+from rove import noise
+from rove.posteriors.base import Data, OneTheta, Pairs, Phi
+from rove.posteriors.priors import Input, inputs
+from rove.replay import Transition
+
+
+def in_buffer(transition: Transition) -> Transition:
+    """A transition, or several, with the action as it comes out of the buffer: a vector."""
+    action = jnp.asarray(transition.action, jnp.float32)[..., None]
+    return transition._replace(action=action)
+
+
+def as_input(x) -> Input:
+    return x if isinstance(x, Input) else Input(x)
+
+
+def draw(posterior, law, n: int, key):
+    """A θ for each of n transitions, numbered from 0."""
+    return posterior.sample_rows(law, jnp.arange(n), key)
+
+
+def rows(posterior, law, x, key):
+    """[draws, n, outputs]: f_θ of every row, with a θ, or several, for each."""
+    x = as_input(x)
+    return draw(posterior, law, x.features.shape[0], key)(law, x)
+
+
+def single(posterior, law, x, key):
+    """f_θ(x) with a θ drawn for this x alone, as in control."""
+    x = jax.tree.map(lambda leaf: leaf[None], as_input(x))
+    return posterior.sample_rows(law, None, key)(law, x)[0, 0]
+
+
+def targets(agent, law, law_minus, batch: Transition, k_theta, k_target, priors=()):
+    """Lines 9 and 10 of Algorithm 2 with a θ⁻ for each transition."""
+    theta_minus = draw(agent.posterior, law_minus, batch.reward.shape[0], k_theta)
+    return agent.lookahead(priors, law, law_minus, theta_minus, batch, k_target, noise.root(99))
+
+
+def targets_of_one(agent, law, law_minus, batch: Transition, key, part, priors=()):
+    """The targets that `Posterior.refit` is given, in which all transitions share a θ⁻."""
+    theta_minus = OneTheta(agent.posterior, noise.fold(key, 0))
+    keys = noise.fold(key, 1, part), noise.fold(key, 2, part)
+    return agent.lookahead(priors, law, law_minus, theta_minus, batch, *keys)[0]
+
+
+def objective(agent, phi: Phi, batch: Transition, x, key):
+    """The objective with θ drawn from a key. Also its first term."""
+    theta = draw(agent.posterior, agent.posterior.law(phi), batch.reward.shape[0], key)
+    return agent.objective(phi, theta, batch, x)
+
+
+@jax.jit
+def refit(posterior, phi: Phi, scale, counter, memory, key) -> Phi:
+    """A refit with the reward as the target, for discrete actions."""
+
+    def pairs(priors, batch: Transition) -> Pairs:
+        return Pairs(inputs(priors, batch.observation, batch.priors), batch.number)
+
+    def reward(transitions: Transition, key, part):
+        return transitions.reward
+
+    return posterior.refit(phi, Data(scale, counter, memory, pairs, reward, key))
