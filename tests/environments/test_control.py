@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 import rove
+from helpers import in_buffer, targets
 from rove import noise
 from rove.environments.control import GRID, ControlState
 from rove.errors import ConfigError
@@ -172,8 +173,8 @@ def test_a_time_limit_is_bootstrapped_and_an_end_is_not(environment):
                 step.observation,
                 step.terminated,
             )
-            batch = jax.tree.map(lambda leaf: leaf[None], transition)
-            x = float(agent.target(law, law, batch, jnp.ones((1, 1)), key, key).squeeze())
+            batch = jax.tree.map(lambda leaf: leaf[None], in_buffer(transition))
+            x = float(targets(agent, law, law, batch, key, key).squeeze())
             value = 0.0 if terminated else 0.9 * environment.num_actions
             assert x == pytest.approx(float(step.reward) + value, rel=1e-6)
 
