@@ -467,9 +467,7 @@ def test_bad_settings_are_refused_by_name(field, value):
 def test_a_reversion_of_independent_noise_is_refused():
     assert float(rove.TD3().compose().noise_reversion) == 1.0
     assert float(rove.TD3(noise="ou", noise_reversion=0.3).compose().noise_reversion) == 0.3
-    with pytest.raises(
-        ConfigError, match=r"noise_reversion = 0\.3 .* no effect with noise='gaussian'"
-    ):
+    with pytest.raises(ConfigError, match="no effect with noise='gaussian'"):
         rove.TD3(noise_reversion=0.3).compose()
 
 
