@@ -42,20 +42,21 @@ AIMS = (
 
 def worker(agent: str, environment: str, lanes: int) -> None:
     """Answers "learn N" on stdin with one line of JSON: N steps of every lane."""
-    from rove import platform, runner
     from rove.agents import settings_of
+    from rove.agents.settings import with_settings
     from rove.environments import HostEnvironment, make
-    from rove.settings import with_settings
+    from rove.parts import platform
+    from rove.runs.configure import configure
     from rove.training import host, outcomes
-    from rove.training.lanes import _advance
+    from rove.training.chunks import advance
 
     platform.prepare(lanes=1)  # as rove's own workers
     answers, sys.stdout = sys.stdout, sys.stderr
     settings, place = with_settings(settings_of(agent)(), SETTINGS[agent]), make(environment)
-    jobs = runner.configure(settings, place, seeds=lanes, steps=2**30).jobs(None)
+    jobs = configure(settings, place, seeds=lanes, steps=2**30).jobs(None)
     if isinstance(place, HostEnvironment):
         nothing = lambda *told: None  # noqa: E731
-        flights = [host._Flight(job, nothing, nothing, 1e9) for job in jobs]
+        flights = [host._Trainer(job, nothing, nothing) for job in jobs]
         for flight in flights:
             flight.begin()
 
@@ -70,7 +71,7 @@ def worker(agent: str, environment: str, lanes: int) -> None:
             nonlocal flight
             done = int(flight.lane.step) + steps
             while (left := done - int(flight.lane.step)) > 0:  # a full log ends a chunk as well
-                lane = _advance([flight], [int(flight.lane.step)], left)[0]
+                lane = advance([flight], [int(flight.lane.step)], left)[0]
                 flight = flight._replace(lane=lane)
 
     learn(WARM_UP)

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rove import statistics
-from rove.statistics import Estimate
+from rove.analysis import curves, estimates, intervals
+from rove.analysis.estimates import Estimate
 
 SIZES = (5, 10, 30)
 DRAWS = 4000
@@ -85,49 +85,49 @@ def big(law: Draw) -> np.ndarray:
     return law(np.random.default_rng(12345), 2_000_000)
 
 
-def ends(found: Estimate | statistics.Comparison) -> tuple[float, float]:
+def ends(found: Estimate | intervals.Comparison) -> tuple[float, float]:
     return found.low, found.high
 
 
-def mean(law: Draw, support: statistics.Support | None, rng: np.random.Generator, n: int):
-    low, high = statistics.mean_interval(law(rng, n), support, draws=DRAWS)
+def mean(law: Draw, support: intervals.Support | None, rng: np.random.Generator, n: int):
+    low, high = intervals.mean_interval(law(rng, n), support, draws=DRAWS)
     return float(low), float(high)
 
 
 def difference(pair: tuple[Draw, Draw], factor: int, rng: np.random.Generator, n: int):
     """Of groups of n seeds, or one of more."""
     a, b = pair[0](rng, n * factor), pair[1](rng, n)
-    return ends(statistics.difference_test(a, b, UNIT, draws=DRAWS))
+    return ends(intervals.difference_test(a, b, UNIT, draws=DRAWS))
 
 
 def count(chance: float, rng: np.random.Generator, n: int):
-    return statistics.proportion_interval(int(rng.binomial(n, chance)), n)
+    return intervals.proportion_interval(int(rng.binomial(n, chance)), n)
 
 
 def variance(pair: tuple[Draw, Draw], rng: np.random.Generator, n: int):
     """Of groups of n seeds, which make n // 2 pairs."""
-    pairs = [statistics.pair_variances(law(rng, n)[:, None]) for law in pair]
-    return ends(statistics.difference_test(*pairs, (0.0, 0.5), draws=DRAWS))
+    pairs = [curves.pair_variances(law(rng, n)[:, None]) for law in pair]
+    return ends(intervals.difference_test(*pairs, (0.0, 0.5), draws=DRAWS))
 
 
-def bootstrap(law: Draw, statistic: statistics.Statistic, rng: np.random.Generator, n: int):
-    return ends(statistics.estimate([law(rng, n)], statistic, resamples=1000))
+def bootstrap(law: Draw, statistic: estimates.Statistic, rng: np.random.Generator, n: int):
+    return ends(estimates.estimate([law(rng, n)], statistic, resamples=1000))
 
 
 def improvement(pair: tuple[Draw, Draw], rng: np.random.Generator, n: int):
     a, b = (law(rng, n) for law in pair)
-    return ends(statistics.probability_of_improvement([a], [b], resamples=1000))
+    return ends(estimates.probability_of_improvement([a], [b], resamples=1000))
 
 
 def profile(law: Draw, rng: np.random.Generator, n: int):
-    _, (low, high) = statistics.performance_profile([law(rng, n)], np.array([0.5]), resamples=1000)
+    _, (low, high) = estimates.performance_profile([law(rng, n)], np.array([0.5]), resamples=1000)
     return float(low[0]), float(high[0])
 
 
 def survival(law: Draw, rng: np.random.Generator, n: int):
     """The share unsolved after half of the budget."""
     times = law(rng, n)
-    when, _, (low, high) = statistics.kaplan_meier(times, times < 1.0, resamples=1000)
+    when, _, (low, high) = estimates.kaplan_meier(times, times < 1.0, resamples=1000)
     at = int(np.searchsorted(when, 0.5, side="right")) - 1
     return (1.0, 1.0) if at < 0 else (float(low[at]), float(high[at]))
 
@@ -144,7 +144,7 @@ def kinds() -> list[Kind]:
     def gap(pair: tuple[Draw, Draw], of: Callable[[np.ndarray], float] = np.mean) -> float:
         return 0.0 if pair[0] is pair[1] else float(of(big(pair[0])) - of(big(pair[1])))
 
-    trimmed = statistics.interquartile_mean
+    trimmed = estimates.interquartile_mean
     return [
         Kind(
             "mean (Gaffke)",
@@ -180,7 +180,7 @@ def kinds() -> list[Kind]:
             "mean (bootstrap)",
             False,
             {
-                name: (partial(bootstrap, law, statistics.mean), truth)
+                name: (partial(bootstrap, law, estimates.mean), truth)
                 for name, (law, truth) in laws.items()
             },
         ),
@@ -235,7 +235,7 @@ def resolution(n: int) -> float:
     apart that do not differ within."""
     for gap in np.arange(0.02, 1.01, 0.02):
         a, b = np.full(n, 0.5 + gap / 2), np.full(n, 0.5 - gap / 2)
-        if statistics.difference_test(a, b, UNIT).p < 0.05:
+        if intervals.difference_test(a, b, UNIT).p < 0.05:
             return round(float(gap), 2)
     return float("inf")
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from rove import runner
+import rove
+from rove.analysis.intervals import proportion_interval
 from rove.environments import make
-from rove.experiments.searches import variant_settings
-from rove.statistics import proportion_interval
+from rove.search.grids import variant_settings
 
 TASK = "sparse-mountain-car"
 AGENTS = ("ge-step", "ge-episode", "noisynet", "dqn", "dqn-paper")
@@ -41,7 +41,7 @@ def main() -> None:
     print("|---|---|---|---|---|")
     for agent in AGENTS:
         settings = variant_settings(agent, TASK, ["figure-3"])
-        run = runner.train(
+        run = rove.train(
             settings,
             make(TASK),
             seeds=seeds,

@@ -48,7 +48,7 @@ SETTINGS = {"hidden": (100, 100), "batch_size": 64, "buffer_size": 50_000, "targ
 def make_agent(name: str) -> Any:
     """A named agent, with its own defaults but for the shared settings that it has."""
     from rove.agents import settings_of
-    from rove.settings import with_settings
+    from rove.agents.settings import with_settings
 
     chosen, name = VARIANTS.get(name, {}), name.partition("-")[0]
     settings = settings_of(name)()

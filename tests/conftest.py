@@ -2,13 +2,13 @@
 
 import pytest
 
-from rove import platform
+from rove.parts import platform
 
 platform.prepare()
 
 
 LONG = (
-    "test_resume.py", "test_processes.py", "test_lanes.py", "test_host.py", "test_grid.py",
+    "test_resume.py", "test_processes.py", "test_threads.py", "test_host.py", "test_grid.py",
     "test_cli.py", "test_learning.py", "test_actor_critic.py", "test_sweep.py", "test_ray.py",
 )  # fmt: skip
 

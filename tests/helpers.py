@@ -3,10 +3,10 @@
 import jax
 import jax.numpy as jnp
 
-from rove import noise
+from rove.parts import noise
+from rove.parts.replay import Transition
 from rove.posteriors.base import Data, OneTheta, Pairs, Phi
 from rove.posteriors.priors import Input, inputs
-from rove.replay import Transition
 
 
 def in_buffer(transition: Transition) -> Transition:

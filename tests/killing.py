@@ -6,7 +6,7 @@ from multiprocessing.context import ForkServerProcess
 from typing import Any
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["pytest", "rove.cli"])
+_CONTEXT.set_forkserver_preload(["pytest", "rove.cli.main"])
 
 
 def start(function: Callable[..., None], *arguments: Any) -> ForkServerProcess:

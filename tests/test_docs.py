@@ -10,7 +10,8 @@ import pytest
 
 import rove
 from returns import test_families as families
-from rove import cli, noise
+from rove.cli import main as cli
+from rove.parts import noise
 from rove.posteriors.priors import Input
 
 ROOT = Path(__file__).parent.parent

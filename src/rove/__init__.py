@@ -1,27 +1,20 @@
 """rove: exploration in reinforcement learning. Any return distribution Z_θ, any q_φ(θ)."""
 
-from rove import platform, posteriors, report, returns
-from rove.actor_critic_agents import DDPG, DDPGGE, TD3, DDPGNoisyNet
-from rove.agents import (
-    AGENTS,
-    BBQ,
-    C51,
-    DQN,
-    GE,
+from rove import posteriors, report, returns
+from rove.agents import AGENTS, Settings
+from rove.agents.actor_critic import DDPG, DDPGGE, TD3, DDPGNoisyNet
+from rove.agents.paper import BBQ, C51, DQN, GE, VDQN, BayesianDQN, NoisyNet, Thompson
+from rove.agents.related import (
     IGE,
     PSRL,
     QRDQN,
     RLSVI,
-    VDQN,
-    BayesianDQN,
     BayesianQLearning,
     BootstrappedDQN,
     DoubleUncertain,
-    NoisyNet,
     ParameterNoiseDQN,
-    Settings,
-    Thompson,
 )
+from rove.agents.tabular import PosteriorSampling, QValueSampling
 from rove.core.actor_critic import ActorCritic
 from rove.core.algorithm import Agent
 from rove.core.learner import AgentState, Learner
@@ -40,12 +33,13 @@ from rove.environments import (
 )
 from rove.environments.gymnasium import SparseReward, register
 from rove.errors import ConfigError, LaneError, RoveError, RunFolderError
+from rove.parts import platform
 from rove.posteriors import *  # noqa: F403
 from rove.returns import *  # noqa: F403
-from rove.run import Run
-from rove.runner import load, train
-from rove.sweeps import Sweep, sweep
-from rove.tabular import PosteriorSampling, QValueSampling
+from rove.runs.result import Run
+from rove.runs.train import load, train
+from rove.search.sweep import sweep
+from rove.search.sweep_result import Sweep
 
 __version__ = "0.1.0"
 

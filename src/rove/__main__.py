@@ -1,5 +1,5 @@
 """`python -m rove`."""
 
-from rove.cli import main
+from rove.cli.main import main
 
 main()

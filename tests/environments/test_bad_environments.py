@@ -11,9 +11,12 @@ import pytest
 from gymnasium import spaces
 
 import rove
-from rove import cli
+from rove.cli import main as cli
 from rove.environments.guard import BadEnvironment, Guard
 from rove.errors import ConfigError, LaneError
+from rove.runs.configure import configure
+from rove.runs.execution import run_all
+from rove.training import progress
 from rove.training.host import _guarded
 
 SMALL = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
@@ -156,8 +159,8 @@ def made(kind):
 def test_a_bad_environment_ends_its_lane_and_no_other(case, tmp_path):
     kind, step, words = CASES[case]
     environment = rove.adopt(made(kind), longest_episode=50)
-    config = rove.runner.configure(rove.DQN(**SMALL), environment, seeds=3, episodes=6)
-    run = rove.runner.run_all([(config, tmp_path)])[0]
+    config = configure(rove.DQN(**SMALL), environment, seeds=3, episodes=6)
+    run = run_all([(config, tmp_path)])[0]
     assert run.seeds == (0, 2)
     np.testing.assert_array_equal(run.lengths, 10)
     assert run.lengths.shape == (2, 6)
@@ -250,10 +253,7 @@ def test_ctrl_c_in_an_environment_stops_everything():
 
 def test_the_last_checkpoint_of_a_lane_that_failed_loads(tmp_path, monkeypatch):
     """It was saved after the first episode; the second went wrong."""
-    original = rove.training.host.execute
-    monkeypatch.setattr(
-        rove.runner.host, "execute", lambda *a: original(*a, checkpoint_seconds=0.0)
-    )
+    monkeypatch.setattr(progress, "CHECKPOINT_SECONDS", 0.0)
     environment = rove.adopt(lambda: CASES["an exception"][0]())
     with pytest.raises(LaneError, match=r"seed 0, step 13 \(episode 2\): step raised"):
         rove.train(rove.DQN(**SMALL), environment, episodes=6, out=tmp_path)

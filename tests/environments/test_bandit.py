@@ -8,9 +8,10 @@ import pytest
 from scipy import integrate, stats
 
 import rove
-from rove import noise, runner
 from rove.environments.bandit import Bandit
 from rove.errors import ConfigError
+from rove.parts import noise
+from rove.runs.configure import configure
 
 DRAWS = 20_000
 
@@ -124,8 +125,8 @@ def test_bad_values_are_refused_by_name(field, settings, monkeypatch):
 
 def test_a_table_refuses_observations_that_are_not_one_hot():
     with pytest.raises(ConfigError, match="hold a single 1, such as those of bandit-10"):
-        runner.configure("thompson", "chain-10", episodes=1)
-    runner.configure("thompson", rove.Chain(10, features="one-hot"), episodes=1)
+        configure("thompson", "chain-10", episodes=1)
+    configure("thompson", rove.Chain(10, features="one-hot"), episodes=1)
 
 
 @pytest.mark.slow

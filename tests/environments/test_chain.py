@@ -6,9 +6,9 @@ import jaxtyping
 import numpy as np
 import pytest
 
-from rove import noise
 from rove.environments.chain import LEFT, RIGHT, Chain
 from rove.errors import ConfigError
+from rove.parts import noise
 
 STEPS = 10_000
 

@@ -12,10 +12,10 @@ from scipy import stats
 
 import rove
 from helpers import in_buffer, targets
-from rove import noise
 from rove.environments.control import GRID, ControlState
 from rove.errors import ConfigError
-from rove.replay import Transition
+from rove.parts import noise
+from rove.parts.replay import Transition
 
 STEPS = 10_000
 TASKS = {

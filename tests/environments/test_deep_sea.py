@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import rove
-from rove import noise
 from rove.environments.deep_sea import DeepSea
 from rove.errors import ConfigError
-from rove.statistics import episodes_to_solve
+from rove.parts import noise
+from rove.training.solving import episodes_to_solve
 
 
 class PlainSea:

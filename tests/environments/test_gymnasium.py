@@ -11,10 +11,10 @@ from gymnasium.utils import seeding
 from gymnasium.utils.env_checker import check_env
 
 import rove
-from rove import noise
 from rove.environments.control import ControlState
 from rove.environments.guard import BadEnvironment, encoder
 from rove.errors import ConfigError
+from rove.parts import noise
 
 CASES = [
     (rove.Chain, {}),

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import rove
-from rove import noise
 from rove.environments.linear_quadratic import LinearQuadratic, PointMass
 from rove.errors import ConfigError
+from rove.parts import noise
 
 
 def test_a_step_is_the_formula_and_the_matrices():

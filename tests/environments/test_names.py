@@ -6,11 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rove import environments, noise
+from rove import environments
+from rove.agents.tuned import tuned
 from rove.environments import ENVIRONMENTS
 from rove.errors import ConfigError
-from rove.runner import check_environment
-from rove.tuned import tuned
+from rove.parts import noise
+from rove.runs.configure import check_environment
 
 
 @pytest.mark.parametrize(

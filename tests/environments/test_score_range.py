@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import rove
-from rove import noise
+from rove.analysis.intervals import within
 from rove.environments import Sparse, make
-from rove.statistics import within
+from rove.parts import noise
 
 RANGES = {
     "chain-10": (0.0, 11.0), "permuted-chain-10": (0.0, 11.0), "deep-sea-5": (-0.01, 0.99),

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import rove
-from rove import environments, noise
+from rove import environments
 from rove.environments.control import ControlState
 from rove.errors import ConfigError
+from rove.parts import noise
 
 ENDING = {
     "sparse-cartpole": ((2.39, 2.0, 0.0, 0.0), -1.0),

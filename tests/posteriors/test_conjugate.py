@@ -10,12 +10,12 @@ import pytest
 from scipy import integrate, stats
 
 from helpers import refit as refitted
-from rove import noise, replay
 from rove.core.algorithm import Agent
 from rove.errors import ConfigError
+from rove.parts import noise, replay
+from rove.parts.replay import Transition
 from rove.posteriors import Conjugate, Phi
 from rove.posteriors.conjugate import Table
-from rove.replay import Transition
 from rove.returns import Categorical, Gaussian, LearnedGaussian, Mixture, Quantile
 
 ARMS, SIGMA, PRIOR, CAPACITY = 3, 0.7, 1.3, 16

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from helpers import rows, single
-from rove import networks, noise
+from rove.parts import networks, noise
 from rove.posteriors import Dirac
 from rove.posteriors.priors import Input
 

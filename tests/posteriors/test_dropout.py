@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 from helpers import rows, single
-from rove import networks, noise
 from rove.errors import ConfigError
-from rove.networks import Linear
+from rove.parts import networks, noise
+from rove.parts.networks import Linear
 from rove.posteriors import Dropout
 from rove.posteriors.priors import Input
 

@@ -12,13 +12,13 @@ import pytest
 from scipy import stats
 
 from helpers import draw, in_buffer
-from rove import noise
 from rove.core.algorithm import Agent
 from rove.errors import ConfigError
+from rove.parts import noise
+from rove.parts.replay import Transition
 from rove.posteriors import Ensemble
 from rove.posteriors.ensemble import MemberRows, OwnMemberRows
 from rove.posteriors.priors import cache, inputs
-from rove.replay import Transition
 from rove.returns import Gaussian
 
 K, FEATURES, ACTIONS, N = 5, 3, 2, 8

@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 from helpers import rows, single
-from rove import networks, noise
-from rove.networks import Linear
+from rove.parts import networks, noise
+from rove.parts.networks import Linear
 from rove.posteriors import Factorised
-from rove.posteriors.factorised import Law
+from rove.posteriors.factorised import FactorisedLaw
 from rove.posteriors.priors import Input
 
 POSTERIOR = Factorised(-1.0)
@@ -28,7 +28,7 @@ sample = jax.jit(POSTERIOR.sample)
 
 
 @pytest.fixture(scope="module")
-def law() -> Law:
+def law() -> FactorisedLaw:
     """Means and standard deviations that differ from weight to weight, biases too."""
     rng = np.random.default_rng(0)
 
@@ -39,10 +39,10 @@ def law() -> Law:
         )
 
     mean = layers(lambda shape: rng.normal(size=shape))
-    return Law(mean, layers(lambda shape: rng.uniform(0.2, 1.0, size=shape)))
+    return FactorisedLaw(mean, layers(lambda shape: rng.uniform(0.2, 1.0, size=shape)))
 
 
-def noise_of(law: Law, theta) -> list[tuple[np.ndarray, np.ndarray]]:
+def noise_of(law: FactorisedLaw, theta) -> list[tuple[np.ndarray, np.ndarray]]:
     """(θ − μ)/σ of each layer's weight and bias."""
     return [
         tuple(

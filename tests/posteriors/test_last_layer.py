@@ -10,13 +10,13 @@ import pytest
 
 from helpers import in_buffer, targets_of_one
 from helpers import refit as refitted
-from rove import noise, replay
 from rove.core.algorithm import Agent
 from rove.errors import ConfigError
+from rove.parts import noise, replay
+from rove.parts.replay import Transition
 from rove.posteriors import LastLayer, Phi, last_layer
 from rove.posteriors.last_layer import Head, hidden, regression
 from rove.posteriors.priors import Input
-from rove.replay import Transition
 from rove.returns import Categorical, Gaussian, LearnedGaussian, Mixture, Quantile
 
 FEATURES, ACTIONS, CAPACITY, SIGMA, PRIOR = 3, 3, 12, 0.4, 1.5

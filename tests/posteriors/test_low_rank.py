@@ -13,14 +13,14 @@ import pytest
 from scipy import stats
 
 from helpers import draw, in_buffer, objective, rows, targets
-from rove import noise
 from rove.core.algorithm import Agent
 from rove.errors import ConfigError
-from rove.networks import Linear
+from rove.parts import noise
+from rove.parts.networks import Linear
+from rove.parts.replay import Transition
 from rove.posteriors import LowRank
-from rove.posteriors.low_rank import Draw, Law
+from rove.posteriors.low_rank import Draw, LowRankLaw
 from rove.posteriors.priors import inputs
-from rove.replay import Transition
 from rove.returns import Gaussian
 
 DRAWS, M, BETA = 50_000, 3, 2.5
@@ -39,7 +39,7 @@ def limit(several: int) -> float:
     return stats.norm.isf(0.5e-4 / several)
 
 
-def some_law(posterior: LowRank, seed: int, sizes=SIZES) -> tuple[Law, Any]:
+def some_law(posterior: LowRank, seed: int, sizes=SIZES) -> tuple[LowRankLaw, Any]:
     """Biases too, and variances that differ from weight to weight; and its prior functions."""
     rng = np.random.default_rng(seed)
     phi = init(posterior, sizes, noise.root(seed))
@@ -59,7 +59,7 @@ def np_relu_layers(layers, x) -> np.ndarray:
 
 
 def np_directions(
-    law: Law, priors: Any, x, beta: float | None
+    law: LowRankLaw, priors: Any, x, beta: float | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """h(x), W₀ᵀh(x), and the M rows W_mᵀh(x) + β·g_m(x) that the index multiplies."""
     (law, priors), x = f64((law, priors)), np.asarray(x, np.float64)
@@ -74,7 +74,7 @@ def np_directions(
     return h, h @ law.head.weight + law.head.bias, np.array(rows)
 
 
-def np_law(posterior: LowRank, law: Law, priors: Any) -> tuple[np.ndarray, np.ndarray]:
+def np_law(posterior: LowRank, law: LowRankLaw, priors: Any) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance of the outputs at X: of a row c_m for each direction, Σ_m c_m·c_mᵀ/M,
     and diag(h²·v_W + v_b)."""
     h, centre, rows = np_directions(law, priors, X, posterior.prior)

@@ -14,11 +14,11 @@ import pytest
 from scipy import integrate, stats
 
 from helpers import rows, single
-from rove import networks, noise
 from rove.errors import ConfigError
-from rove.networks import Linear
+from rove.parts import networks, noise
+from rove.parts.networks import Linear
 from rove.posteriors import MeanField, Phi
-from rove.posteriors.mean_field import Law, Learned, softplus
+from rove.posteriors.mean_field import MeanFieldLaw, MeanFieldLearned, softplus
 from rove.posteriors.priors import Input
 
 DRAWS = 200_000
@@ -30,7 +30,7 @@ def limit(several: int) -> float:
     return stats.norm.isf(0.5e-4 / several)
 
 
-def some_law(sizes: tuple[int, ...], seed: int) -> Law:
+def some_law(sizes: tuple[int, ...], seed: int) -> MeanFieldLaw:
     """Means and standard deviations that differ from weight to weight, biases too."""
     rng = np.random.default_rng(seed)
 
@@ -41,7 +41,7 @@ def some_law(sizes: tuple[int, ...], seed: int) -> Law:
         )
 
     mean = layer(lambda shape: rng.normal(size=shape) / np.sqrt(shape[0]))
-    return Law(mean, layer(lambda shape: rng.uniform(0.1, 0.8, size=shape)))
+    return MeanFieldLaw(mean, layer(lambda shape: rng.uniform(0.1, 0.8, size=shape)))
 
 
 def keys(seed: int, n: int = DRAWS):
@@ -49,20 +49,20 @@ def keys(seed: int, n: int = DRAWS):
 
 
 @jax.jit
-def forwards(law: Law, seed):
+def forwards(law: MeanFieldLaw, seed):
     """Many draws of f_θ(X) as in control."""
     return jax.vmap(lambda key: single(POSTERIOR, law, X, key))(keys(seed))
 
 
 @jax.jit
-def batched(law: Law, seed):
+def batched(law: MeanFieldLaw, seed):
     """The same by rows: a minibatch in which every row is X, from one key."""
     outputs = rows(POSTERIOR, law, jnp.tile(X, (DRAWS, 1)), noise.root(seed))
     return outputs[0]
 
 
 @jax.jit
-def explicit(law: Law, seed):
+def explicit(law: MeanFieldLaw, seed):
     """The same by writing out θ for each."""
     return jax.vmap(lambda key: networks.forward(POSTERIOR.sample(law, key), X))(keys(seed))
 
@@ -82,7 +82,7 @@ def test_law_is_softplus_of_rho():
         np.testing.assert_allclose(variance, np.log1p(np.exp(-2.0)) ** 2, rtol=1e-6)
     rho = np.array([-30.0, -10.0, -1.0, 0.0, 3.0, 10.0], np.float32)
     one = (Linear(jnp.zeros((1, 6)), jnp.asarray(rho)),)
-    variance = POSTERIOR.law(Phi(Learned(one, one))).variance[0].bias
+    variance = POSTERIOR.law(Phi(MeanFieldLearned(one, one))).variance[0].bias
     exact = np.logaddexp(0, rho.astype(np.float64)) ** 2
     np.testing.assert_allclose(variance, exact, rtol=1e-6, atol=1e-31)
 
@@ -173,7 +173,7 @@ def test_with_a_bound_the_entropy_is_minus_kl_to_a_prior_about_the_mean():
         exact += np.sum(0.5 * np.log(variance) - variance / (2 * s**2))
     posterior = MeanField(-1.0, prior_std=bound)
     assert float(posterior.entropy(law)) == pytest.approx(exact, rel=1e-5)
-    at_bound = Law(
+    at_bound = MeanFieldLaw(
         law.mean,
         tuple(
             jax.tree.map(lambda x, n=n: jnp.full_like(x, bound**2 / n), layer)
@@ -188,7 +188,9 @@ def test_a_wide_prior_tends_to_none_and_a_prior_is_where_its_gradient_is_0():
     law = some_law((3, 4, 2), 2)
     wide = float(MeanField(-1.0, 1e6).entropy(law))
     assert wide == pytest.approx(float(POSTERIOR.entropy(law)), rel=1e-6)
-    at_prior = Law(*(jax.tree.map(lambda x, v=v: jnp.full_like(x, v), law.mean) for v in (0, 0.49)))
+    at_prior = MeanFieldLaw(
+        *(jax.tree.map(lambda x, v=v: jnp.full_like(x, v), law.mean) for v in (0, 0.49))
+    )
     for g in jax.tree.leaves(jax.grad(MeanField(-1.0, 0.7).entropy)(at_prior)):
         np.testing.assert_allclose(g, 0.0, atol=1e-6)
 
@@ -216,7 +218,7 @@ def test_deep_forward_has_the_law_of_explicit_weights(drawn):
     law = some_law((3, 6, 5, 3), 5)
     # Outputs that all rise with the hidden units they share vary together.
     last = Linear(1.0 + jnp.abs(law.mean[-1].weight), law.mean[-1].bias)
-    law = Law((*law.mean[:-1], last), law.variance)
+    law = MeanFieldLaw((*law.mean[:-1], last), law.variance)
     a, b = (np.asarray(x, np.float64) for x in (drawn(law, 5), explicit(law, 6)))
     error = np.sqrt((a.var(0) + b.var(0)) / DRAWS)
     assert np.max(np.abs(a.mean(0) - b.mean(0)) / error) < limit(3)

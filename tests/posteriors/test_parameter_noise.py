@@ -13,11 +13,11 @@ from scipy import stats
 
 from helpers import refit as refitted
 from helpers import rows as rows_of
-from rove import networks, noise
 from rove.errors import ConfigError
+from rove.parts import networks, noise
+from rove.parts.replay import Layout, Replay
 from rove.posteriors import ParameterNoise, Phi
 from rove.posteriors.priors import Input
-from rove.replay import Layout, Replay
 
 DRAWS = 50_000
 SIZES = (3, 6, 2)

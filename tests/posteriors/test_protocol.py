@@ -17,9 +17,10 @@ from scipy import stats
 
 from helpers import draw, rows, single
 from helpers import refit as refitted
-from rove import networks, noise, replay
 from rove.core.algorithm import Agent
 from rove.errors import ConfigError
+from rove.parts import networks, noise, replay
+from rove.parts.replay import Layout, Replay, Transition
 from rove.posteriors import (
     Conjugate,
     Dirac,
@@ -37,7 +38,6 @@ from rove.posteriors import (
 from rove.posteriors.conjugate import Table
 from rove.posteriors.last_layer import Head
 from rove.posteriors.priors import inputs
-from rove.replay import Layout, Replay, Transition
 from rove.returns import Gaussian, Quantile
 
 DRAWS, FEATURES, OUTPUTS, K = 50_000, 3, 2, 4

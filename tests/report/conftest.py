@@ -8,7 +8,7 @@ from made import HOSTILE, sweep_of
 
 import rove
 from rove import report
-from rove.experiments.claims import Claim, as_json
+from rove.paper.claims import Claim, as_json
 
 SMALL = {"hidden": (8,), "batch_size": 8, "learning_starts": 20}
 

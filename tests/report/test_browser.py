@@ -8,7 +8,7 @@ from made import HOSTILE
 
 import rove
 from rove import report
-from rove.statistics import moving_average
+from rove.analysis.curves import moving_average
 
 FIGURES = 'document.querySelectorAll("figure")'
 

@@ -15,10 +15,15 @@ import pytest
 from made import sweep_of
 
 import rove
-from rove import cli, report, runner, sweeps
+from rove import report
+from rove.analysis.curves import area_under_curve, moving_average
+from rove.analysis.intervals import BAND_DRAWS, mean_interval
+from rove.cli import main as cli
 from rove.errors import RoveError, RunFolderError
-from rove.report import commands, data, folders, groups
-from rove.statistics import BAND_DRAWS, area_under_curve, mean_interval, moving_average
+from rove.report import binning, commands, data, folders, groups
+from rove.runs.configure import configure
+from rove.runs.execution import run_all
+from rove.search import sweep, sweep_plan
 from rove.training import outcomes
 
 
@@ -99,7 +104,7 @@ def test_a_budget_of_steps_is_told_over_steps(tmp_path):
 
 def test_a_sweep_tells_how_to_run_it_again(tmp_path, monkeypatch):
     """The command in the page, given to `rove sweep`, is the same sweep."""
-    plan = sweeps.plan(
+    plan = sweep_plan.plan(
         rove.GE(hidden=(8, 4), lr=0.01),
         rove.Chain(5, permuted=True),
         {"rho": [-6.0, -4.0], "target_period": [10, 20]},
@@ -128,7 +133,7 @@ def lanes_of(plan):
 def asked(command, monkeypatch):
     """The sweep that a command is."""
     made = []
-    monkeypatch.setattr(sweeps, "run", lambda plan, *rest, **options: made.append(plan) or 1 / 0)
+    monkeypatch.setattr(sweep, "run", lambda plan, *rest, **options: made.append(plan) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         cli.main(shlex.split(command)[1:])
     return made[0]
@@ -138,7 +143,7 @@ def test_sweeps_that_the_command_has_few_words_for(monkeypatch):
     """A list of one value has a comma; what is left is a call in Python."""
 
     def plan(fields, place="chain-5", **options):
-        return sweeps.plan("dqn", place, fields, episodes=5, **options)
+        return sweep_plan.plan("dqn", place, fields, episodes=5, **options)
 
     one = plan({"lr": [1e-3], "double": [True, False]})
     command = commands.of_sweep(one.identity()["sweep"])
@@ -153,7 +158,8 @@ def test_sweeps_that_the_command_has_few_words_for(monkeypatch):
         call = commands.of_sweep(made.identity()["sweep"])
         assert call.startswith("rove.sweep(rove.DQN(")
         again = eval(
-            call.replace("rove.sweep(", "rove.sweeps.plan("), {"rove": rove, "environment": own}
+            call.replace("rove.sweep(", "rove.search.sweep_plan.plan("),
+            {"rove": rove, "environment": own},
         )
         assert again.identity() == made.identity()
 
@@ -214,10 +220,10 @@ def test_of_many_runs_the_best_have_pictures(runs, tmp_path, monkeypatch):
 @pytest.mark.parametrize("episodes", [1, 7, 250, 251, 500, 1000, 1234, 5001, 100_000, 3_000_000])
 def test_thinning_keeps_moving_averages_exact(episodes):
     """A window of whole bins is the same mean as one of episodes."""
-    size = groups._bin_size(episodes)
+    size = binning.bin_size(episodes)
     values = np.random.default_rng(0).normal(size=(1, episodes))
-    binned = groups._binned(values, size)
-    assert binned.shape[1] <= groups.POINTS
+    binned = binning.binned(values, size)
+    assert binned.shape[1] <= binning.POINTS
     for window in [w for w in groups.WINDOWS if w % size == 0 and w <= episodes]:
         ends = np.arange(size - 1, size * binned.shape[1], size)
         exact = moving_average(values, window)[:, ends]
@@ -242,8 +248,8 @@ def test_a_lane_that_solved_its_task_keeps_its_score(tmp_path):
 def test_a_lane_that_diverged_is_told_and_gains_nothing_by_it(until_solved, tmp_path):
     """It has the lowest score it ever had for the rest of its budget, and never solves the task."""
     agent = rove.DQN(hidden=(4,), lr=1e30, learning_starts=300, batch_size=4, epsilon=1.0)
-    config = runner.configure(agent, "chain-5", seeds=2, episodes=30, until_solved=until_solved)
-    (run,) = runner.run_all([(config, tmp_path / "d")])
+    config = configure(agent, "chain-5", seeds=2, episodes=30, until_solved=until_solved)
+    (run,) = run_all([(config, tmp_path / "d")])
     assert len(run.errors) == 2
     scores = [outcomes.load(job).scores for job in config.jobs(tmp_path / "d")]
     assert all(0 < len(each) < 30 for each in scores)
@@ -309,19 +315,19 @@ def test_the_command_is_that_run(runs, capsys):
 
 def test_the_command_of_other_environments_and_seeds(tmp_path):
     made = rove.environments.make("sparse-acrobot", reward=2.0)
-    config = rove.runner.configure("dqn", made, seeds=2, steps=100)
-    with rove.runs.RunFolder(tmp_path / "a").open(config):
+    config = configure("dqn", made, seeds=2, steps=100)
+    with rove.runs.folder.RunFolder(tmp_path / "a").open(config):
         pass
     words = commands.of_run(folders._run(tmp_path / "a"))
     assert "--env.reward=2.0" in words
     assert "--env.environment" not in words
     assert "--steps 100" in words
-    config = rove.runner.configure("ge", "permuted-chain-6", seeds=[4, 7], episodes=5)
-    with rove.runs.RunFolder(tmp_path / "b").open(config):
+    config = configure("ge", "permuted-chain-6", seeds=[4, 7], episodes=5)
+    with rove.runs.folder.RunFolder(tmp_path / "b").open(config):
         pass
     text = commands.of_run(folders._run(tmp_path / "b"))
     assert text.startswith("rove.train(rove.GE(")
-    again = eval(text.replace("rove.train(", "rove.runner.configure("), {"rove": rove})
+    again = eval(text.replace("rove.train(", "configure("), {"rove": rove, "configure": configure})
     assert again.identity() == config.identity()
 
 
@@ -337,7 +343,7 @@ def test_environments_of_gymnasium_are_not_made(runs, tmp_path, monkeypatch):
         (tmp_path / name / "config.json").write_text(json.dumps(config))
     swept = tmp_path / "swept"
     swept.mkdir()
-    plan = sweeps.plan("ge", "chain-5", {"rho": [-6.0, -4.0]}, episodes=5).identity()
+    plan = sweep_plan.plan("ge", "chain-5", {"rho": [-6.0, -4.0]}, episodes=5).identity()
     plan["sweep"]["environment"] = evil
     (swept / "config.json").write_text(json.dumps(plan))
     (swept / "sweep.json").write_text(json.dumps(sweep_of({"rho": [-6.0, -4.0]})))
@@ -393,7 +399,7 @@ def nested(levels):
     ],
 )
 def test_a_configuration_of_other_kinds_is_refused(field, value, words, tmp_path):
-    config = sweeps.plan("ge", "chain-5", {"rho": [-6.0]}, episodes=5).base.identity()
+    config = sweep_plan.plan("ge", "chain-5", {"rho": [-6.0]}, episodes=5).base.identity()
     (tmp_path / "config.json").write_text(json.dumps(config | {"schema": 1, field: value}))
     with pytest.raises(RunFolderError) as refused:
         folders.read([tmp_path])

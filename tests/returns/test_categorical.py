@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from rove import noise
+from rove.parts import noise
 from rove.returns import Categorical
 
 KEY = noise.root(0)

@@ -9,11 +9,11 @@ import pytest
 import rove
 from helpers import in_buffer, targets
 from helpers import objective as objective_at
-from rove import noise
 from rove.core.algorithm import Agent
 from rove.errors import ConfigError
+from rove.parts import noise
+from rove.parts.replay import Transition
 from rove.posteriors import Phi
-from rove.replay import Transition
 from rove.returns import Categorical, Gaussian, LearnedGaussian, Mixture, Quantile
 
 FAMILIES = {

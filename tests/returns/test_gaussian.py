@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rove import noise
 from rove.errors import ConfigError
+from rove.parts import noise
 from rove.returns import Gaussian
 
 DRAWS = 400_000

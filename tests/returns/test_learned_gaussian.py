@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rove import noise
+from rove.parts import noise
 from rove.returns import Gaussian, LearnedGaussian
 
 

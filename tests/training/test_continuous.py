@@ -7,10 +7,9 @@ import pytest
 from gymnasium import spaces
 
 import rove
-from rove import runner
 from rove.environments.guard import BadEnvironment, Guard, decoder
 from rove.errors import ConfigError
-from rove.training import host
+from rove.training import progress
 
 SMALL = {"hidden": (8,), "batch_size": 8, "learning_starts": 20, "buffer_size": 200}
 
@@ -86,8 +85,7 @@ def test_agents_that_do_not_fit_are_refused():
 @pytest.mark.parametrize("name", ["td3", pytest.param("ddpg_ge", marks=pytest.mark.slow)])
 def test_a_lane_goes_on_where_it_was(name, tmp_path, monkeypatch):
     """The policy, its moments and the noise are in the checkpoint: cut in two, the same bits."""
-    original = host.execute
-    monkeypatch.setattr(runner.host, "execute", lambda *a: original(*a, checkpoint_seconds=0.0))
+    monkeypatch.setattr(progress, "CHECKPOINT_SECONDS", 0.0)
     arguments = (name, "gym/Pendulum-v1")
     settings = {**SMALL, "noise_std": 0.1, "steps": 900}
 

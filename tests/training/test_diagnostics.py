@@ -9,10 +9,12 @@ import pytest
 from rich.console import Console
 
 import rove
-from rove import display, noise, runner
 from rove.agents import AGENTS
+from rove.cli import display
 from rove.core.algorithm import Agent
 from rove.core.diagnostics import DRAWS
+from rove.parts import noise
+from rove.runs.configure import configure
 from rove.training.lane import SNAPSHOTS
 
 SMALL = {"hidden": (8,), "learning_starts": 20, "batch_size": 8, "buffer_size": 200}
@@ -116,7 +118,7 @@ def test_visits_and_alarms_are_in_the_run_folder(tmp_path):
     told = json.loads((tmp_path / "diagnostics.json").read_text())
     assert told["alarms"] == run.alarms
     assert told["not_watched"] is None
-    bandit = runner.configure("thompson", "bandit-3", episodes=1)
+    bandit = configure("thompson", "bandit-3", episodes=1)
     assert "bandit-3 has no known optimum" in rove.Run(bandit, []).not_watched
     assert told["cells"] == [5]
     assert list(told["visits"]) == ["3", "4"]

@@ -13,11 +13,12 @@ from gymnasium import spaces, wrappers
 
 import killing
 import rove
-from rove import noise, replay, runner
 from rove.errors import ConfigError
-from rove.statistics import episodes_to_solve
-from rove.training import checkpoint, host
+from rove.parts import noise, replay
+from rove.runs.configure import configure
+from rove.training import checkpoint, host, host_programs, progress
 from rove.training.lane import ENVIRONMENT, LOG_CAPACITY
+from rove.training.solving import episodes_to_solve
 
 FAST = {"hidden": (16,), "batch_size": 16, "buffer_size": 600, "learning_starts": 50}
 
@@ -68,8 +69,8 @@ def test_final_observations_are_stored_and_only_an_end_is_terminal(ends, wrapped
     also where the environment would reset itself. And every state counts, the first ones too, once
     an episode."""
     environment = rove.adopt(lambda: wrapped(Counting(ends)))
-    config = runner.configure(rove.DQN(**FAST), environment, seeds=1, episodes=100)
-    trainer = host._Trainer(config.jobs(None)[0], lambda told: None, lambda saved: None, 1e9)
+    config = configure(rove.DQN(**FAST), environment, seeds=1, episodes=100)
+    trainer = host._Trainer(config.jobs(None)[0], lambda told: None, lambda saved: None)
     trainer.begin()
     for _ in range(9):
         trainer.step()
@@ -148,7 +149,7 @@ def test_a_lane_does_not_depend_on_its_neighbours():
 
 
 def test_numbers_do_not_compile_again():
-    before = host._programs.cache_info().misses
+    before = host_programs.programs_for.cache_info().misses
     for lr, seed in ((1e-3, 0), (1e-4, 1)):
         rove.train(rove.DQN(**{**FAST, "hidden": (7,)}, lr=lr), Counting, seeds=[seed], episodes=2)
     # two sources, so two structures; the same source twice is one
@@ -156,7 +157,7 @@ def test_numbers_do_not_compile_again():
     for lr, seed in ((1e-3, 0), (1e-4, 1)):
         agent = rove.DQN(**{**FAST, "hidden": (7,)}, lr=lr)
         rove.train(agent, environment, seeds=[seed], episodes=2)
-    assert host._programs.cache_info().misses - before <= 1
+    assert host_programs.programs_for.cache_info().misses - before <= 1
 
 
 def test_resets_have_seeds_of_their_own():
@@ -171,7 +172,7 @@ def test_the_columns_and_pictures_are_those_of_the_compiled_loop(tmp_path):
     run = rove.train(rove.GE(**FAST), environment, seeds=2, episodes=9, out=tmp_path)
     with open(tmp_path / "episodes.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == list(rove.runs.COLUMNS)
+    assert list(rows[0]) == list(rove.runs.tables.COLUMNS)
     assert len(rows) == 18
     assert {row["terminated"] for row in rows} == {"1"}
     np.testing.assert_array_equal(run.returns, run.lengths)  # CartPole pays 1 a step
@@ -280,8 +281,7 @@ def test_normalised_observations_and_their_statistics():
 
 def train_with_files(out) -> None:
     """A run with a file five times a second."""
-    original = runner.host.execute
-    runner.host.execute = lambda *a: original(*a, checkpoint_seconds=0.2)
+    progress.CHECKPOINT_SECONDS = 0.2
     environment = rove.environments.make("gym/CartPole-v1", normalise=True)
     settings = rove.GE(**FAST, resample="episode")
     rove.train(settings, environment, seeds=2, steps=2500, out=out)
@@ -309,8 +309,7 @@ def test_a_killed_run_ends_bit_identical(tmp_path):
 
 
 def test_stopped_by_hand_it_goes_on_to_the_same_end(tmp_path, monkeypatch):
-    original = host.execute
-    monkeypatch.setattr(runner.host, "execute", lambda *a: original(*a, checkpoint_seconds=0.0))
+    monkeypatch.setattr(progress, "CHECKPOINT_SECONDS", 0.0)
     arguments = (rove.DQN(**FAST), "gym/CartPole-v1")
 
     def stop(told):
@@ -343,7 +342,7 @@ def test_the_chain_is_learned_to_the_bit_as_in_the_compiled_loop():
 @pytest.mark.slow
 def test_the_chain_is_solved_as_in_the_compiled_loop():
     """With the tuned settings, in as many episodes."""
-    settings = rove.runner.default_settings("ge", rove.Chain(10))
+    settings = rove.runs.configure.default_settings("ge", rove.Chain(10))
     runs = [
         rove.train(settings, e, seeds=3, episodes=120) for e in ("chain-10", "gym/rove/Chain-v0")
     ]

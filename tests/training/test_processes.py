@@ -10,16 +10,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rove import GE, Chain, platform, runner
+import rove
+from rove import GE, Chain
+from rove.agents.settings import with_settings
 from rove.errors import ConfigError, Diverged, RunFolderError
-from rove.training import processes
+from rove.parts import platform
+from rove.runs.configure import configure
+from rove.runs.execution import run_all
+from rove.training.executors import processes
 
 SMALL = GE(hidden=(16, 16), buffer_size=400, learning_starts=50)
 
 
 def config(seeds=2, episodes=60, **changes):
-    settings = runner.with_settings(SMALL, changes)
-    return runner.configure(settings, "chain-6", seeds=seeds, episodes=episodes)
+    settings = with_settings(SMALL, changes)
+    return configure(settings, "chain-6", seeds=seeds, episodes=episodes)
 
 
 def workers_of(pid: int) -> list[int]:
@@ -32,8 +37,8 @@ def workers_of(pid: int) -> list[int]:
 def test_the_bits_are_those_of_threads(tmp_path):
     apart, here = config(3), config(3)
     told = []
-    saved = runner.run_all([(apart, tmp_path / "a"), (apart, None)], told.append, 2, "processes")
-    thread = runner.run_all([(here, tmp_path / "b")], workers=2)[0]
+    saved = run_all([(apart, tmp_path / "a"), (apart, None)], told.append, 2, "processes")
+    thread = run_all([(here, tmp_path / "b")], workers=2)[0]
     assert workers_of(os.getpid()) == []
     for run in saved:
         for a, b in zip(run.outcomes, thread.outcomes, strict=True):
@@ -54,15 +59,15 @@ def test_a_lane_whose_process_dies_goes_on_in_another(tmp_path):
             killed.append(workers_of(os.getpid())[0])
             os.kill(killed[-1], signal.SIGKILL)
 
-    run = runner.run_all([(it, tmp_path)], report, 2, "processes")[0]
+    run = run_all([(it, tmp_path)], report, 2, "processes")[0]
     assert len(killed) == 2
     assert not run.errors
-    np.testing.assert_array_equal(run.returns, runner.run_all([(it, None)])[0].returns)
+    np.testing.assert_array_equal(run.returns, run_all([(it, None)])[0].returns)
 
 
 def test_a_process_that_always_dies_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(processes.sys, "executable", "/bin/false")
-    run = runner.run_all([(config(), tmp_path)], on="processes")[0]
+    run = run_all([(config(), tmp_path)], on="processes")[0]
     assert len(run.errors) == 2
     assert "ended with code 1, 3 times" in str(run.errors[0])
 
@@ -71,7 +76,7 @@ def test_a_process_that_always_dies_is_told(tmp_path, monkeypatch):
 def test_a_worker_with_another_rove_is_refused(tmp_path, monkeypatch):
     """Such as one whose source was changed since the command began."""
     monkeypatch.setattr(platform, "CODE", "another")
-    run = runner.run_all([(config(2), tmp_path)], on="processes")[0]
+    run = run_all([(config(2), tmp_path)], on="processes")[0]
     assert "another rove than this command" in str(run.errors[0])
     assert not run.outcomes
 
@@ -79,27 +84,27 @@ def test_a_worker_with_another_rove_is_refused(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_lane_that_fails_costs_the_others_nothing():
     good = config(2)
-    ill, well = runner.run_all([(config(2, lr=1e30), None), (good, None)], on="processes")
+    ill, well = run_all([(config(2, lr=1e30), None), (good, None)], on="processes")
     told = [str(error) for error in ill.errors]
     assert all(isinstance(error, Diverged) for error in ill.errors)
     assert told[1].startswith("ge on chain-6, seed 1: the loss was not a finite number at step")
     assert not well.errors
-    np.testing.assert_array_equal(well.returns, runner.run_all([(good, None)])[0].returns)
+    np.testing.assert_array_equal(well.returns, run_all([(good, None)])[0].returns)
 
 
 def test_what_a_process_could_not_know_runs_in_threads():
     class Mine(Chain):
         """Of the user's own, though it has the name of rove's."""
 
-    own = runner.configure(SMALL, Mine(6), seeds=2, episodes=20)
+    own = configure(SMALL, Mine(6), seeds=2, episodes=20)
     assert config().portable
     assert not own.portable
-    assert runner.run_all([(own, None)], on="processes")[0].returns.shape == (2, 20)
+    assert run_all([(own, None)], on="processes")[0].returns.shape == (2, 20)
 
 
 def test_unknown_places_are_refused():
     with pytest.raises(ConfigError, match="on must be threads, processes, ray"):
-        runner.train("ge", "chain-6", episodes=1, on="moon")
+        rove.train("ge", "chain-6", episodes=1, on="moon")
 
 
 @pytest.mark.slow
@@ -119,7 +124,7 @@ def test_processes_end_with_their_parent(tmp_path):
 LAUNCH = """
 import signal, sys
 signal.signal(signal.SIGINT, getattr(signal, sys.argv.pop(1)))
-from rove.cli import main
+from rove.cli.main import main
 main()
 """
 
@@ -159,6 +164,6 @@ def wait_for(condition, seconds: float = 90.0) -> None:
 
 
 def test_a_folder_that_holds_another_run_is_refused(tmp_path):
-    runner.run_all([(config(2, 3), tmp_path)])
+    run_all([(config(2, 3), tmp_path)])
     with pytest.raises(RunFolderError, match="contains a different run"):
-        runner.run_all([(config(2, 4), tmp_path)], on="processes")
+        run_all([(config(2, 4), tmp_path)], on="processes")

@@ -13,9 +13,13 @@ import numpy as np
 import pytest
 
 import rove
-from rove import cli, runner
+from rove.cli import main as cli
 from rove.errors import ConfigError
-from rove.training import checkpoint, cluster, pool
+from rove.runs.configure import configure
+from rove.runs.execution import run_all
+from rove.training import checkpoint
+from rove.training.executors import pool
+from rove.training.executors import ray as on_cluster
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
 
@@ -29,7 +33,7 @@ SMALL = rove.GE(hidden=(16, 16), buffer_size=400, learning_starts=50)
 
 
 def config(seeds=2, episodes=60, **changes):
-    return runner.configure(SMALL, "chain-6", seeds=seeds, episodes=episodes, **changes)
+    return configure(SMALL, "chain-6", seeds=seeds, episodes=episodes, **changes)
 
 
 def ray_workers(of: int) -> list[int]:
@@ -114,12 +118,9 @@ def test_a_sweep_whose_worker_is_killed_twice_ends_with_the_bits_of_a_local_one(
 
 DRIVER = """
 import sys, rove
-from rove.training import cluster
+from rove.training import progress
 agent = rove.GE(hidden=(16, 16), buffer_size=400, learning_starts=50)
-original = cluster.Ray.execute
-def often(self, *arguments):
-    return original(self, *arguments, checkpoint_seconds=0.5)
-cluster.Ray.execute = often
+progress.CHECKPOINT_SECONDS = 0.5
 rove.train(agent, "chain-6", seeds=2, episodes=3000, out=sys.argv[1], on="ray", workers=2)
 """
 
@@ -137,16 +138,16 @@ def test_a_killed_driver_loses_nothing_and_leaves_nothing(tmp_path):
     assert all(step > 0 for step in steps)
     wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in workers))
     assert subprocess.run(command, timeout=600).returncode == 0
-    runner.train(SMALL, "chain-6", seeds=2, episodes=3000, out=tmp_path / "local")
+    rove.train(SMALL, "chain-6", seeds=2, episodes=3000, out=tmp_path / "local")
     assert_same_lanes(tmp_path / "ray", tmp_path / "local")
 
 
 @on_ray
 def test_a_lane_that_diverges_is_told_and_costs_the_others_nothing():
     ill = config(1, lr=1e30)
-    runs = runner.run_all([(ill, None), (config(1), None)], on="ray", workers=1)
+    runs = run_all([(ill, None), (config(1), None)], on="ray", workers=1)
     assert "the loss was not a finite number" in str(runs[0].errors[0])
-    np.testing.assert_array_equal(runs[1].returns, runner.run_all([(config(1), None)])[0].returns)
+    np.testing.assert_array_equal(runs[1].returns, run_all([(config(1), None)])[0].returns)
 
 
 @on_ray
@@ -166,7 +167,7 @@ def test_more_workers_than_cores_keep_no_lane_waiting_and_leave_when_done(
 
     try:
         lanes = [(config(1, 6000), None), (config(2), None)]
-        runs = runner.run_all(lanes, report, on="ray", workers=3)
+        runs = run_all(lanes, report, on="ray", workers=3)
     finally:
         ray.shutdown()
     assert [run.returns.shape for run in runs] == [(1, 6000), (2, 60)]
@@ -180,9 +181,9 @@ def test_what_a_cluster_could_not_know_is_refused(tmp_path):
         """Of the user's own, though it has the name of rove's."""
 
     with pytest.raises(ConfigError, match="which the cluster does not have"):
-        runner.train(SMALL, Mine(6), episodes=2, on="ray")
+        rove.train(SMALL, Mine(6), episodes=2, on="ray")
     with pytest.raises(ConfigError, match=r"workers must be .* got 0"):
-        runner.train(SMALL, "chain-6", episodes=2, on="ray", workers=0)
+        rove.train(SMALL, "chain-6", episodes=2, on="ray", workers=0)
 
 
 class Answering(pool.Worker):
@@ -211,13 +212,13 @@ def test_a_worker_has_no_lane_and_is_not_waited_for_until_it_is_ready(tmp_path):
         return started[-1]
 
     jobs = config(3).jobs(tmp_path)
-    found = pool.run_jobs(jobs, start_worker, 2, lambda told: None, lambda *saved: None, 10.0)
+    found = pool.run_jobs(jobs, start_worker, 2, lambda told: None, lambda *saved: None)
     assert [str(error) for error in found] == [job.name for job in jobs]
     assert [worker.waited for worker in started] == [pool.STOP_SECONDS, 0.0]
 
 
 def test_without_ray_the_error_says_how_to_get_it(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(cluster.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(on_cluster.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SystemExit) as stopped:
         cli.main(["train", "ge", "chain-6", "--on", "ray", "--out", str(tmp_path / "a")])
     assert stopped.value.code == 2
@@ -259,7 +260,7 @@ def test_a_checkpoint_that_cannot_be_written_ends_its_worker(tmp_path):
     first, second = config(2).jobs(tmp_path)
     first.path.parent.mkdir()
     inbox = pool.queue.Queue()
-    worker = cluster._Actor(ray := Transport([[{"ready": True}]]), inbox)
+    worker = on_cluster._Actor(ray := Transport([[{"ready": True}]]), inbox)
     assert inbox.get(timeout=10)[1] == {"ready": True}
     worker.job = first
     ray.said.append([{"saved": True, "checkpoint": b"one"}])

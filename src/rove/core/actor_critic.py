@@ -10,17 +10,17 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float
 
-from rove import noise, replay
 from rove.core import checks, control
 from rove.core.critic import CriticLearner, adam_step, init_optimiser
 from rove.core.diagnostics import Beliefs, beliefs_at
 from rove.core.learner import AgentState
 from rove.core.policy import followed, fresh, joined, policy
-from rove.networks import Theta
-from rove.noise import Key
+from rove.parts import noise, replay
+from rove.parts.networks import Theta
+from rove.parts.noise import Key
+from rove.parts.replay import Transition
 from rove.posteriors.base import Pairs, Phi, Rows, apply_all
 from rove.posteriors.priors import inputs
-from rove.replay import Transition
 from rove.returns.base import means
 
 # What a step's key is folded with, so that no two draws of a step share one.

@@ -13,15 +13,15 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from rove import noise, replay
 from rove.core import checks, control
 from rove.core.critic import CriticLearner, init_optimiser, of_action
 from rove.core.diagnostics import Beliefs, beliefs_at
 from rove.core.learner import AgentState
-from rove.noise import Key
+from rove.parts import noise, replay
+from rove.parts.noise import Key
+from rove.parts.replay import Transition
 from rove.posteriors.base import Pairs, Rows
 from rove.posteriors.priors import cache, cache_size, inputs
-from rove.replay import Transition
 from rove.returns.base import by_action
 
 # What a step's key is folded with, so that no two draws of a step share one.

@@ -5,9 +5,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from rove import noise
 from rove.core.learner import Learner, Memory
 from rove.errors import ConfigError, check_flag, check_hidden, check_integer, check_number
+from rove.parts import noise
 from rove.posteriors.base import Posterior, Spec
 from rove.returns.base import Return
 

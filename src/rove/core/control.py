@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
-from rove import noise
-from rove.noise import Key
+from rove.parts import noise
+from rove.parts.noise import Key
 from rove.posteriors.base import Phi, Posterior
 from rove.posteriors.priors import Input
 

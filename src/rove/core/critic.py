@@ -13,14 +13,14 @@ import optax
 from jax import Array, lax
 from jaxtyping import Float, Int
 
-from rove import noise
 from rove.core import checks
 from rove.core.control import Resample
 from rove.core.diagnostics import pictures_of
 from rove.core.learner import AgentState, Learner, Memory
-from rove.noise import Key
+from rove.parts import noise
+from rove.parts.noise import Key
+from rove.parts.replay import Transition
 from rove.posteriors.base import Data, OneTheta, Pairs, Phi, Posterior, Rows, apply_all
-from rove.replay import Transition
 from rove.returns.base import Return, by_action, means
 
 Lookahead: TypeAlias = Callable[[Rows, Transition, Key, Key], Array]

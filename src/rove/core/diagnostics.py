@@ -6,8 +6,8 @@ import jax
 from jax import Array
 from jaxtyping import Float
 
-from rove import noise
-from rove.noise import Key
+from rove.parts import noise
+from rove.parts.noise import Key
 from rove.posteriors.base import Posterior, apply_all
 from rove.posteriors.priors import Input
 from rove.returns.base import Return, by_action, means, stds

@@ -9,8 +9,8 @@ from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from rove.core.diagnostics import Beliefs
-from rove.noise import Key
-from rove.replay import Replay, Transition
+from rove.parts.noise import Key
+from rove.parts.replay import Replay, Transition
 
 
 class AgentState(NamedTuple):

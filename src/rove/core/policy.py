@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from rove import networks
-from rove.networks import Theta
-from rove.noise import Key
+from rove.parts import networks
+from rove.parts.networks import Theta
+from rove.parts.noise import Key
 
 _SMALL = 0.01
 """Factor on the last layer of a new policy, so that its actions begin near 0, where tanh has a

@@ -8,10 +8,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from rove import noise
 from rove.environments.base import Environment, Step
 from rove.errors import check_integer, check_number
-from rove.noise import Key
+from rove.parts import noise
+from rove.parts.noise import Key
 
 
 class BanditState(NamedTuple):

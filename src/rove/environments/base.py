@@ -10,7 +10,7 @@ from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from rove.errors import ConfigError
-from rove.noise import Key
+from rove.parts.noise import Key
 
 State: TypeAlias = Any
 Bound: TypeAlias = float | tuple[float, ...]

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from rove.environments.base import Environment, Step
 from rove.errors import check_choice, check_flag, check_integer
-from rove.noise import Key
+from rove.parts.noise import Key
 
 LEFT, RIGHT = 0, 1
 

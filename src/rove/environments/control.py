@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from rove import noise
 from rove.environments.base import GRID, Coordinate, Environment, Step, cell
 from rove.errors import check_integer
-from rove.noise import Key
+from rove.parts import noise
+from rove.parts.noise import Key
 
 
 class ControlState(NamedTuple):

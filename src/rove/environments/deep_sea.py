@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 
 from rove.environments.base import Environment, Step
 from rove.errors import check_flag, check_integer
-from rove.noise import Key
+from rove.parts.noise import Key
 
 MOVE_COST = 0.01
 """Total cost of N moves to the right."""

@@ -8,9 +8,9 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
-from rove import noise
 from rove.environments import ENVIRONMENTS, Environment, Sparse
 from rove.errors import check_number
+from rove.parts import noise
 
 
 @jax.jit

@@ -16,14 +16,8 @@ from jaxtyping import Float, Int
 from rove.environments import registered
 from rove.environments.base import GRID, Coordinate, State, Task, cell
 from rove.environments.guard import BadEnvironment, Decode, Encode, Guard, raised, sized
-from rove.errors import (
-    ConfigError,
-    RoveError,
-    check_flag,
-    check_integer,
-    check_number,
-)
-from rove.noise import Key
+from rove.errors import ConfigError, RoveError, check_flag, check_integer, check_number
+from rove.parts.noise import Key
 
 LONGEST_EPISODE = 100_000
 PROBES = 3

@@ -8,10 +8,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from rove import noise
 from rove.environments.base import GRID, Coordinate, Environment, Step, cell
 from rove.errors import check_integer, check_number
-from rove.noise import Key
+from rove.parts import noise
+from rove.parts.noise import Key
 
 EDGE = 2.0
 """Bound of the cells' coordinates, in both directions."""

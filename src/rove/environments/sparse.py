@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 
 from rove.environments.base import Bound, Coordinate, Environment, State, Step
 from rove.errors import ConfigError, check_number
-from rove.noise import Key
+from rove.parts.noise import Key
 
 
 class Sparse(Environment):

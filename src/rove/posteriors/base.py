@@ -11,11 +11,11 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, UInt32
 
-from rove import noise
-from rove.networks import Theta
-from rove.noise import Key
+from rove.parts import noise
+from rove.parts.networks import Theta
+from rove.parts.noise import Key
+from rove.parts.replay import Replay, Transition
 from rove.posteriors.priors import Input
-from rove.replay import Replay, Transition
 
 Law = TypeVar("Law")
 """q_φ written out (for a Gaussian: means and variances), a pytree of arrays."""

@@ -8,9 +8,9 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int
 
-from rove import noise, replay
 from rove.errors import ConfigError, check_integer, check_number
-from rove.noise import Key
+from rove.parts import noise, replay
+from rove.parts.noise import Key
 from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows, Spec
 from rove.posteriors.last_layer import check_conjugate
 from rove.posteriors.priors import Input
@@ -21,7 +21,7 @@ class Table(NamedTuple):
     variance: Float[Array, "features actions"]
 
 
-class ValueRows(Rows[Table]):
+class TableRows(Rows[Table]):
     """Standard normal noise for the value of every action, one row per transition."""
 
     epsilon: Float[Array, "n actions"]
@@ -66,7 +66,7 @@ class Conjugate(Posterior[Table, Array]):
     def sample_rows(self, law: Table, ids: Int[Array, " n"] | None, key: Key) -> Rows[Table]:
         if ids is None:
             return OneTheta(self, key)
-        return ValueRows(noise.normal(key, (ids.shape[0], law.mean.shape[1])))
+        return TableRows(noise.normal(key, (ids.shape[0], law.mean.shape[1])))
 
     def refit(self, phi: Phi, data: Data) -> Phi:
         """The exact posterior, given the whole replay."""

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from jax import Array
 from jaxtyping import Float
 
-from rove import networks
-from rove.networks import Theta
-from rove.noise import Key
+from rove.parts import networks
+from rove.parts.networks import Theta
+from rove.parts.noise import Key
 from rove.posteriors.base import Phi, Posterior
 from rove.posteriors.priors import Input
 

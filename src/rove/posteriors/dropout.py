@@ -9,10 +9,10 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int
 
-from rove import networks, noise
 from rove.errors import check_number
-from rove.networks import Theta
-from rove.noise import Key
+from rove.parts import networks, noise
+from rove.parts.networks import Theta
+from rove.parts.noise import Key
 from rove.posteriors.base import Phi, Posterior, Rows, row_count
 from rove.posteriors.priors import Input
 

@@ -10,22 +10,22 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from rove import networks, noise
 from rove.errors import check_integer, check_number
-from rove.networks import Theta
-from rove.noise import Key
+from rove.parts import networks, noise
+from rove.parts.networks import Theta
+from rove.parts.noise import Key
 from rove.posteriors.base import OneTheta, Phi, Posterior, Rows
 from rove.posteriors.priors import Input
 
 
-class Law(NamedTuple):
+class EnsembleLaw(NamedTuple):
     members: Theta
     """K networks, stacked."""
     bootstrap: Key
     """What the masks are drawn with."""
 
 
-class Ensemble(Posterior[Law, Array]):
+class Ensemble(Posterior[EnsembleLaw, Array]):
     """A finite q_φ, so its expectation is taken whole: every member learns from every transition
     that its bootstrap sample holds. It has no density: its entropy is taken as 0."""
 
@@ -53,24 +53,26 @@ class Ensemble(Posterior[Law, Array]):
             return Phi(members, k_bootstrap)
         return Phi(members, k_bootstrap, networks.init_many(k_priors, sizes, self.size))
 
-    def law(self, phi: Phi) -> Law:
-        return Law(phi.learned, phi.held)
+    def law(self, phi: Phi) -> EnsembleLaw:
+        return EnsembleLaw(phi.learned, phi.held)
 
-    def sample(self, law: Law, key: Key) -> Int[Array, ""]:
+    def sample(self, law: EnsembleLaw, key: Key) -> Int[Array, ""]:
         """The number of a member, which keeps learning while it is acted on."""
         return noise.integers(key, (), self.size)
 
-    def apply(self, law: Law, draw: Int[Array, ""], x: Input) -> Float[Array, " outputs"]:
+    def apply(self, law: EnsembleLaw, draw: Int[Array, ""], x: Input) -> Float[Array, " outputs"]:
         member = jax.tree.map(lambda leaf: leaf[draw], law.members)
         y = networks.forward(member, x.features)
         return y if self.prior is None else y + self.prior * x.priors[draw]
 
-    def mean(self, law: Law, x: Input) -> Float[Array, " outputs"]:
+    def mean(self, law: EnsembleLaw, x: Input) -> Float[Array, " outputs"]:
         """The mean of all members' outputs."""
         x = jax.tree.map(lambda leaf: leaf[None], x)
         return jnp.mean(all_members(law, x, self.prior), axis=(0, 1))
 
-    def sample_rows(self, law: Law, ids: Int[Array, " n"] | None, key: Key) -> Rows[Law]:
+    def sample_rows(
+        self, law: EnsembleLaw, ids: Int[Array, " n"] | None, key: Key
+    ) -> Rows[EnsembleLaw]:
         """All members, counted from one that the key draws: the same key, the same member."""
         if ids is None:
             return OneTheta(self, key)
@@ -80,7 +82,7 @@ class Ensemble(Posterior[Law, Array]):
             return MemberRows(first, weights, self.prior, self.paired)
         return OwnMemberRows(first, weights, self.prior, self._share(ids))
 
-    def masks(self, law: Law, ids: Int[Array, " n"]) -> Bool[Array, "size n"]:
+    def masks(self, law: EnsembleLaw, ids: Int[Array, " n"]) -> Bool[Array, "size n"]:
         """Whether each member's bootstrap sample holds a transition. It is drawn again from the
         transition's number each time, so it is always the same."""
 
@@ -89,7 +91,7 @@ class Ensemble(Posterior[Law, Array]):
 
         return jax.vmap(mask)(ids).T
 
-    def _learned_from(self, law: Law, ids: Int[Array, " n"]) -> Float[Array, "size n"]:
+    def _learned_from(self, law: EnsembleLaw, ids: Int[Array, " n"]) -> Float[Array, "size n"]:
         """1 for the rows that each member learns from."""
         masks = self.masks(law, ids)
         masks &= jnp.cumsum(masks, axis=1) <= self._share(ids)
@@ -100,7 +102,7 @@ class Ensemble(Posterior[Law, Array]):
         return math.ceil(self.mask * ids.shape[0])
 
 
-class MemberRows(Rows[Law]):
+class MemberRows(Rows[EnsembleLaw]):
     """Every member at every row."""
 
     first: Int[Array, ""]
@@ -114,11 +116,11 @@ class MemberRows(Rows[Law]):
     def weights(self) -> Float[Array, "size n"]:
         return self.learned
 
-    def __call__(self, law: Law, x: Input) -> Float[Array, "size n outputs"]:
+    def __call__(self, law: EnsembleLaw, x: Input) -> Float[Array, "size n outputs"]:
         return jnp.roll(all_members(law, x, self.prior), self.first, axis=0)
 
 
-class OwnMemberRows(Rows[Law]):
+class OwnMemberRows(Rows[EnsembleLaw]):
     """Every member at the rows that it learns from, and anything elsewhere.
 
     These serve θ⁻ as well, so that a member's target is its own: another member's would be needed
@@ -141,7 +143,7 @@ class OwnMemberRows(Rows[Law]):
     def paired(self) -> bool:
         return True
 
-    def __call__(self, law: Law, x: Input) -> Float[Array, "size n outputs"]:
+    def __call__(self, law: EnsembleLaw, x: Input) -> Float[Array, "size n outputs"]:
         """A member's j-th row is the first up to which it learns from j + 1."""
         n = x.features.shape[0]
         order = jnp.cumsum(self.learned, axis=1).astype(jnp.int32)
@@ -156,7 +158,9 @@ class OwnMemberRows(Rows[Law]):
         return jnp.take_along_axis(ys, jnp.maximum(order - 1, 0)[..., None], axis=1)
 
 
-def all_members(law: Law, x: Input, prior: float | Array | None) -> Float[Array, "size n outputs"]:
+def all_members(
+    law: EnsembleLaw, x: Input, prior: float | Array | None
+) -> Float[Array, "size n outputs"]:
     """Every member at every row."""
     ys = networks.forward_many(law.members, x.features)
     return ys if prior is None else ys + prior * jnp.moveaxis(x.priors, 1, 0)

@@ -10,28 +10,28 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int
 
-from rove import networks, noise
-from rove.networks import Linear, Theta
-from rove.noise import Key
+from rove.parts import networks, noise
+from rove.parts.networks import Linear, Theta
+from rove.parts.noise import Key
 from rove.posteriors.base import Phi, Posterior, Rows, row_count
 from rove.posteriors.mean_field import centred, check_rho, softplus
 from rove.posteriors.priors import Input
 
 
-class Law(NamedTuple):
+class FactorisedLaw(NamedTuple):
     """Means and standard deviations, shaped like θ."""
 
     mean: Theta
     std: Theta
 
 
-class FactorRows(Rows[Law]):
+class FactorRows(Rows[FactorisedLaw]):
     """f(ε) for the inputs and outputs of every layer, one row per transition."""
 
     f: Float[Array, "n factors"]
     paired: bool = eqx.field(default=False, static=True)
 
-    def __call__(self, law: Law, x: Input) -> Float[Array, "1 n outputs"]:
+    def __call__(self, law: FactorisedLaw, x: Input) -> Float[Array, "1 n outputs"]:
         """x·(σ_W ⊙ e_in e_outᵀ) = ((x ⊙ e_in)·σ_W) ⊙ e_out: a draw of all weights for each x,
         without writing them out."""
 
@@ -42,7 +42,7 @@ class FactorRows(Rows[Law]):
         return networks.forward(_factors(law, self.f), x.features, linear)[None]
 
 
-class Factorised(Posterior[Law, Theta]):
+class Factorised(Posterior[FactorisedLaw, Theta]):
     """θ = μ_θ + σ_θ·f(ε_in)·f(ε_out), with f(ε) = sign(ε)·√|ε| and σ_θ = softplus(ρ_θ).
 
     The noise of a layer has rank one, so q_φ has no density: its entropy is taken as 0, as in
@@ -59,39 +59,41 @@ class Factorised(Posterior[Law, Theta]):
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
         return centred(sizes, self.rho, key)
 
-    def law(self, phi: Phi) -> Law:
+    def law(self, phi: Phi) -> FactorisedLaw:
         mu, rho = phi.learned
-        return Law(mu, jax.tree.map(softplus, rho))
+        return FactorisedLaw(mu, jax.tree.map(softplus, rho))
 
-    def sample(self, law: Law, key: Key) -> Theta:
+    def sample(self, law: FactorisedLaw, key: Key) -> Theta:
         layers = []
         for mean, std, e_in, e_out in _factors(law, _noise(law, 1, key)):
             weight = mean.weight + std.weight * e_in[0][:, None] * e_out[0][None, :]
             layers.append(Linear(weight, mean.bias + std.bias * e_out[0]))
         return tuple(layers)
 
-    def apply(self, law: Law, draw: Theta, x: Input) -> Float[Array, " outputs"]:
+    def apply(self, law: FactorisedLaw, draw: Theta, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(draw, x.features)
 
-    def mean(self, law: Law, x: Input) -> Float[Array, " outputs"]:
+    def mean(self, law: FactorisedLaw, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(law.mean, x.features)
 
-    def sample_rows(self, law: Law, ids: Int[Array, " n"] | None, key: Key) -> FactorRows:
+    def sample_rows(self, law: FactorisedLaw, ids: Int[Array, " n"] | None, key: Key) -> FactorRows:
         return FactorRows(_noise(law, row_count(ids), key), self.paired)
 
 
-def _sizes(law: Law) -> list[int]:
+def _sizes(law: FactorisedLaw) -> list[int]:
     """Inputs and outputs of each layer in turn."""
     return [size for layer in law.mean for size in layer.weight.shape]
 
 
-def _noise(law: Law, n: int, key: Key) -> Float[Array, "n factors"]:
+def _noise(law: FactorisedLaw, n: int, key: Key) -> Float[Array, "n factors"]:
     """n rows of f(ε) for every input and output of every layer."""
     epsilon = noise.normal(key, (n, sum(_sizes(law))))
     return epsilon / jnp.sqrt(jnp.abs(epsilon))  # sign(ε)·√|ε|; a draw is never 0
 
 
-def _factors(law: Law, f: Float[Array, "n factors"]) -> list[tuple[Linear, Linear, Array, Array]]:
+def _factors(
+    law: FactorisedLaw, f: Float[Array, "n factors"]
+) -> list[tuple[Linear, Linear, Array, Array]]:
     """Each layer's means and standard deviations, with its rows of f(ε_in) and f(ε_out)."""
     parts = jnp.split(f, list(accumulate(_sizes(law)[:-1])), axis=1)
     return list(zip(law.mean, law.std, parts[::2], parts[1::2], strict=True))

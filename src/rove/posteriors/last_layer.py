@@ -10,10 +10,10 @@ from jax import Array, lax
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Float, Int
 
-from rove import networks, noise, replay
 from rove.errors import ConfigError, check_integer, check_number
-from rove.networks import Theta
-from rove.noise import Key
+from rove.parts import networks, noise, replay
+from rove.parts.networks import Theta
+from rove.parts.noise import Key
 from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows, Spec
 from rove.posteriors.priors import Input
 
@@ -26,12 +26,12 @@ class Head(NamedTuple):
     """R with covariance R·Rᵀ."""
 
 
-class Law(NamedTuple):
+class LastLayerLaw(NamedTuple):
     body: Theta
     head: Head
 
 
-class ValueRows(Rows[Law]):
+class LastLayerRows(Rows[LastLayerLaw]):
     """Standard normal noise for the value of every action, one row per transition.
 
     Given the last hidden layer h, the values are independent Gaussians of mean h·m and variance
@@ -40,13 +40,13 @@ class ValueRows(Rows[Law]):
 
     epsilon: Float[Array, "n actions"]
 
-    def __call__(self, law: Law, x: Input) -> Float[Array, "1 n actions"]:
+    def __call__(self, law: LastLayerLaw, x: Input) -> Float[Array, "1 n actions"]:
         h = hidden(law.body, x.features)
         spread = jnp.linalg.norm(jnp.einsum("nw,awv->nav", h, law.head.root), axis=2)
         return (h @ law.head.mean.T + spread * self.epsilon)[None]
 
 
-class LastLayer(Posterior[Law, Array]):
+class LastLayer(Posterior[LastLayerLaw, Array]):
     """The gradient moves the hidden layers; every `period` steps the last layer gets its exact
     posterior given all that the replay buffer holds, with a prior N(0, `prior`²) on each weight
     and the return's σ² as the variance of a target. Without hidden layers it is the regression on
@@ -67,26 +67,28 @@ class LastLayer(Posterior[Law, Array]):
         root = jnp.broadcast_to(self.prior * jnp.eye(weights), (actions, weights, weights))
         return Phi(body, Head(jnp.zeros((actions, weights)), root))
 
-    def law(self, phi: Phi) -> Law:
-        return Law(phi.learned, phi.held)
+    def law(self, phi: Phi) -> LastLayerLaw:
+        return LastLayerLaw(phi.learned, phi.held)
 
-    def sample(self, law: Law, key: Key) -> Float[Array, "actions weights"]:
+    def sample(self, law: LastLayerLaw, key: Key) -> Float[Array, "actions weights"]:
         """Weights of every action; the hidden layers keep learning while they are acted on."""
         epsilon = noise.normal(key, law.head.mean.shape)
         return law.head.mean + jnp.einsum("avw,aw->av", law.head.root, epsilon)
 
     def apply(
-        self, law: Law, draw: Float[Array, "actions weights"], x: Input
+        self, law: LastLayerLaw, draw: Float[Array, "actions weights"], x: Input
     ) -> Float[Array, " actions"]:
         return draw @ hidden(law.body, x.features)
 
-    def mean(self, law: Law, x: Input) -> Float[Array, " actions"]:
+    def mean(self, law: LastLayerLaw, x: Input) -> Float[Array, " actions"]:
         return law.head.mean @ hidden(law.body, x.features)
 
-    def sample_rows(self, law: Law, ids: Int[Array, " n"] | None, key: Key) -> Rows[Law]:
+    def sample_rows(
+        self, law: LastLayerLaw, ids: Int[Array, " n"] | None, key: Key
+    ) -> Rows[LastLayerLaw]:
         if ids is None:
             return OneTheta(self, key)
-        return ValueRows(noise.normal(key, (ids.shape[0], law.head.mean.shape[0])))
+        return LastLayerRows(noise.normal(key, (ids.shape[0], law.head.mean.shape[0])))
 
     def refit(self, phi: Phi, data: Data) -> Phi:
         """The exact posterior of the last layer, given the whole replay."""

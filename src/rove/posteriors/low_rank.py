@@ -9,16 +9,16 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int
 
-from rove import networks, noise
 from rove.errors import ConfigError, check_integer, check_number
-from rove.networks import Linear, Theta
-from rove.noise import Key
+from rove.parts import networks, noise
+from rove.parts.networks import Linear, Theta
+from rove.parts.noise import Key
 from rove.posteriors.base import OneTheta, Phi, Posterior, Rows
 from rove.posteriors.mean_field import check_prior_std, check_rho, prior_penalty, softplus
 from rove.posteriors.priors import Input
 
 
-class Learned(NamedTuple):
+class LowRankLearned(NamedTuple):
     body: Theta
     """All layers but the last."""
     head: Linear
@@ -29,7 +29,7 @@ class Learned(NamedTuple):
     """ρ of its diagonal part, shaped like it, or nothing."""
 
 
-class Law(NamedTuple):
+class LowRankLaw(NamedTuple):
     body: Theta
     head: Linear
     factors: Linear
@@ -43,7 +43,7 @@ class Draw(NamedTuple):
     """What the diagonal part adds to the last layer, or nothing."""
 
 
-class IndexRows(Rows[Law]):
+class IndexRows(Rows[LowRankLaw]):
     """Indices, and noise for the diagonal part if there is one, for each row and draw."""
 
     index: Float[Array, "draws n rank"]
@@ -52,7 +52,7 @@ class IndexRows(Rows[Law]):
     """β of the family."""
     paired: bool = eqx.field(default=False, static=True)
 
-    def __call__(self, law: Law, x: Input) -> Float[Array, "draws n outputs"]:
+    def __call__(self, law: LowRankLaw, x: Input) -> Float[Array, "draws n outputs"]:
         h, y = indexed(law, x, self.index, self.prior)
         if self.diagonal is None:
             return y
@@ -60,7 +60,7 @@ class IndexRows(Rows[Law]):
 
 
 def indexed(
-    law: Law, x: Input, z: Float[Array, "*draws_n rank"], prior: float | Array | None
+    law: LowRankLaw, x: Input, z: Float[Array, "*draws_n rank"], prior: float | Array | None
 ) -> tuple[Float[Array, "n hidden"], Float[Array, "*draws n outputs"]]:
     """The last hidden layer, and the outputs: for one index, or draws of one for each row."""
     h = x.features
@@ -73,7 +73,7 @@ def indexed(
     return h, networks.affine(law.head, h) + varied
 
 
-class LowRank(Posterior[Law, Draw]):
+class LowRank(Posterior[LowRankLaw, Draw]):
     """The last layer is W₀ + Σ_m z_m·W_m, with one index z ~ N(0, I/M) for all outputs, and, with
     `rho`, independent noise of softplus(ρ) on each weight. With `prior`, the index also drives
     fixed random networks: f_θ(x) = W₀ᵀh(x) + Σ_m z_m·(W_mᵀh(x) + β·g_m(x)). What W_m learns
@@ -111,17 +111,17 @@ class LowRank(Posterior[Law, Draw]):
         *body, head = networks.init(k_network, sizes)
         (factors,) = networks.init_many(k_factors, sizes[-2:], self.rank)
         rho = () if self.rho is None else jax.tree.map(lambda x: jnp.full_like(x, self.rho), head)
-        learned = Learned(tuple(body), head, factors, rho)
+        learned = LowRankLearned(tuple(body), head, factors, rho)
         if self.prior is None:
             return Phi(learned)
         return Phi(learned, priors=networks.init_many(k_priors, sizes, self.rank))
 
-    def law(self, phi: Phi) -> Law:
+    def law(self, phi: Phi) -> LowRankLaw:
         body, head, factors, rho = phi.learned
         variance = jax.tree.map(lambda rho: softplus(rho) ** 2, rho)
-        return Law(body, head, factors, variance)
+        return LowRankLaw(body, head, factors, variance)
 
-    def sample(self, law: Law, key: Key) -> Draw:
+    def sample(self, law: LowRankLaw, key: Key) -> Draw:
         k_index, *k_diagonal = (noise.fold(key, i) for i in range(3))
         diagonal: Any = ()
         if self.rho is not None:
@@ -129,15 +129,17 @@ class LowRank(Posterior[Law, Draw]):
             diagonal = Linear(*(jnp.sqrt(v) * noise.normal(k, v.shape) for k, v in pairs))
         return Draw(self._index(k_index), diagonal)
 
-    def apply(self, law: Law, draw: Draw, x: Input) -> Float[Array, " outputs"]:
+    def apply(self, law: LowRankLaw, draw: Draw, x: Input) -> Float[Array, " outputs"]:
         x = jax.tree.map(lambda leaf: leaf[None], x)
         h, y = indexed(law, x, draw.index, self.prior)
         return (y if self.rho is None else y + networks.affine(draw.diagonal, h))[0]
 
-    def mean(self, law: Law, x: Input) -> Float[Array, " outputs"]:
+    def mean(self, law: LowRankLaw, x: Input) -> Float[Array, " outputs"]:
         return networks.forward((*law.body, law.head), x.features)
 
-    def sample_rows(self, law: Law, ids: Int[Array, " n"] | None, key: Key) -> Rows[Law]:
+    def sample_rows(
+        self, law: LowRankLaw, ids: Int[Array, " n"] | None, key: Key
+    ) -> Rows[LowRankLaw]:
         if ids is None:
             return OneTheta(self, key)
         k_index, k_diagonal = (noise.fold(key, i) for i in range(2))
@@ -146,7 +148,7 @@ class LowRank(Posterior[Law, Draw]):
             diagonal = noise.normal(k_diagonal, (*shape, law.head.bias.shape[0]))
         return IndexRows(self._index(k_index, *shape), diagonal, self.prior, self.paired)
 
-    def entropy(self, law: Law) -> Float[Array, ""]:
+    def entropy(self, law: LowRankLaw) -> Float[Array, ""]:
         """½·log det(D + F·Fᵀ) = ½·(Σ log d + log det(I + Fᵀ·D⁻¹·F)), with F the factors over √M:
         a determinant of M rows. Without a diagonal it is of the density on the plane that the
         factors span: ½·log det(Fᵀ·F).
@@ -164,7 +166,7 @@ class LowRank(Posterior[Law, Draw]):
         weights = sum(part.size for part in law.head)
         return total - prior_penalty(variance, self.prior_std) * self.rank / weights
 
-    def _log_volume(self, law: Law) -> Float[Array, ""]:
+    def _log_volume(self, law: LowRankLaw) -> Float[Array, ""]:
         """½·log det by the diagonal of a triangle U with UᵀU = FᵀF, or I + FᵀD⁻¹F: to form these
         products would square the condition number, which float32 does not bear."""
         f = jnp.concatenate([w.reshape(self.rank, -1) for w in law.factors], axis=1).T

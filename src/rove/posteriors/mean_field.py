@@ -11,29 +11,29 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int
 
-from rove import networks, noise
 from rove.errors import ConfigError, check_number
-from rove.networks import Linear, Theta
-from rove.noise import Key
+from rove.parts import networks, noise
+from rove.parts.networks import Linear, Theta
+from rove.parts.noise import Key
 from rove.posteriors.base import Phi, Posterior, Rows, row_count
 from rove.posteriors.priors import Input
 
 
-class Learned(NamedTuple):
+class MeanFieldLearned(NamedTuple):
     """Shaped like θ, both."""
 
     mu: Theta
     rho: Theta
 
 
-class Law(NamedTuple):
+class MeanFieldLaw(NamedTuple):
     """Means and variances, shaped like θ."""
 
     mean: Theta
     variance: Theta
 
 
-class NoiseRows(Rows[Law]):
+class NoiseRows(Rows[MeanFieldLaw]):
     """Standard normal noise for the pre-activations of every layer, one row per transition.
 
     Given its input, a layer's pre-activations are independent Gaussians of mean x·μ_W + μ_b and
@@ -43,7 +43,7 @@ class NoiseRows(Rows[Law]):
     epsilon: Float[Array, "n units"]
     paired: bool = eqx.field(default=False, static=True)
 
-    def __call__(self, law: Law, x: Input) -> Float[Array, "1 n outputs"]:
+    def __call__(self, law: MeanFieldLaw, x: Input) -> Float[Array, "1 n outputs"]:
         def linear(layer: tuple[Linear, Linear, Array], x: Array) -> Array:
             mean, variance, epsilon = layer
             spread = jnp.sqrt(networks.affine(variance, x**2))
@@ -55,12 +55,12 @@ class NoiseRows(Rows[Law]):
         return networks.forward(layers, x.features, linear)[None]
 
 
-def _widths(law: Law) -> list[int]:
+def _widths(law: MeanFieldLaw) -> list[int]:
     """Number of units of each layer."""
     return [layer.bias.shape[0] for layer in law.mean]
 
 
-class MeanField(Posterior[Law, Theta]):
+class MeanField(Posterior[MeanFieldLaw, Theta]):
     """Independent Gaussians. Every ρ_θ starts at `rho` and is learned.
 
     The prior of a parameter is uniform (the paper's), N(0, `prior`²) (BBQ's) or N(μ_θ, s²) with
@@ -91,11 +91,11 @@ class MeanField(Posterior[Law, Theta]):
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
         return centred(sizes, self.rho, key)
 
-    def law(self, phi: Phi) -> Law:
+    def law(self, phi: Phi) -> MeanFieldLaw:
         mu, rho = phi.learned
-        return Law(mu, jax.tree.map(lambda rho: softplus(rho) ** 2, rho))
+        return MeanFieldLaw(mu, jax.tree.map(lambda rho: softplus(rho) ** 2, rho))
 
-    def sample(self, law: Law, key: Key) -> Theta:
+    def sample(self, law: MeanFieldLaw, key: Key) -> Theta:
         """θ = μ_θ + σ_θ·ε."""
         means, treedef = jax.tree.flatten(law.mean)
         variances = treedef.flatten_up_to(law.variance)
@@ -104,16 +104,16 @@ class MeanField(Posterior[Law, Theta]):
             for i, (m, v) in enumerate(zip(means, variances, strict=True))
         )
 
-    def apply(self, law: Law, draw: Theta, x: Input) -> Float[Array, " outputs"]:
+    def apply(self, law: MeanFieldLaw, draw: Theta, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(draw, x.features)
 
-    def mean(self, law: Law, x: Input) -> Float[Array, " outputs"]:
+    def mean(self, law: MeanFieldLaw, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(law.mean, x.features)
 
-    def sample_rows(self, law: Law, ids: Int[Array, " n"] | None, key: Key) -> NoiseRows:
+    def sample_rows(self, law: MeanFieldLaw, ids: Int[Array, " n"] | None, key: Key) -> NoiseRows:
         return NoiseRows(noise.normal(key, (row_count(ids), sum(_widths(law)))), self.paired)
 
-    def entropy(self, law: Law) -> Float[Array, ""]:
+    def entropy(self, law: MeanFieldLaw) -> Float[Array, ""]:
         """Σ log σ_θ, leaving out ½·log 2πe for each parameter. With a prior it is −KL, leaving out
         ½ − log s for each: Σ log σ_θ − (μ_θ² + σ_θ²)/2s² for N(0, s²), and without μ_θ² for
         N(μ_θ, s²)."""
@@ -148,7 +148,7 @@ def check_rho(rho: float | Array) -> None:
 def centred(sizes: Sequence[int], rho: float | Array, key: Key) -> Phi:
     """φ with means at a fresh network, and every ρ_θ the same."""
     network = networks.init(key, sizes)
-    return Phi(Learned(network, jax.tree.map(lambda x: jnp.full_like(x, rho), network)))
+    return Phi(MeanFieldLearned(network, jax.tree.map(lambda x: jnp.full_like(x, rho), network)))
 
 
 @jax.custom_jvp

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Float, Int
 
-from rove import networks, noise, replay
 from rove.errors import check_integer, check_number
-from rove.networks import Theta
-from rove.noise import Key
+from rove.parts import networks, noise, replay
+from rove.parts.networks import Theta
+from rove.parts.noise import Key
 from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows
 from rove.posteriors.priors import Input
 
@@ -19,19 +19,19 @@ _STATES = 64
 _STEP = 1.01
 
 
-class Law(NamedTuple):
+class ParameterNoiseLaw(NamedTuple):
     mean: Theta
     std: Float[Array, ""]
 
 
-class MeanRows(Rows[Law]):
+class MeanRows(Rows[ParameterNoiseLaw]):
     """μ for every row."""
 
-    def __call__(self, law: Law, x: Input) -> Float[Array, "1 n outputs"]:
+    def __call__(self, law: ParameterNoiseLaw, x: Input) -> Float[Array, "1 n outputs"]:
         return networks.forward(law.mean, x.features)[None]
 
 
-class ParameterNoise(Posterior[Law, Theta]):
+class ParameterNoise(Posterior[ParameterNoiseLaw, Theta]):
     """Control draws θ = μ + σ·ε with one σ for all; learning uses μ, and φ⁻ its own. Every
     `period` steps σ grows or shrinks by 1%, so that the perturbed values stay as far from the
     unperturbed as `distance` says: the root mean square of their difference over states from the
@@ -52,22 +52,24 @@ class ParameterNoise(Posterior[Law, Theta]):
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
         return Phi(networks.init(key, sizes), jnp.asarray(self.std, jnp.float32))
 
-    def law(self, phi: Phi) -> Law:
-        return Law(phi.learned, phi.held)
+    def law(self, phi: Phi) -> ParameterNoiseLaw:
+        return ParameterNoiseLaw(phi.learned, phi.held)
 
-    def sample(self, law: Law, key: Key) -> Theta:
+    def sample(self, law: ParameterNoiseLaw, key: Key) -> Theta:
         leaves, treedef = jax.tree.flatten(law.mean)
         return treedef.unflatten(
             w + law.std * noise.normal(noise.fold(key, i), w.shape) for i, w in enumerate(leaves)
         )
 
-    def apply(self, law: Law, draw: Theta, x: Input) -> Float[Array, " outputs"]:
+    def apply(self, law: ParameterNoiseLaw, draw: Theta, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(draw, x.features)
 
-    def mean(self, law: Law, x: Input) -> Float[Array, " outputs"]:
+    def mean(self, law: ParameterNoiseLaw, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(law.mean, x.features)
 
-    def sample_rows(self, law: Law, ids: Int[Array, " n"] | None, key: Key) -> Rows[Law]:
+    def sample_rows(
+        self, law: ParameterNoiseLaw, ids: Int[Array, " n"] | None, key: Key
+    ) -> Rows[ParameterNoiseLaw]:
         """Without noise in learning: it is for control alone."""
         return OneTheta(self, key) if ids is None else MeanRows()
 

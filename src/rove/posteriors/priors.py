@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from rove import networks
-from rove.networks import Theta
+from rove.parts import networks
+from rove.parts.networks import Theta
 
 LEAST_CACHE = 64
 """Maximum number of cached values per observation: the larger of this and the observation's

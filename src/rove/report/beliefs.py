@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rove.analysis.intervals import BAND_DRAWS, mean_interval
 from rove.report.folders import RunData
 from rove.report.numbers import number, numbers
-from rove.statistics import BAND_DRAWS, mean_interval
 from rove.training.lane import SNAPSHOTS
 
 ACTIONS = 10

@@ -3,11 +3,12 @@
 import shlex
 from typing import Any
 
-from rove import environments, spans
+from rove import environments
 from rove.agents import AGENTS, Settings
 from rove.errors import RoveError
-from rove.experiments import EXPERIMENTS
-from rove.report.folders import RunData, Source, is_gymnasium, stub
+from rove.paper import EXPERIMENTS
+from rove.report.folders import Results, RunData, is_gymnasium, stub
+from rove.search import space
 
 CUSTOM = "# custom agent or environment: pass it to rove.load(folder, ...) in Python"
 
@@ -48,13 +49,13 @@ def _span(values: list[Any]) -> str:
 def _swept(words: list[str], agent: str) -> dict[str, list[Any]] | None:
     """Return the fields that a command sweeps, or None if it is invalid."""
     try:
-        fields, _ = spans.split_arguments(words)
-        return {k: list(spans.values(AGENTS[agent](), k, v)) for k, v in fields.items()}
+        fields, _ = space.split_arguments(words)
+        return {k: list(space.values(AGENTS[agent](), k, v)) for k, v in fields.items()}
     except RoveError:
         return None
 
 
-def of_source(source: Source) -> str | None:
+def of_source(source: Results) -> str | None:
     """Return the `rove reproduce` command of an experiment, recognised by the name of its
     folder."""
     name = source.name.removesuffix("-quick")

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from rove import statistics
 from rove.agents import label_of
+from rove.analysis import estimates
 from rove.report import commands
-from rove.report.folders import Source
+from rove.report.folders import Results
 from rove.report.groups import STATISTICS, Group, as_list, grouped
 from rove.report.numbers import numbers, plain
 
@@ -18,12 +18,12 @@ FIRST = ("dqn", "noisynet", "ge")
 """The paper's agents, which have the same colours in every report."""
 
 
-def report_data(sources: Sequence[Source], title: str) -> dict[str, Any]:
+def report_data(sources: Sequence[Results], title: str) -> dict[str, Any]:
     """Return all data of the page."""
     return {"title": title, "sources": [_source(source) for source in sources]}
 
 
-def _source(source: Source) -> dict[str, Any]:
+def _source(source: Results) -> dict[str, Any]:
     """Return the data of an experiment, a sweep or a set of runs."""
     colours = {label_of(name): i for i, name in enumerate(FIRST)}
     groups = [Group(runs) for runs in grouped(source.runs)]
@@ -76,8 +76,8 @@ def _overall(groups: Sequence[Group], colours: dict[str, int]) -> dict[str, Any]
         return None
     rows: list[dict[str, Any]] = []
     for name, scores in everywhere.items():
-        profile, band = statistics.performance_profile(scores, THRESHOLDS)
-        values = {key: as_list(statistics.estimate(scores, s)) for key, s in STATISTICS.items()}
+        profile, band = estimates.performance_profile(scores, THRESHOLDS)
+        values = {key: as_list(estimates.estimate(scores, s)) for key, s in STATISTICS.items()}
         rows.append(
             {
                 "label": name,
@@ -116,7 +116,7 @@ def _sweep(sweep: dict[str, Any]) -> dict[str, Any]:
         values = np.array(scores, float)
         if not scores or not np.all(np.isfinite(values)):
             return None
-        return as_list(statistics.estimate([values], statistics.mean))
+        return as_list(estimates.estimate([values], estimates.mean))
 
     points = [
         {

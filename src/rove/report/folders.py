@@ -1,8 +1,5 @@
 """Reading run folders, experiment folders and sweep folders for `rove report`."""
 
-import csv
-import json
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,18 +10,24 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from rove.environments import ALIASES, HostEnvironment
-from rove.environments.host import OWN
-from rove.environments.host import Source as Origin
+from rove.environments.host import OWN, Source
 from rove.environments.registered import PREFIX
-from rove.errors import ConfigError, RoveError, RunFolderError, check_integer
-from rove.runs import Config, RunFolder
+from rove.errors import ConfigError, RoveError, RunFolderError
+from rove.report.files import (
+    check_run,
+    read_claims,
+    read_episodes,
+    read_json,
+    read_picture,
+    read_sweep,
+    sweep_config,
+)
+from rove.runs.config import Config
+from rove.runs.folder import RunFolder
 from rove.training.checkpoint import load_arrays
 
 LOOSE = "Runs"
 """The title of run folders that belong to no experiment."""
-LEVELS = 50
-"""Maximum nesting depth of a JSON file."""
-_COLUMNS = ("step", "length", "score", "spread", "return_spread", "coverage")
 
 
 class NothingYet(RunFolderError):
@@ -127,11 +130,11 @@ def stub(entry: dict[str, Any], probes: int = 1) -> HostEnvironment:
     name, options = str(entry["name"]), entry.get("options") or {}
     shared = ALIASES[name][1] if name in ALIASES else {}
     own = shared | {key: options[key] for key in OWN if key in options}
-    return HostEnvironment(Origin(name), 0, 0, np.zeros((probes, 0), np.float32), **own)
+    return HostEnvironment(Source(name), 0, 0, np.zeros((probes, 0), np.float32), **own)
 
 
 @dataclass(frozen=True)
-class Source:
+class Results:
     """An experiment, a sweep, or a set of separate runs."""
 
     name: str
@@ -156,7 +159,7 @@ class Source:
         return not self.active or (done and swept)
 
 
-def read(paths: Sequence[Path | str]) -> list[Source]:
+def read(paths: Sequence[Path | str]) -> list[Results]:
     """Read all runs, experiments and sweeps in some folders."""
     sources, loose = [], []
     for path in dict.fromkeys(map(Path, paths)):
@@ -175,7 +178,7 @@ def read(paths: Sequence[Path | str]) -> list[Source]:
     if loose:
         runs, waiting = _runs(loose)
         active = any(map(_is_active, loose))
-        sources.insert(0, Source(LOOSE, runs=runs, waiting=waiting, active=active))
+        sources.insert(0, Results(LOOSE, runs=runs, waiting=waiting, active=active))
     if not any(source.runs or source.sweep for source in sources):
         kind = NothingYet if any(source.active for source in sources) else RunFolderError
         raise kind(f"{', '.join(map(str, paths))}: no episode has ended yet")
@@ -206,7 +209,7 @@ def _is_sweep(path: Path) -> bool:
     if (path / "sweep.json").exists():
         return True
     try:
-        return "sweep" in _json(path / "config.json")
+        return "sweep" in read_json(path / "config.json")
     except (RunFolderError, TypeError):
         return False
 
@@ -220,31 +223,22 @@ def _folders(path: Path, depth: int = 2) -> Iterator[Path]:
             yield from _folders(child, depth - 1)
 
 
-def _source(path: Path) -> Source:
+def _source(path: Path) -> Results:
     """Read the folder of an experiment or a sweep."""
     folders = sorted(p.parent for p in (path / "runs").glob("*/config.json"))
     runs, waiting = _runs(folders)
     name = path.resolve().name
-    return Source(
+    return Results(
         name=name,
         path=path,
         runs=[] if (path / "sweep.json").exists() else runs,
         waiting=waiting,
-        claims=_claims(path / "claims.json"),
-        sweep=_sweep(path / "sweep.json"),
-        config=_config(path / "config.json"),
-        picture=_picture(path),
+        claims=read_claims(path / "claims.json"),
+        sweep=read_sweep(path / "sweep.json"),
+        config=sweep_config(path / "config.json"),
+        picture=read_picture(path),
         active=any(map(_is_active, (path, *folders))),
     )
-
-
-def _config(path: Path) -> dict[str, Any] | None:
-    """Return the content of a sweep's config.json; None if it is missing or not a sweep."""
-    try:
-        raw = _json(path)
-        return raw if isinstance(raw["sweep"]["agent"]["settings"], dict) else None
-    except (RunFolderError, KeyError, TypeError):
-        return None
 
 
 def _runs(paths: Sequence[Path]) -> tuple[list[RunData], int]:
@@ -256,113 +250,11 @@ def _runs(paths: Sequence[Path]) -> tuple[list[RunData], int]:
 
 def _run(path: Path) -> RunData:
     """Read a run folder."""
-    _json(path / "config.json")  # checks the nesting depth
+    read_json(path / "config.json")  # checks the nesting depth
     raw = RunFolder(path).read()
     try:
-        _check(raw)
+        check_run(raw)
     except (ConfigError, KeyError) as error:
         file = path / "config.json"
         raise RunFolderError(f"{file} is not the configuration of a run: {error}") from None
-    return RunData(path, raw, _episodes(path / "episodes.csv"))
-
-
-def _check(raw: dict[str, Any]) -> None:
-    """Validate the fields of a run's configuration that the report uses."""
-    agent, environment = (_checked(key, raw[key], dict) for key in ("agent", "environment"))
-    for key in ("settings", "composition"):
-        _checked(key, agent.get(key, {}), dict)
-    _checked("name", environment["name"], str)
-    _checked("options", environment["options"], dict)
-    for seed in _checked("seeds", raw["seeds"], list):
-        check_integer("seeds", seed, at_least=0)
-    unit = "steps" if raw["episodes"] is None else "episodes"
-    check_integer(unit, raw[unit], at_least=1)
-
-
-def _checked(field: str, value: Any, kind: type) -> Any:
-    """Return a value of the right type, or raise `ConfigError`."""
-    if not isinstance(value, kind):
-        raise ConfigError(field, value, f"a {kind.__name__}")
-    return value
-
-
-def _episodes(path: Path) -> dict[int, dict[str, np.ndarray]]:
-    """Read some columns of episodes.csv, by seed; empty if the file does not exist yet."""
-    try:
-        with open(path, newline="", encoding="utf-8") as file:
-            rows = csv.reader(file)
-            head = next(rows, [])
-            indices = [head.index(name) for name in _COLUMNS]
-            seed = head.index("seed")
-            by_seed: dict[int, list[list[float]]] = {}
-            for row in rows:
-                by_seed.setdefault(int(row[seed]), []).append([float(row[i]) for i in indices])
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, IndexError, csv.Error) as error:
-        raise RunFolderError(f"{path} cannot be read: {error}") from None
-    tables = {seed: np.array(rows).T for seed, rows in by_seed.items()}
-    return {seed: dict(zip(_COLUMNS, table, strict=True)) for seed, table in tables.items()}
-
-
-def _json(path: Path) -> Any:
-    """Read a JSON file; None if it does not exist."""
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError) as error:
-        raise RunFolderError(f"{path} cannot be read: {error}") from None
-    if not _shallow(content):
-        raise RunFolderError(f"{path} cannot be read: it is nested deeper than {LEVELS} levels")
-    return content
-
-
-def _shallow(value: Any, levels: int = LEVELS) -> bool:
-    """Whether JSON is nested at most `levels` deep, so that recursion over it is safe."""
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return levels > 0 and all(_shallow(child, levels - 1) for child in inner)
-
-
-def _claims(path: Path) -> list[dict[str, str]]:
-    """Read claims.json; empty if it does not exist."""
-    content = _json(path) or []
-    try:
-        return [
-            {key: str(c[key]) for key in ("text", "evidence", "verdict")}
-            | {"after_holm": str(c.get("after_holm", "–"))}
-            for c in content
-        ]
-    except (KeyError, TypeError, AttributeError):
-        raise RunFolderError(f"{path} is not a list of claims written by rove") from None
-
-
-def _sweep(path: Path) -> dict[str, Any] | None:
-    """Read sweep.json; None if it does not exist."""
-    content = _json(path)
-    if content is None:
-        return None
-    try:
-        fields = {str(name): list(values) for name, values in content["fields"].items()}
-        points = [
-            {
-                "settings": {name: point["settings"][name] for name in fields},
-                "scores": _scores(point["scores"]),
-                "confirmed": _scores(point.get("confirmed")),
-            }
-            for point in content["points"]
-        ]
-        return content | {"fields": fields, "points": points}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise RunFolderError(f"{path} is not a sweep written by rove: {error!r}") from None
-
-
-def _scores(values: list[Any] | None) -> list[float]:
-    """Return scores, with −∞ for null, the score of a diverged seed."""
-    return [-math.inf if score is None else float(score) for score in values or []]
-
-
-def _picture(path: Path) -> bytes | None:
-    """Read the figure of an experiment."""
-    drawn = sorted(file for file in path.glob("*.png") if file.is_file())
-    return drawn[0].read_bytes() if drawn else None
+    return RunData(path, raw, read_episodes(path / "episodes.csv"))

@@ -8,35 +8,36 @@ from typing import Any
 
 import numpy as np
 
-from rove import statistics
 from rove.agents import AGENTS, label_of
+from rove.analysis import curves, estimates, intervals
+from rove.analysis.curves import area_under_curve, moving_average
+from rove.analysis.estimates import Estimate
+from rove.analysis.intervals import Support, mean_interval
 from rove.report import beliefs, commands
+from rove.report.binning import (
+    FEW_POINTS,
+    band,
+    bin_size,
+    binned,
+    common_episodes,
+    score_table,
+    steps_per_point,
+)
 from rove.report.folders import RunData
 from rove.report.numbers import number, numbers, plain
-from rove.statistics import (
-    BAND_DRAWS,
-    Estimate,
-    Support,
-    area_under_curve,
-    mean_interval,
-    moving_average,
-)
+from rove.training import solving
 
-POINTS, FEW_POINTS = 250, 80
-"""Maximum number of points of a curve of scores, and of other curves."""
 WINDOWS = (1, 20, 100, 500, 2500, 10_000)
 """Available moving windows, in episodes."""
-SIZES = (1, 2, 4, 5, 10, 20, 50, 100, 250, 500, 1250, 2500, 5000, 10_000)
-"""Numbers of episodes that may be averaged to one point; windows are multiples of them."""
 LAST = 20
 """Number of last episodes that are reported separately."""
 PICTURED = 24
 """Maximum number of runs per group, the best ones, with charts of visits and posteriors; this keeps
 large reports small."""
 STATISTICS = {
-    "interquartile mean": statistics.interquartile_mean,
-    "mean": statistics.mean,
-    "median": statistics.median,
+    "interquartile mean": estimates.interquartile_mean,
+    "mean": estimates.mean,
+    "median": estimates.median,
 }
 MORE = ("coverage", "spread", "return_spread")
 """Columns of episodes.csv that are shown in addition to the score."""
@@ -68,8 +69,8 @@ class Group:
     """Runs of several agents on one environment."""
 
     def __init__(self, runs: list[RunData]):
-        self.every = _every(runs[0])
-        self.tables = {id(run): _scores(run, self.every) for run in runs}
+        self.every = steps_per_point(runs[0])
+        self.tables = {id(run): score_table(run, self.every) for run in runs}
         self.areas = {id(run): self._areas(run) for run in runs}
         self.runs = sorted(runs, key=lambda run: -float(np.mean(self.areas[id(run)])))
         self.labels = _labels(self.runs)
@@ -82,15 +83,15 @@ class Group:
         """Return the range of scores; None if it is unknown or some scores lie outside it."""
         known = self.task.score_range if self.task else None
         scores = [columns["score"] for run in self.runs for columns in run.columns.values()]
-        return known if known and all(statistics.within(x, known) for x in scores) else None
+        return known if known and all(intervals.within(x, known) for x in scores) else None
 
     def _areas(self, run: RunData) -> np.ndarray:
         """Return the mean score of each seed over all episodes or, if the budget is in steps and no
         seed stopped early, over all steps."""
         if self.every and not run.raw.get("until_solved") and not np.any(run.diverged):
             lanes = run.columns.values()
-            return np.array([statistics.mean_over_steps(x["score"], x["length"]) for x in lanes])
-        return area_under_curve(_common(self.tables[id(run)]))
+            return np.array([curves.mean_over_steps(x["score"], x["length"]) for x in lanes])
+        return area_under_curve(common_episodes(self.tables[id(run)]))
 
     def as_json(self, colours: dict[str, int]) -> dict[str, Any]:
         """Return the data of the group. Labels that have no colour yet get the next one."""
@@ -98,7 +99,7 @@ class Group:
         for run in runs:
             colours.setdefault(self.labels[id(run)], len(colours))
         longest = max(table.shape[1] for table in self.tables.values())
-        size, unit = (1, self.every) if self.every else (_bin_size(longest), 1)
+        size, unit = (1, self.every) if self.every else (bin_size(longest), 1)
         windows = sorted({size} | {w for w in WINDOWS if w % size == 0 and w <= longest})[:3]
         return {
             "title": _title(self.runs[0]),
@@ -129,7 +130,7 @@ class Group:
     ) -> dict[str, Any]:
         """Return the data of a run."""
         table = self.tables[id(run)]
-        binned = _binned(table, size)
+        blocks = binned(table, size)
         scores = run.table("score") if self.every else table
         last = np.array([np.mean(row[~np.isnan(row)][-LAST:]) for row in scores])
         played = [len(columns["score"]) for columns in run.columns.values()]
@@ -142,13 +143,15 @@ class Group:
             "played": [min(played), max(played)],
             "unfinished": unfinished,
             "diverged": int(np.sum(run.diverged)),
-            "scores": [numbers(row[~np.isnan(row)]) for row in binned],
+            "scores": [numbers(row[~np.isnan(row)]) for row in blocks],
             "bands": {
-                str(w * unit): _band(moving_average(_common(binned), w // size), self.support)
+                str(w * unit): band(
+                    moving_average(common_episodes(blocks), w // size), self.support
+                )
                 for w in windows
             },
-            "all": estimates(self.areas[id(run)], self.support),
-            "last": estimates(last, self.support),
+            "all": summary(self.areas[id(run)], self.support),
+            "last": summary(last, self.support),
             "solved": self._solved(run),
             "more": _more(run, self.task.bins if self.task else 0),
             "visits": beliefs.visits(run) if pictured else None,
@@ -163,15 +166,15 @@ class Group:
         if self.optimum is None:
             return None
         scores = [columns["score"] for columns in run.columns.values()]
-        when = [statistics.episodes_to_solve(row, self.optimum) for row in scores]
+        when = [solving.episodes_to_solve(row, self.optimum) for row in scores]
         solved = np.array([time is not None for time in when])
         times = np.array([t or len(s) for t, s in zip(when, scores, strict=True)], float)
         end = max(times.max(), run.raw.get("episodes") or 0)
         times = np.where(run.diverged & ~solved, end, times)
-        at, unsolved, (low, high) = statistics.kaplan_meier(times, solved)
+        at, unsolved, (low, high) = estimates.kaplan_meier(times, solved)
         return {
             "count": int(solved.sum()),
-            "median": as_list(statistics.median_episodes_to_solve(times, solved)),
+            "median": as_list(estimates.median_episodes_to_solve(times, solved)),
             "at": numbers(at),
             "share": numbers(1.0 - unsolved),
             "band": [numbers(1.0 - high), numbers(1.0 - low)],
@@ -183,7 +186,7 @@ class Group:
         if self.optimum is None:
             return []
         collapsed = {
-            seed: statistics.collapsed_at(columns["score"], columns["spread"], self.optimum)
+            seed: curves.collapsed_at(columns["score"], columns["spread"], self.optimum)
             for seed, columns in run.columns.items()
         }
         return [f"seed {s}: q_φ collapsed by episode {at}" for s, at in collapsed.items() if at]
@@ -195,7 +198,7 @@ class Group:
         table: list[list[Any]] = [[None] * count for _ in range(count)]
         for i, j in itertools.combinations(range(count), 2):
             a, b = (self.areas[id(self.runs[k])] for k in (i, j))
-            better = statistics.probability_of_improvement([a], [b])
+            better = estimates.probability_of_improvement([a], [b])
             table[i][j] = as_list(better)
             flipped = Estimate(1 - better.value, 1 - better.high, 1 - better.low, len(b))
             table[j][i] = as_list(flipped)
@@ -207,67 +210,15 @@ def _rank(name: str) -> int:
     return _ORDER.index(name) if name in _ORDER else len(_ORDER)
 
 
-def _every(run: RunData) -> int:
-    """Return the number of steps between points if the budget is in steps, and 0 otherwise."""
-    return 0 if run.raw.get("episodes") else max((run.raw.get("steps") or 0) // POINTS, 1)
-
-
-def _scores(run: RunData, every: int) -> np.ndarray:
-    """Return scores by episode, [seeds, episodes], or every `every` steps, [seeds, points]. A seed
-    that stopped because it solved its task keeps its last score to the end; a diverged seed gets
-    its lowest score."""
-    if every:
-        at = np.arange(every, run.raw["steps"] + 1, every)
-        lanes = run.columns.values()
-        table = np.stack([statistics.score_at(x["score"], x["step"], at) for x in lanes])
-        budget = len(at)
-    else:
-        table, budget = run.table("score"), run.raw.get("episodes") or 0
-    if run.raw.get("until_solved") or np.any(run.diverged):
-        more = np.full((len(table), max(budget - table.shape[1], 0)), np.nan)
-        table = np.concatenate([table, more], axis=1)
-    for row, seed, diverged in zip(table, run.seeds, run.diverged, strict=True):
-        if diverged:
-            row[np.isnan(row)] = np.nanmin(row)
-        elif run.raw.get("until_solved") and run.finished.get(seed):
-            row[:] = statistics.fill_forward(row[None])[0]
-    return table
-
-
-def _common(table: np.ndarray) -> np.ndarray:
-    """Return the episodes that all seeds have finished."""
-    return table[:, : int(np.sum(np.all(~np.isnan(table), axis=0)))]
-
-
-def _bin_size(episodes: int) -> int:
-    """Return the number of episodes per point that keeps the number of points below POINTS."""
-    fitting = (size for size in SIZES if episodes / size <= POINTS)
-    return next(fitting, -(-episodes // POINTS))
-
-
-def _binned(table: np.ndarray, size: int) -> np.ndarray:
-    """Return the means of blocks of `size` episodes; an incomplete last block is dropped."""
-    count = max(table.shape[1] // size, 1)
-    return table[:, : count * size].reshape(len(table), count, -1).mean(axis=2)
-
-
-def _band(values: np.ndarray, support: Support | None) -> list[list[Any]] | None:
-    """Return the 95% interval of the mean over seeds; None for a single seed."""
-    if len(values) < 2:
-        return None
-    low, high = mean_interval(values, support, draws=BAND_DRAWS)
-    return [numbers(low), numbers(high)]
-
-
 def as_list(estimate: Estimate) -> list[Any]:
     """Return an estimate as [value, low, high, n]."""
     return [number(estimate.value), number(estimate.low), number(estimate.high), estimate.n]
 
 
-def estimates(values: np.ndarray, support: Support | None) -> dict[str, list[Any]]:
+def summary(values: np.ndarray, support: Support | None) -> dict[str, list[Any]]:
     """Return statistics over seeds. The interval of the mean is the exact one that verdicts use;
     the others are bootstraps, which are approximate."""
-    table = {n: statistics.estimate([values], s) for n, s in STATISTICS.items()}
+    table = {n: estimates.estimate([values], s) for n, s in STATISTICS.items()}
     if len(values) > 1:
         low, high = map(float, mean_interval(values, support))
         table["mean"] = table["mean"]._replace(low=low, high=high)
@@ -278,14 +229,14 @@ def _more(run: RunData, bins: int) -> dict[str, Any]:
     """Return the means and intervals of coverage and spreads over episodes."""
     curves = {}
     for column in MORE:
-        table = _common(run.table(column))
+        table = common_episodes(run.table(column))
         counted = column == "coverage" and table.max(initial=0.0) <= bins
         smooth = moving_average(table, LAST)
         step = max(1, -(-table.shape[1] // FEW_POINTS))
         thin = smooth[:, step - 1 :: step]
         if np.any(thin != 0):
-            band = _band(thin, (0.0, bins) if counted else None)
-            curves[column] = {"step": step, "mean": numbers(thin.mean(axis=0)), "band": band}
+            interval = band(thin, (0.0, bins) if counted else None)
+            curves[column] = {"step": step, "mean": numbers(thin.mean(axis=0)), "band": interval}
     return curves
 
 

@@ -9,7 +9,7 @@ from jax import Array
 from jaxtyping import Float
 
 from rove.errors import ConfigError, check_number
-from rove.noise import Key
+from rove.parts.noise import Key
 
 
 class Return(eqx.Module):

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from rove import noise
 from rove.errors import check_choice
-from rove.noise import Key
+from rove.parts import noise
+from rove.parts.noise import Key
 from rove.returns.base import GRID, LEAST_SCALE, Return, check_weight, visible
 
 LEAST_SIGMA = LEAST_SCALE**0.5 * (1.0 - 1e-7)

@@ -7,9 +7,9 @@ import jax
 from jax import Array
 from jaxtyping import Float
 
-from rove import noise
 from rove.errors import check_choice, check_number
-from rove.noise import Key
+from rove.parts import noise
+from rove.parts.noise import Key
 from rove.returns.base import Return, check_weight
 from rove.returns.gaussian import bell, log_density
 

@@ -9,9 +9,9 @@ from jax import Array
 from jax.scipy.special import logsumexp, ndtr
 from jaxtyping import Float
 
-from rove import noise
 from rove.errors import check_choice, check_integer, check_number
-from rove.noise import Key
+from rove.parts import noise
+from rove.parts.noise import Key
 from rove.returns.base import GRID, Return, check_weight, visible
 from rove.returns.gaussian import log_density
 

@@ -6,7 +6,7 @@ from jax import Array
 from jaxtyping import Float
 
 from rove.errors import check_integer, check_number
-from rove.noise import Key
+from rove.parts.noise import Key
 from rove.returns.base import Return, check_weight
 
 

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
-from rove import noise
 from rove.core.learner import AgentState, Learner
 from rove.environments.base import Environment
+from rove.parts import noise
 from rove.training.lane import (
     ENVIRONMENT,
     EVALUATION,

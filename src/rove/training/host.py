@@ -7,119 +7,28 @@ run's seed and the number of the episode, so that a resumed run sees the same ep
 was never interrupted.
 """
 
-import functools
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
-from jaxtyping import Float
 
-from rove import platform
 from rove.core.learner import Learner
-from rove.environments.base import Step
 from rove.environments.guard import BadEnvironment, Guard
 from rove.environments.host import HostEnvironment
 from rove.errors import ConfigError, LaneError, RoveError
-from rove.training import lanes, outcomes
+from rove.training import outcomes, progress
+from rove.training.host_programs import programs_for
 from rove.training.lane import (
     ENVIRONMENT,
     EVALUATION,
-    FAULTS,
     LOG_CAPACITY,
     Lane,
-    act,
-    complete_step,
-    drained,
-    mark,
-    measure,
-    start,
 )
-from rove.training.lanes import SECONDS_A_CHUNK, Progress, Report, Saved
 from rove.training.outcomes import Job, Outcome
-from rove.training.packing import Packed, pack, unpack
-
-
-def _begin(
-    agent: Learner, environment: HostEnvironment, lane: Lane, observation: Float[Array, " features"]
-) -> tuple[Lane, Array]:
-    """Take an episode's first observation, and choose the first action."""
-    state = environment.updated(lane.environment, observation)
-    seen = mark(environment, state, jnp.zeros_like(lane.seen))
-    shown = environment.shown(state, observation)
-    lane = lane._replace(environment=state, observation=shown, seen=seen)
-    return lane, act(agent, lane)
-
-
-def _step(
-    agent: Learner,
-    environment: HostEnvironment,
-    lane: Lane,
-    action: Array,
-    response: Float[Array, " response"],
-    learn: bool,
-) -> tuple[Lane, Array]:
-    """Complete an environment's step, and choose the next action.
-
-    The environment's response is one vector, observation | reward | terminated | truncated, to
-    transfer it at once.
-    """
-    observation, reward, ended = response[:-3], response[-3], response[-2:] > 0.5
-    state = environment.updated(lane.environment, observation)
-    shown = environment.shown(state, observation)
-    lane, _ = complete_step(
-        agent, environment, lane, action, Step(state, shown, reward, ended[0], ended[1]), learn
-    )
-    lane = measure(agent, environment, lane)
-    return lane, act(agent, lane)
-
-
-class _Programs(NamedTuple):
-    """Compiled functions.
-
-    They take the numbers of an agent and an environment as a list, and a lane as a few packed
-    arrays: flattening modules, or passing fifty arrays, would take longer than acting. They return
-    the action twice: for the next call, and, together with the lane's fault, for the host.
-    """
-
-    pack: Callable
-    unpack: Callable
-    begin: Callable
-    step: Callable
-
-
-@functools.cache
-def _programs(structure: Any) -> _Programs:
-    """Return the programs of all agents and environments that have the given tree structure."""
-
-    def unpacked(numbers: list, packed: Packed) -> tuple[Learner, HostEnvironment, Lane]:
-        agent, environment = jax.tree.unflatten(structure, numbers)
-        shape = jax.eval_shape(lambda: start(agent, environment, jnp.zeros((), jnp.int32)))
-        return agent, environment, unpack(packed, shape)
-
-    def results(lane: Lane, action: Array) -> tuple[Packed, Array, Array]:
-        # An action that is not finite ends the run here, before the environment receives it.
-        invalid = jnp.any(~jnp.isfinite(action)) & (lane.fault == 0)
-        lane = lane._replace(fault=jnp.where(invalid, FAULTS.index("action"), lane.fault))
-        return pack(lane), action, jnp.append(action.astype(jnp.float32), lane.fault)
-
-    def begin(numbers: list, packed: Packed, observation: Array) -> tuple:
-        return results(*_begin(*unpacked(numbers, packed), observation))
-
-    def step(numbers: list, packed: Packed, action: Array, response: Array, learn: bool) -> tuple:
-        return results(*_step(*unpacked(numbers, packed), action, response, learn))
-
-    return _Programs(
-        pack=jax.jit(lambda lane: pack(drained(lane))),
-        unpack=jax.jit(lambda numbers, packed: unpacked(numbers, packed)[2]),
-        begin=jax.jit(begin, donate_argnums=1),
-        step=jax.jit(step, donate_argnums=1, static_argnums=4),
-    )
-
+from rove.training.progress import Report, Saved, progress_of
 
 _greedy = jax.jit(
     lambda agent, environment, lane, observation: agent.greedy(
@@ -128,35 +37,20 @@ _greedy = jax.jit(
 )
 
 
-def execute(
-    jobs: Sequence[Job],
-    report: Report = lambda progress: None,
-    saved: Saved = lambda job, episodes: None,
-    workers: int | None = None,
-    checkpoint_seconds: float = 10.0,
-) -> list[Outcome | LaneError]:
-    """Run all jobs to their end, as `lanes.execute` does.
-
-    Jobs take turns, one step each; at most `workers` of them are active, by default all. Each job
-    has its own compiled call. A single unrolled call for all jobs was 7% faster, and one with
-    `vmap` 25%, but a program would have to be compiled for every number of jobs, and with `vmap`
-    the bits of a job's results would depend on the other jobs.
-    """
-    platform.prepare()
-    return drive(jobs, report, saved, checkpoint_seconds, threading.Event(), workers)
-
-
 def drive(
     jobs: Sequence[Job],
     report: Report,
     saved: Saved,
-    checkpoint_seconds: float,
     stop: threading.Event,
     workers: int | None = None,
 ) -> list[Outcome | LaneError]:
     """Run jobs from their checkpoints to their end, or until `stop` is set.
 
-    A job that is stopped is returned as it was last saved.
+    Jobs take turns, one step each; at most `workers` of them are active, by default all. Each job
+    has its own compiled call. A single unrolled call for all jobs was 7% faster, and one with
+    `vmap` 25%, but a program would have to be compiled for every number of jobs, and with `vmap`
+    the bits of a job's results would depend on the other jobs. A job that is stopped is returned as
+    it was last saved.
     """
     waiting = list(jobs)
     results: dict[int, Outcome | LaneError] = {}
@@ -165,7 +59,7 @@ def drive(
         while (active or waiting) and not stop.is_set():
             while waiting and len(active) < (workers or len(jobs)):
                 job = waiting.pop(0)
-                trainer = _Trainer(job, report, saved, checkpoint_seconds)
+                trainer = _Trainer(job, report, saved)
                 active.append(trainer)
                 _guarded(trainer, trainer.begin, results)
                 if any(trainer.shares(other) for other in active if other is not trainer):
@@ -216,15 +110,14 @@ class _Trainer:
     Counting on the host avoids transfers from the device.
     """
 
-    def __init__(self, job: Job, report: Report, saved: Saved, checkpoint_seconds: float):
+    def __init__(self, job: Job, report: Report, saved: Saved):
         assert isinstance(job.environment, HostEnvironment)
         self.job, self._report, self._saved = job, report, saved
         self._environment = job.environment
-        self._checkpoint_seconds = checkpoint_seconds
         self._guard: Guard | None = None
         self.steps = self.episodes = 0
         numbers, structure = jax.tree.flatten((job.agent, job.environment))
-        self._numbers, self._programs = jax.device_put(numbers), _programs(structure)
+        self._numbers, self._programs = jax.device_put(numbers), programs_for(structure)
         self._learning_starts = int(job.agent.learning_starts)
         self.outcome: Any = None
         self._packed: Any = None
@@ -279,15 +172,15 @@ class _Trainer:
         over = self.steps >= self.job.steps or self.episodes >= self.job.episodes
         if done or over:
             self._end(over)
-        elif time.monotonic() - self._reported_at > 2 * SECONDS_A_CHUNK:  # a long episode
+        elif time.monotonic() - self._reported_at > 2 * progress.CHUNK_SECONDS:  # a long episode
             self._report_progress()
 
     def _end(self, over: bool) -> None:
         """End an episode, or the run if it is over; read the log and save it if that is due."""
         self._unread += 1
         now = time.monotonic()
-        due = now - self._saved_at > self._checkpoint_seconds
-        stale = now - self._read_at > SECONDS_A_CHUNK or self._unread == LOG_CAPACITY
+        due = now - self._saved_at > progress.CHECKPOINT_SECONDS
+        stale = now - self._read_at > progress.CHUNK_SECONDS or self._unread == LOG_CAPACITY
         if over or due or stale:
             lane = self.lane
             self.outcome, self._read_at = outcomes.extended(self.outcome, lane), now
@@ -314,31 +207,15 @@ class _Trainer:
         )
 
     def _report_progress(self) -> None:
-        now, scores = time.monotonic(), self.outcome.scores
-        read = int(self.outcome.lane.step) == self.steps
-        self._report(
-            Progress(
-                job=self.job,
-                step=self.steps,
-                episode=self.episodes,
-                recent=float(np.mean(scores[-20:])) if len(scores) else float("nan"),
-                steps_per_second=(self.steps - self._reported_steps)
-                / max(now - self._reported_at, 1e-6),
-                finished=self.outcome.finished,
-                loss=lanes.loss(self.outcome) if read else float("nan"),
-            )
-        )
+        now = time.monotonic()
+        speed = (self.steps - self._reported_steps) / max(now - self._reported_at, 1e-6)
+        self._report(progress_of(self.outcome, self.steps, self.episodes, speed))
         self._reported_at, self._reported_steps = now, self.steps
 
 
 def reset_seed(seed: int, stream: int, episode: int) -> int:
     """Return the seed for an environment's reset, given the run's seed and the episode's number."""
     return int(np.random.SeedSequence((seed, stream, episode)).generate_state(1)[0] >> 1)
-
-
-def checked_workers(jobs: Sequence[Job], workers: int | None) -> int:
-    """Return the number of jobs to keep in memory at once, as in `lanes`; by default all."""
-    return lanes.checked_workers(jobs, len(jobs) if workers is None else workers)
 
 
 def evaluate(agent: Learner, environment: HostEnvironment, lane: Lane) -> tuple[float, int, bool]:

@@ -11,12 +11,12 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
-from rove import noise
 from rove.core.learner import AgentState, Beliefs, Learner
 from rove.environments.base import State, Step, Task
-from rove.noise import Key
-from rove.replay import Transition
-from rove.statistics import TOLERANCE
+from rove.parts import noise
+from rove.parts.noise import Key
+from rove.parts.replay import Transition
+from rove.training.solving import TOLERANCE
 
 # Indices of a lane's random streams: its key is folded with one of them.
 INIT, AGENT, ENVIRONMENT, EVALUATION, DIAGNOSTICS = range(5)

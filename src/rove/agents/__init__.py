@@ -1,0 +1,41 @@
+"""The named agents. Each combines a return family with a parameter family, except for two tabular
+baselines."""
+
+from rove.agents.actor_critic import ACTOR_CRITICS
+from rove.agents.paper import BBQ, C51, DQN, GE, VDQN, BayesianDQN, NoisyNet, Thompson
+from rove.agents.related import (
+    IGE,
+    PSRL,
+    QRDQN,
+    RLSVI,
+    BayesianQLearning,
+    BootstrappedDQN,
+    DoubleUncertain,
+    ParameterNoiseDQN,
+)
+from rove.agents.settings import Settings
+from rove.errors import ConfigError, did_you_mean
+
+_ALL = (
+    DQN, C51, QRDQN, NoisyNet, GE, VDQN, BBQ, BayesianDQN, BootstrappedDQN, ParameterNoiseDQN,
+    DoubleUncertain, Thompson, RLSVI, IGE, PSRL, BayesianQLearning, *ACTOR_CRITICS,
+)  # fmt: skip
+AGENTS: dict[str, type[Settings]] = {kind.name: kind for kind in _ALL}
+
+
+def label_of(name: str) -> str:
+    """Return the display name of an agent; an unknown name is returned unchanged."""
+    return AGENTS[name].label if name in AGENTS else name
+
+
+def settings_of(name: str) -> type[Settings]:
+    """Return the settings class of a named agent."""
+    if name not in AGENTS:
+        known = f"one of the {len(AGENTS)} agents that `rove list` shows"
+        raise ConfigError("agent", name, known + did_you_mean(name, AGENTS))
+    return AGENTS[name]
+
+
+def fitting(continuous: bool) -> list[str]:
+    """Return the names of the agents for continuous or for discrete actions."""
+    return [name for name, kind in AGENTS.items() if kind().compose().continuous == continuous]

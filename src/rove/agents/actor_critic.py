@@ -1,0 +1,137 @@
+"""The named actor–critics: DDPG with the three critics of the paper's Section 6, and TD3."""
+
+import dataclasses
+from typing import Any, Literal
+
+from rove.agents.settings import Settings, noisy
+from rove.core.actor_critic import ActorCritic
+from rove.errors import ConfigError, check_choice
+from rove.posteriors import Dirac, MeanField
+from rove.returns import Gaussian
+
+_AGENT: Any = ActorCritic  # its attributes are the default values of its fields
+
+
+class ActorCriticSettings(Settings):
+    """Settings shared by all actor–critics."""
+
+    actor_lr: float = _AGENT.actor_lr
+    """Learning rate of Adam for the policy."""
+    critic_lr: float = _AGENT.critic_lr
+    """Learning rate α of Adam for the critic."""
+    gamma: float = _AGENT.gamma
+    """Discount factor γ."""
+    tau: float = _AGENT.tau
+    """Fraction by which the targets φ⁻ and ψ⁻ move towards φ and ψ; 1: copy."""
+    target_period: int = _AGENT.target_period
+    """Number of steps between updates of the targets φ⁻ and ψ⁻."""
+    resample: Literal["step", "episode"] | int = _AGENT.resample
+    """When to resample θ̂ for the policy gradient: every step (the paper), episode, or N steps."""
+    noise: Literal["ou", "gaussian"] = "ou"
+    """Action noise: an Ornstein–Uhlenbeck process, or independent Gaussian noise."""
+    noise_std: float = _AGENT.noise_std
+    """Standard deviation of the action noise added per step."""
+    noise_reversion: float = _AGENT.noise_reversion
+    """Fraction of the Ornstein–Uhlenbeck noise that decays per step; only with noise=ou."""
+    random_steps: int = 500
+    """Number of initial steps with uniformly random actions."""
+    batch_size: int = _AGENT.batch_size
+    """Number of transitions N in a minibatch."""
+    buffer_size: int = _AGENT.buffer_size
+    """Capacity of the replay buffer, in transitions."""
+    learning_starts: int = _AGENT.learning_starts
+    """Step of the first update."""
+    hidden: tuple[int, ...] = _AGENT.hidden
+    """Widths of the hidden layers of the policy and of the critic."""
+
+    def shared(self) -> dict[str, Any]:
+        """Return the settings that are passed to `ActorCritic`, with the kind of noise resolved."""
+        check_choice("noise", self.noise, ("ou", "gaussian"))
+        fields = dataclasses.fields(ActorCriticSettings)
+        shared = {f.name: getattr(self, f.name) for f in fields if f.name != "noise"}
+        if self.noise == "ou":
+            return shared
+        if self.noise_reversion != ActorCriticSettings.noise_reversion:
+            what = "it has no effect with noise='gaussian'; remove it or set noise='ou'"
+            raise ConfigError("noise_reversion", self.noise_reversion, what)
+        return shared | {"noise_reversion": 1.0}
+
+
+class DDPG(ActorCriticSettings, name="ddpg", label="DDPG"):
+    """DDPG: critic with a point estimate of θ, action noise (Section 4.4)."""
+
+    noise_std: float = 0.1
+    """Standard deviation of the action noise added per step."""
+
+    def compose(self) -> ActorCritic:
+        return ActorCritic(Gaussian(0.0), Dirac(), **self.shared())
+
+
+class DDPGNoisyNet(ActorCriticSettings, name="ddpg_noisynet", label="DDPG, NoisyNet critic"):
+    """DDPG with a NoisyNet critic, without action noise (Section 4.4)."""
+
+    rho: float = -4.0
+    """Initial ρ; the noise on a parameter of the critic has standard deviation softplus(ρ)."""
+
+    def compose(self) -> ActorCritic:
+        return ActorCritic(Gaussian(0.0), MeanField(self.rho), **self.shared())
+
+
+class DDPGGE(ActorCriticSettings, name="ddpg_ge", label="DDPG, GE critic"):
+    """DDPG with a GE critic (Algorithm 2), without action noise (Section 4.4)."""
+
+    rho: float = -4.0
+    """Initial ρ; the standard deviation of a parameter of the critic is softplus(ρ)."""
+    sigma: float = 1e-3
+    """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
+    prior_std: float | None = 1.0
+    """Standard deviation without data, as a multiple of 1/√inputs; None: no limit (the paper)."""
+
+    def compose(self) -> ActorCritic:
+        posterior = MeanField(self.rho, prior_std=self.prior_std)
+        return ActorCritic(noisy(self.sigma), posterior, **self.shared())
+
+
+class TD3(ActorCriticSettings, name="td3", label="TD3"):
+    """TD3 (not in the paper): minimum of two critics, smoothed targets, delayed policy updates."""
+
+    noise: Literal["ou", "gaussian"] = "gaussian"
+    """Action noise: an Ornstein–Uhlenbeck process, or independent Gaussian noise."""
+    noise_std: float = 0.1
+    """Standard deviation of the action noise added per step."""
+    target_period: int = 2
+    """Number of steps between updates of the targets φ⁻ and ψ⁻."""
+    policy_period: int = 2
+    """Number of steps between updates of the policy."""
+    smoothing_std: float = 0.2
+    """Standard deviation of the smoothing noise on the action of a target."""
+    smoothing_clip: float = 0.5
+    """Bound on the smoothing noise."""
+    critic: Literal["dirac", "mean_field"] = "dirac"
+    """Critics' q_φ: a point estimate, or mean-field Gaussian (NoisyNet; GE if sigma is above 0)."""
+    rho: float = -4.0
+    """Initial ρ of mean-field critics."""
+    sigma: float = 0.0
+    """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
+    prior_std: float | None = 1.0
+    """Mean-field standard deviation without data, as a multiple of 1/√inputs; None: no limit."""
+
+    def compose(self) -> ActorCritic:
+        check_choice("critic", self.critic, ("dirac", "mean_field"))
+        posterior = MeanField(self.rho, prior_std=self.prior_std)
+        for name in ("rho", "prior_std") if self.critic == "dirac" else ():
+            if (value := getattr(self, name)) != getattr(TD3, name):
+                what = "it has no effect with critic='dirac'; remove it or set critic='mean_field'"
+                raise ConfigError(name, value, what)
+        return ActorCritic(
+            Gaussian(self.sigma),
+            Dirac() if self.critic == "dirac" else posterior,
+            critics=2,
+            policy_period=self.policy_period,
+            smoothing_std=self.smoothing_std,
+            smoothing_clip=self.smoothing_clip,
+            **self.shared(),
+        )
+
+
+ACTOR_CRITICS = (DDPG, DDPGNoisyNet, DDPGGE, TD3)

@@ -1,0 +1,152 @@
+"""Agents of related work, and two tabular baselines."""
+
+import dataclasses
+from typing import Literal
+
+from rove.agents.paper import BayesianDQN
+from rove.agents.settings import NetworkSettings, Settings, noisy
+from rove.agents.tabular import PosteriorSampling, QValueSampling
+from rove.core.algorithm import Agent
+from rove.core.learner import Learner
+from rove.posteriors import (
+    Dirac,
+    Dropout,
+    Ensemble,
+    LowRank,
+    ParameterNoise,
+)
+from rove.returns import Gaussian, LearnedGaussian, Quantile
+
+
+class QRDQN(NetworkSettings, name="qr_dqn", label="QR-DQN"):
+    """QR-DQN: quantiles of the return, point estimate of θ, ε-greedy."""
+
+    epsilon: float = 0.1
+    """Final probability ε of a random action."""
+    quantiles: int = 32
+    """Number of quantiles."""
+    kappa: float = 1.0
+    """Threshold κ at which the Huber loss turns from quadratic to linear."""
+
+    def compose(self) -> Agent:
+        returns = Quantile(quantiles=self.quantiles, kappa=self.kappa)
+        return Agent(returns, Dirac(), **self.shared())
+
+
+class RLSVI(BayesianDQN, name="rlsvi", label="RLSVI"):
+    """RLSVI: Bayesian linear regression on the observation, θ resampled every episode."""
+
+    hidden: tuple[int, ...] = ()
+    """Widths of the hidden layers; without any, Q is linear in the observation."""
+    period: int = 100
+    """Number of steps between regressions."""
+
+
+class BootstrappedDQN(NetworkSettings, name="bootstrapped_dqn", label="Bootstrapped DQN"):
+    """Bootstrapped DQN: Gaussian return with σ → 0, ensemble with optional prior functions."""
+
+    resample: Literal["step", "episode"] | int = "episode"
+    """When to draw a new member for acting: every step, every episode, or every N steps."""
+    size: int = 10
+    """Number of ensemble members K."""
+    prior: float | None = 3.0
+    """Scale β of each member's prior function; None: no prior functions."""
+    mask: float = 0.5
+    """Probability that a member learns from a given transition."""
+
+    def compose(self) -> Agent:
+        posterior = Ensemble(self.size, mask=self.mask, prior=self.prior)
+        return Agent(Gaussian(0.0), posterior, **self.shared())
+
+
+class ParameterNoiseDQN(NetworkSettings, name="parameter_noise", label="Parameter noise"):
+    """Parameter noise: DQN that acts with perturbed weights, with an adaptive noise scale."""
+
+    resample: Literal["step", "episode"] | int = "episode"
+    """When to resample θ for acting: every step, every episode, or every N steps."""
+    std: float = 0.05
+    """Initial standard deviation of the noise."""
+    distance: float = 0.5
+    """Target distance between the Q-values of perturbed and unperturbed weights."""
+
+    def compose(self) -> Agent:
+        posterior = ParameterNoise(self.std, self.distance)
+        return Agent(Gaussian(0.0), posterior, **self.shared())
+
+
+class DoubleUncertain(NetworkSettings, name="double_uncertain", label="Double uncertain"):
+    """Double uncertain value networks: Gaussian return with learned variance, dropout."""
+
+    rate: float = 0.1
+    """Dropout probability of a hidden unit."""
+
+    def compose(self) -> Agent:
+        return Agent(LearnedGaussian(), Dropout(self.rate), **self.shared())
+
+
+class IGE(NetworkSettings, name="ige", label="Index GE"):
+    """Index GE (not in the paper): low-rank posterior whose index also drives prior functions."""
+
+    resample: Literal["step", "episode"] | int = "episode"
+    """When to resample the index for acting: every step, every episode, or every N steps."""
+    rank: int = 4
+    """Length M of the index."""
+    draws: int = 20
+    """Number of indices drawn per transition of an update."""
+    prior: float | None = 3.0
+    """Scale β of the prior functions; None: no prior functions."""
+    paired: bool = True
+    """Use the same index for the Q-value of a transition and for its target."""
+    rho: float | None = None
+    """Initial ρ of a diagonal term in the last layer; None: no diagonal term."""
+    sigma: float = 1e-4
+    """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
+    prior_std: float | None = 1.0
+    """Last-layer standard deviation without data, as a multiple of 1/√inputs; None: no limit."""
+
+    def compose(self) -> Agent:
+        posterior = LowRank(
+            self.rank,
+            prior=self.prior,
+            rho=self.rho,
+            draws=self.draws,
+            prior_std=self.prior_std,
+            paired=self.paired,
+        )
+        return Agent(noisy(self.sigma), posterior, **self.shared())
+
+
+class PSRL(Settings, name="psrl", label="PSRL"):
+    """PSRL (tabular baseline): acts in an MDP that is resampled every episode."""
+
+    gamma: float = 0.99
+    """Discount factor γ."""
+    concentration: float = 0.01
+    """Sum of the parameters of the symmetric Dirichlet prior over next states."""
+    reward_std: float = 0.3
+    """Prior standard deviation of a mean reward."""
+    noise_std: float = 0.03
+    """Standard deviation of a reward around its mean, assumed to be known."""
+    sweeps: int = 150
+    """Number of sweeps of value iteration, which is the planning horizon in steps."""
+
+    def compose(self) -> Learner:
+        return PosteriorSampling(**dataclasses.asdict(self))
+
+
+class BayesianQLearning(Settings, name="bayesian_q_learning", label="Bayesian Q-learning"):
+    """Bayesian Q-learning (tabular baseline): normal-gamma posterior for every state and action."""
+
+    gamma: float = 0.99
+    """Discount factor γ."""
+    mu: float = 0.0
+    """Prior mean μ₀ of a value."""
+    lam: float = 0.1
+    """Weight λ of the prior mean, as a number of returns."""
+    alpha: float = 2.0
+    """Shape α of the prior on the precision of a return; worth 2α returns."""
+    beta: float = 0.1
+    """Rate β of that prior; the prior variance of a return is about β/(α − 1)."""
+
+    def compose(self) -> Learner:
+        return QValueSampling(**dataclasses.asdict(self))

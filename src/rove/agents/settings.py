@@ -1,0 +1,106 @@
+"""The base class of the settings of named agents."""
+
+import dataclasses
+from typing import Any, ClassVar, Literal, dataclass_transform, get_args, get_type_hints
+
+from rove.core.algorithm import Agent
+from rove.core.learner import Learner
+from rove.errors import ConfigError, check_number, did_you_mean
+from rove.returns import Gaussian
+from rove.returns.gaussian import LEAST_SIGMA
+
+_AGENT: Any = Agent  # its attributes are the default values of its fields
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The settings of a named agent; `compose` builds the agent from them.
+
+    A subclass is a frozen dataclass whose fields are its settings.
+
+    **Example**
+    >>> class MyDQN(NetworkSettings, name="my_dqn", label="My DQN"):
+    ...     epsilon: float = 0.2
+    ...
+    ...     def compose(self) -> Agent:
+    ...         return Agent(Gaussian(0.0), Dirac(), **self.shared())
+    """
+
+    name: ClassVar[str] = ""
+    """The name on the command line."""
+    label: ClassVar[str] = ""
+    """The name in figures and reports."""
+
+    def __init_subclass__(cls, name: str = "", label: str = "", **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.name, cls.label = name or cls.name, label or cls.label
+        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+
+    def __post_init__(self) -> None:
+        """Normalise values to what JSON round-trips to. An int in a float field becomes a float:
+        otherwise equal settings would differ in config.json and be compiled twice."""
+        kinds = get_type_hints(type(self))
+        for field in dataclasses.fields(self):
+            value, kind = _plain(getattr(self, field.name)), kinds[field.name]
+            if type(value) is int and float in (kind, *get_args(kind)):
+                check_number(field.name, value)
+                value = float(value)
+            object.__setattr__(self, field.name, value)
+
+    def compose(self) -> Learner:
+        """Build the agent."""
+        raise NotImplementedError
+
+
+class NetworkSettings(Settings):
+    """Settings shared by all agents that combine a return family with a parameter family."""
+
+    lr: float = _AGENT.lr
+    """Learning rate α of Adam."""
+    gamma: float = _AGENT.gamma
+    """Discount factor γ."""
+    resample: Literal["step", "episode"] | int = _AGENT.resample
+    """When to resample θ for acting: every step (the paper), every episode, or every N steps."""
+    epsilon: float = _AGENT.epsilon
+    """Final probability ε of a random action."""
+    epsilon_start: float = _AGENT.epsilon_start
+    """Probability of a random action at step 0, if epsilon-steps is above 0."""
+    epsilon_steps: int = _AGENT.epsilon_steps
+    """Number of steps over which ε falls from epsilon-start to epsilon; 0: constant."""
+    batch_size: int = _AGENT.batch_size
+    """Number of transitions N in a minibatch."""
+    buffer_size: int = _AGENT.buffer_size
+    """Capacity of the replay buffer, in transitions."""
+    learning_starts: int = _AGENT.learning_starts
+    """Step of the first update."""
+    target_period: int = _AGENT.target_period
+    """Number of steps τ between updates of the target parameters, φ⁻ ← φ."""
+    hidden: tuple[int, ...] = _AGENT.hidden
+    """Widths of the hidden layers."""
+
+    def shared(self) -> dict[str, Any]:
+        """Return the settings that are passed to `Agent` unchanged."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(NetworkSettings)}
+
+
+def with_settings(settings: Settings, changes: dict[str, Any]) -> Settings:
+    """Return a copy of the settings with some changes; unknown names raise `ConfigError`."""
+    fields = [f.name for f in dataclasses.fields(settings)]
+    for field, value in changes.items():
+        if field not in fields:
+            hint = f"{settings.name} has " + ", ".join(fields) + did_you_mean(field, fields)
+            raise ConfigError(field, value, f"unknown setting; {hint}")
+    return dataclasses.replace(settings, **changes)
+
+
+def noisy(sigma: float, draw: Literal["sample", "mean"] = "sample") -> Gaussian:
+    """Return a Gaussian return with σ > 0; at σ = 0 the entropy of q_φ would have no weight."""
+    check_number("sigma", sigma, at_least=LEAST_SIGMA)
+    return Gaussian(sigma, draw)
+
+
+def _plain(value: Any) -> Any:
+    """Convert NumPy and JAX values to Python numbers, and lists to tuples."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return tuple(_plain(x) for x in value) if isinstance(value, list | tuple) else value

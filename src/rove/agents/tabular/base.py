@@ -1,0 +1,63 @@
+"""The base class of tabular agents."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float, Int
+
+from rove.core.learner import AgentState, Learner
+from rove.errors import ConfigError
+from rove.parts import replay
+from rove.parts.replay import Transition
+from rove.posteriors.base import Phi
+from rove.returns.gaussian import bell
+
+
+def state_index(observation: Float[Array, " states"]) -> Int[Array, ""]:
+    """Return the index of a state: the position of the last non-zero entry (0 if all are zero).
+
+    Correct for one-hot and for thermometer features; there are as many states as entries.
+    """
+    return jnp.max(jnp.where(observation != 0, jnp.arange(observation.shape[0]), 0))
+
+
+class Tabular(Learner):
+    """An agent whose φ is a set of tables. It learns from every transition once, immediately."""
+
+    @property
+    def learning_starts(self) -> int:
+        return 1
+
+    def validate(self, observation: np.ndarray) -> None:
+        """Accept one-hot and thermometer features only."""
+        ones = np.flatnonzero(observation)
+        fits = len(ones) and np.all(observation[ones] == 1) and len(ones) in (1, ones[-1] + 1)
+        if not fits:
+            needed = "one-hot or thermometer observations, such as those of chain-10 or deep-sea-10"
+            raise ConfigError("observation", observation, needed)
+
+    def observe(
+        self, state: AgentState, transition: Transition, where: bool | Array = True
+    ) -> AgentState:
+        """Store the transition for `learn`, replacing the previous one."""
+        memory = replay.add(state.replay, transition, where)
+        return state._replace(replay=memory, counter=state.counter + 1)
+
+
+def point_masses(values: Float[Array, " actions"]) -> list[tuple[Array, Array]]:
+    """Return point masses to plot, for agents that only model the mean of the return."""
+    return [bell(value, jnp.zeros(())) for value in values]
+
+
+def init_state(tables: Any, features: int, theta: Any = ()) -> AgentState:
+    """Return an initial state: φ consists of the tables, and B has room for one transition."""
+    return AgentState(
+        phi=Phi(learned=(), held=tables),
+        phi_target=(),
+        theta=theta,
+        optimiser=None,
+        replay=replay.init(1, features),
+        counter=jnp.zeros((), jnp.int32),
+    )

@@ -1,0 +1,45 @@
+"""Default settings by agent and environment, as tuned by `rove tune`."""
+
+import json
+import math
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+SEARCHES = ("figure-2", "figure-3", "figure-4", "scoreboard", "deep-sea")
+"""The searches with a file in defaults/; at equal distance, the earlier one takes precedence."""
+
+
+def tuned(agent: str, environment: str, searches: Sequence[str] = SEARCHES) -> dict[str, Any]:
+    """Return the tuned settings of an agent on an environment, or an empty dict.
+
+    If the environment itself was not tuned, the nearest size of it is used, and the plain chain for
+    a permuted chain.
+    """
+    for name in (environment, environment.removeprefix("permuted-")):
+        candidates = [
+            (_distance(name, known), agents[agent]["settings"])
+            for search in searches
+            for known, agents in _read(search).items()
+            if agent in agents
+        ]
+        distance, settings = min(candidates, key=lambda pair: pair[0], default=(math.inf, {}))
+        if distance < math.inf:
+            return {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
+    return {}
+
+
+def _distance(name: str, other: str) -> float:
+    """Return the distance of two environments: |log ratio| of their sizes, or ∞ if they differ in
+    kind."""
+    if name == other:
+        return 0.0
+    (family, _, size), (kind, _, known) = name.rpartition("-"), other.rpartition("-")
+    if family != kind or not (size.isdigit() and known.isdigit()):
+        return math.inf
+    return abs(math.log(int(known) / max(int(size), 1)))
+
+
+def _read(search: str) -> dict[str, Any]:
+    file = resources.files("rove.agents") / "defaults" / f"{search}.json"
+    return json.loads(file.read_text("utf-8")) if file.is_file() else {}

@@ -1,0 +1,1 @@
+"""Statistics and plots of results."""

@@ -1,0 +1,83 @@
+"""Curves of scores over episodes or steps, one seed at a time."""
+
+import numpy as np
+from jaxtyping import Float, Num
+
+from rove.analysis.estimates import mean
+
+
+def mean_over_steps(scores: Num[np.ndarray, " n"], lengths: Num[np.ndarray, " n"]) -> float:
+    """Return the mean score of episodes weighted by their length; 0 if no episode has ended."""
+    return float(np.average(scores, weights=lengths)) if np.size(scores) else 0.0
+
+
+def score_at(scores: np.ndarray, ends: np.ndarray, at: np.ndarray) -> Float[np.ndarray, " points"]:
+    """Return, for each step in `at`, the score of the episode it belongs to. Episodes end at the
+    steps `ends`; for an episode that has not ended the score is NaN."""
+    episode = np.searchsorted(ends, at)
+    return np.append(np.asarray(scores, float), np.nan)[np.minimum(episode, len(scores))]
+
+
+def recent_at(
+    scores: np.ndarray, ends: np.ndarray, at: np.ndarray, last: int
+) -> Float[np.ndarray, " points"]:
+    """Return, for each step in `at`, the mean score of the `last` most recent episodes. Episodes
+    end at the steps `ends`; before the end of the first, the score is NaN."""
+    done = np.searchsorted(ends, at, side="right")
+    return np.array([np.mean(scores[max(n - last, 0) : n]) if n else np.nan for n in done])
+
+
+def moving_average(values: Float[np.ndarray, "... n"], window: int) -> Float[np.ndarray, "... n"]:
+    """Return the mean of the last `window` values up to each one (of fewer at the start)."""
+    values = np.asarray(values, float)
+    window = max(1, min(window, values.shape[-1] or 1))
+    if window == 1:
+        return values
+    total = np.cumsum(values, axis=-1)
+    total[..., window:] -= total[..., :-window].copy()
+    counts = np.minimum(np.arange(1, values.shape[-1] + 1), window)
+    return total / counts
+
+
+def area_under_curve(
+    scores: Float[np.ndarray, "seeds episodes"],
+) -> Float[np.ndarray, " seeds"]:
+    """Return the mean score over the episodes of each seed. A seed that stopped early (NaN) keeps
+    its last score."""
+    return mean(fill_forward(scores))
+
+
+def fill_forward(
+    scores: Float[np.ndarray, "seeds episodes"],
+) -> Float[np.ndarray, "seeds episodes"]:
+    """Replace NaN after the end of a seed by its last score."""
+    played = np.where(np.isnan(scores), 0, np.arange(scores.shape[-1]))
+    return np.take_along_axis(scores, np.maximum.accumulate(played, axis=-1), axis=-1)
+
+
+def pair_variances(curves: Num[np.ndarray, "seeds n"]) -> Float[np.ndarray, " pairs"]:
+    """Return half the mean squared distance between the curves of disjoint pairs of seeds. Each is
+    an independent unbiased estimate of the variance between seeds, so that a test of means becomes
+    one of variances. With an odd number of seeds the last is ignored."""
+    even = len(curves) // 2 * 2
+    return 0.5 * np.square(np.asarray(curves[1:even:2] - curves[:even:2], float)).mean(axis=1)
+
+
+def steadiness(curves: Num[np.ndarray, "seeds n"]) -> Float[np.ndarray, " seeds"]:
+    """Return the net rise of each curve as a fraction of its total variation: 1 if it only rises, 0
+    if it is constant."""
+    moved = np.abs(np.diff(curves)).sum(axis=1)
+    return (curves[:, -1] - curves[:, 0]) / np.where(moved > 0, moved, 1.0)
+
+
+def collapsed_at(
+    scores: Num[np.ndarray, " episodes"], spread: Num[np.ndarray, " episodes"], optimum: float
+) -> int | None:
+    """Return the episode by which the posterior had collapsed, or None. It has collapsed if its
+    spread stays below 1% of its maximum so far for 20 episodes before any episode scores half of
+    the optimum."""
+    successes = np.flatnonzero(scores >= 0.5 * optimum)
+    before = spread[: successes[0]] if len(successes) else spread
+    low = before < 0.01 * np.maximum.accumulate(before) if len(before) else before
+    runs = np.convolve(low, np.ones(20), "valid") if len(low) >= 20 else np.zeros(0)
+    return int(np.flatnonzero(runs >= 20)[0]) + 20 if np.any(runs >= 20) else None

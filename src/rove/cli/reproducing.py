@@ -1,0 +1,102 @@
+"""`rove reproduce` and `rove tune`."""
+
+import itertools
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from rove.cli import display
+from rove.cli.console import console, optional, say
+from rove.errors import RoveError, did_you_mean
+from rove.paper import EXPERIMENTS
+from rove.paper.base import write_claims
+from rove.paper.claims import Claim, adjusted
+from rove.parts import platform
+
+
+def reproduce(
+    experiment: Annotated[tyro.conf.Positional[str], optional("EXPERIMENT", "all")] = "all",
+    /,
+    quick: bool = False,
+    out: Annotated[Path | None, optional("DIR", "reproduction/EXPERIMENT")] = None,
+    workers: Annotated[int | None, optional("N", "one per core")] = None,
+) -> None:
+    """Run an experiment, draw its figure and check its claims; or run all and write a report.
+
+    Args:
+        experiment: Name of the experiment (see rove list), or all, to run one after another.
+        quick: Use fewer seeds and episodes: takes minutes and still shows the effect.
+        out: Folder for the data, the figure and the claims.
+        workers: Number of seeds to train at the same time.
+    """
+    if experiment != "all" and experiment not in EXPERIMENTS:
+        raise _unknown("experiment", experiment, EXPERIMENTS)
+    platform.prepare(lanes=1)  # the runs themselves are in worker processes
+    root = out or Path("reproduction")
+    if experiment != "all":
+        folder = out or root / (experiment + "-quick" * quick)
+        display.claims_table(console, _experiment(experiment, quick, folder, workers), experiment)
+        return
+    folders = {name: root / (name + "-quick" * quick) for name in EXPERIMENTS}
+    claims = {}
+    for name, folder in list(folders.items()):
+        if missing := EXPERIMENTS[name].missing():
+            say(f"skipping {name}: {missing}")
+            del folders[name]
+            continue
+        claims[name] = _experiment(name, quick, folder, workers)
+    for name, adjusted_claims in _adjusted(claims).items():
+        write_claims(folders[name], adjusted_claims)
+        display.claims_table(console, adjusted_claims, name)
+    from rove import report
+
+    page = root / ("report-quick.html" if quick else "report.html")
+    report.write(list(folders.values()), page)
+    say(f"report of all experiments: {page}")
+
+
+def _unknown(kind: str, name: str, names: Iterable[str]) -> RoveError:
+    """Return the error for an unknown name, with a suggestion and all known names."""
+    hint = did_you_mean(name, names) or "."
+    return RoveError(f"unknown {kind} {name!r}{hint} It must be one of {', '.join(names)}")
+
+
+def _experiment(name: str, quick: bool, folder: Path, workers: int | None) -> list[Claim]:
+    """Run an experiment with a progress bar and return its claims."""
+    began = time.monotonic()
+    experiment = EXPERIMENTS[name](quick=quick)
+    with display.Live(console, experiment.jobs()) as bars:
+        claims = experiment.run(folder, bars.report, workers)
+    say(f"{name}: written to {folder} in {time.monotonic() - began:.0f} s")
+    return claims
+
+
+def _adjusted(claims: Mapping[str, Sequence[Claim]]) -> dict[str, list[Claim]]:
+    """Apply Holm's adjustment over the claims of all experiments instead of within each one."""
+    remaining = iter(adjusted([claim for group in claims.values() for claim in group]))
+    return {name: list(itertools.islice(remaining, len(group))) for name, group in claims.items()}
+
+
+def tune(
+    search: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SEARCH")],
+    /,
+    out: Annotated[Path | None, optional("DIR", "tuning/SEARCH")] = None,
+    workers: Annotated[int | None, optional("N", "one per core")] = None,
+) -> None:
+    """Search the settings of several agents with the same budget for each, on separate seeds.
+
+    Args:
+        search: Name of the search: figure-2, figure-3, figure-4, scoreboard or deep-sea.
+        out: Folder for tuned.json and record.csv; a second call resumes from it.
+        workers: Number of seeds to train at the same time.
+    """
+    from rove.search import tune as searching
+    from rove.search.grids import SEARCHES
+
+    if search not in SEARCHES:
+        raise _unknown("search", search, SEARCHES)
+    platform.prepare(lanes=1)  # the runs themselves are in worker processes
+    searching.tune(SEARCHES[search], out or Path("tuning") / search, say, workers)

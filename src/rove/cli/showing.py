@@ -1,0 +1,67 @@
+"""`rove watch` and `rove report`."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from rove.cli.console import optional, say
+from rove.errors import RoveError
+from rove.parts import platform
+from rove.runs.train import load
+
+
+def watch(
+    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")],
+    /,
+    seed: Annotated[int | None, optional("SEED", "the first seed of the run")] = None,
+    episodes: int = 1,
+    out: Annotated[Path | None, optional("FILE", "watch.gif in the run folder")] = None,
+) -> None:
+    """Record a video of a trained policy: greedy on the posterior mean, without exploration noise.
+
+    Args:
+        run: Run folder written by rove train.
+        seed: Seed whose policy is shown.
+        episodes: Number of episodes to record.
+        out: Video file to write, .gif or .mp4.
+    """
+    from rove.report import video as watching
+
+    if "DISPLAY" not in os.environ:  # renderers read these when they are imported
+        os.environ.setdefault("MUJOCO_GL", "egl")
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    loaded = load(run)
+    path, scores = watching.watch(loaded, seed, out, episodes)
+    listed = ", ".join(f"{score:g}" for score in scores)
+    say(f"{loaded.config.environment.score_label}: {listed}\nwritten to {path}")
+
+
+def report(
+    runs: Annotated[tyro.conf.Positional[tuple[Path, ...]], optional("RUN…")],
+    /,
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("report.html"),
+    follow: bool = False,
+) -> None:
+    """Write an HTML report of runs, experiments and sweeps to one file that works offline.
+
+    Args:
+        runs: Folders written by rove train, rove reproduce or rove sweep, or parents of them.
+        out: HTML file to write.
+        follow: Update the file every few seconds until all runs have finished; a page that is open
+            in a browser reloads itself.
+    """
+    from rove import report as reporting
+
+    if not runs:
+        raise RoveError("rove report needs at least one folder, such as runs/ge-chain-10")
+    platform.prepare(lanes=1)
+    if follow:
+        try:
+            reporting.follow(runs, out, say=say)
+        except KeyboardInterrupt:
+            reporting.write(runs, out)
+    else:
+        reporting.write(runs, out)
+    say(f"written to {out} ({out.stat().st_size / 1e6:.1f} MB); open it in a browser")

@@ -1,0 +1,202 @@
+"""The scoreboard: how soon every agent solves tasks that require exploration."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rove.agents import label_of, settings_of
+from rove.agents.tuned import tuned
+from rove.analysis.intervals import Support, mean_interval
+from rove.environments import Bandit, make
+from rove.paper.base import Experiment, Key, Runs
+from rove.paper.claims import Claim
+from rove.runs.config import Config
+from rove.runs.configure import configure
+from rove.runs.result import Run
+from rove.runs.tables import as_csv
+from rove.search.grids import SCOREBOARD
+from rove.training.checkpoint import publish
+from rove.training.solving import IN_A_ROW, episodes_to_solve
+
+EPISODES = {
+    "deep-sea-20": 600, "chain-100": 250, "chain-50": 250, "permuted-chain-50": 250,
+    "deep-sea-10": 600, "permuted-chain-20": 250, "chain-10": 100, "bandit-10": 1000,
+}  # fmt: skip
+"""Maximum number of episodes per seed. The longest runs come first."""
+QUICK_EPISODES = {"chain-10": 60, "deep-sea-10": 200, "bandit-10": 200}
+QUICK_AGENTS = ("dqn", "ge", "ige", "thompson", "psrl")
+EXACT = "thompson"
+"""Only for bandits; it knows the distribution of the arms, so there is nothing to tune."""
+AGENTS = (*SCOREBOARD.grids, EXACT)
+SEEDS, QUICK_SEEDS = 10, 2
+ORDER = (
+    "chain-10", "chain-50", "chain-100", "permuted-chain-20", "permuted-chain-50",
+    "deep-sea-10", "deep-sea-20", "bandit-10",
+)  # fmt: skip
+"""The order of the columns of the table."""
+
+
+class Cell(NamedTuple):
+    """The results of an agent on a task."""
+
+    values: np.ndarray
+    """For each seed, the number of episodes until it solved the task, or its budget if it did not;
+    on a bandit, its regret."""
+    solved: np.ndarray
+    """For each seed, whether it solved the task; empty for a bandit."""
+    episodes: int
+    """The budget in episodes."""
+    support: Support
+    """The range of the values."""
+
+    @property
+    def text(self) -> str:
+        """Solved seeds, mean value and its 95% interval, such as "10/10 84 (70–101)"."""
+        low, high = mean_interval(self.values, self.support)
+        interval = f"{self.values.mean():.0f} ({low:.0f}–{high:.0f})"
+        if not len(self.solved):
+            return interval
+        count = f"{self.solved.sum()}/{len(self.solved)}"
+        return f"{count} {interval}" if self.solved.any() else count
+
+    @property
+    def share(self) -> float:
+        """The unused fraction of the budget, from 0 to 1, which sets the colour of the cell."""
+        return float(1.0 - self.values.mean() / self.episodes)
+
+
+@dataclass(frozen=True)
+class Scoreboard(Experiment):
+    """Scoreboard: every agent on chains, permuted chains, Deep Sea and a bandit."""
+
+    def configs(self) -> dict[Key, Config]:
+        """Return all runs, with settings tuned with the same budget for every agent."""
+        episodes = QUICK_EPISODES if self.quick else EPISODES
+        agents = QUICK_AGENTS if self.quick else AGENTS
+        plan = {}
+        for environment, budget in episodes.items():
+            for agent in agents:
+                task = make(environment)
+                if agent == EXACT and not isinstance(task, Bandit):
+                    continue
+                plan[environment, agent] = configure(
+                    settings_of(agent)(**tuned(agent, environment, ["scoreboard"])),
+                    task,
+                    seeds=QUICK_SEEDS if self.quick else SEEDS,
+                    episodes=budget,
+                    until_solved=task.optimum is not None,
+                )
+        return plan
+
+    def write(self, runs: Runs, out: Path) -> list[Claim]:
+        cells = {key: cell(run) for key, run in runs.items()}
+        publish(out / "scoreboard.csv", lanes_csv(cells).encode())
+        publish(out / "scoreboard.md", as_table(cells).encode())
+        draw(cells, out)
+        return claims(cells)
+
+
+Cells = Mapping[Key, Cell]
+
+
+def cell(run: Run) -> Cell:
+    """Return the results of a run."""
+    environment, budget = run.config.environment, run.config.episodes
+    assert budget is not None
+    if isinstance(environment, Bandit):
+        visits = np.stack([outcome.visits for outcome in run.outcomes])
+        support = (0.0, budget * float(environment.regrets.max()))
+        return Cell(environment.regret(visits), np.zeros(0, bool), budget, support)
+    assert environment.optimum is not None
+    times = [episodes_to_solve(o.scores, environment.optimum) for o in run.outcomes]
+    solved = np.array([time is not None for time in times])
+    values = np.array([budget if time is None else time for time in times], float)
+    return Cell(values, solved, budget, (min(IN_A_ROW, budget), budget))
+
+
+def lanes_csv(cells: Cells) -> str:
+    """Return a CSV table with one row per seed."""
+    rows: list[tuple] = []
+    for (environment, agent), result in cells.items():
+        for seed, value in enumerate(result.values):
+            solved = int(result.solved[seed]) if len(result.solved) else ""
+            rows.append((environment, agent, seed, result.episodes, solved, f"{value:g}"))
+    return as_csv(("environment", "agent", "seed", "budget", "solved", "value"), rows)
+
+
+def _axes(cells: Cells) -> tuple[list[str], list[str]]:
+    """Return the environments (columns) and agents (rows) of the table."""
+    environments = [name for name in ORDER if any(name == e for e, _ in cells)]
+    return environments, [name for name in AGENTS if any(name == a for _, a in cells)]
+
+
+def as_table(cells: Cells) -> str:
+    """Return a Markdown table with one row per agent."""
+    environments, agents = _axes(cells)
+    budgets = {e: c.episodes for (e, _), c in cells.items()}
+    head = [f"{e} (of {budgets[e]})" for e in environments]
+    lines = ["| agent | " + " | ".join(head) + " |", "|---" * (1 + len(head)) + "|"]
+    for agent in agents:
+        texts = [cells[e, agent].text if (e, agent) in cells else "" for e in environments]
+        lines.append(f"| `{agent}` | " + " | ".join(texts) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def draw(cells: Cells, out: Path) -> None:
+    """Write scoreboard.png and scoreboard.svg: the table, greener where a task is solved sooner."""
+    from rove.analysis import plots  # imported here because Matplotlib is slow to import
+
+    environments, agents = _axes(cells)
+    shares = np.full((len(agents), len(environments)), np.nan)
+    figure = plots.figure(width=1.5 * len(environments) + 2, height=0.34 * len(agents) + 1.2)
+    axes: Any = figure.axes[0]
+    for row, agent in enumerate(agents):
+        for column, environment in enumerate(environments):
+            if (result := cells.get((environment, agent))) is not None:
+                shares[row, column] = result.share
+                axes.text(column, row, result.text, ha="center", va="center", fontsize=7)
+    axes.imshow(shares, cmap="Greens", vmin=0.0, vmax=1.4, aspect="auto")
+    axes.set_xticks(range(len(environments)), environments, fontsize=8)
+    axes.set_yticks(range(len(agents)), [label_of(agent) for agent in agents], fontsize=8)
+    axes.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    seeds = max(len(result.values) for result in cells.values())
+    figure.supxlabel(
+        f"seeds that solved the task; episodes to solve it (the budget if unsolved), mean and 95% "
+        f"interval over {seeds} seeds; bandit: regret",
+        fontsize=8,
+    )
+    plots.save(figure, out / "scoreboard.png")
+    plots.save(figure, out / "scoreboard.svg")
+
+
+def claims(cells: Cells) -> list[Claim]:
+    """Test the claims of the documentation about the scoreboard; none of them is in the paper."""
+    tested = []
+    for environment in ("deep-sea-10", "deep-sea-20"):
+        if (environment, "ge") in cells:
+            ge = cells[environment, "ge"]
+            tested.append(
+                Claim.count(
+                    f"ours: mean-field GE does not solve {environment}",
+                    f"not solved within {ge.episodes} episodes",
+                    ~ge.solved,
+                )
+            )
+        slow, fast = (cells.get((environment, agent)) for agent in ("bootstrapped_dqn", "ige"))
+        if slow is not None and fast is not None:
+            tested.append(
+                Claim.ahead(
+                    f"ours: Index GE solves {environment} in fewer episodes than Bootstrapped DQN "
+                    "with priors",
+                    "episodes to solve, for Bootstrapped DQN and for Index GE,",
+                    slow.values,
+                    fast.values,
+                    slow.support,
+                )
+            )
+    return tested

@@ -1,0 +1,1 @@
+"""What agents are made of: networks, random numbers, the replay buffer and the platform."""

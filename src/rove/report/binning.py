@@ -1,0 +1,67 @@
+"""Curves with few enough points for a page."""
+
+from typing import Any
+
+import numpy as np
+
+from rove.analysis import curves
+from rove.analysis.intervals import BAND_DRAWS, Support, mean_interval
+from rove.report.folders import RunData
+from rove.report.numbers import numbers
+
+POINTS, FEW_POINTS = 250, 80
+"""Maximum number of points of a curve of scores, and of other curves."""
+SIZES = (1, 2, 4, 5, 10, 20, 50, 100, 250, 500, 1250, 2500, 5000, 10_000)
+"""Numbers of episodes that may be averaged to one point; windows are multiples of them."""
+
+
+def steps_per_point(run: RunData) -> int:
+    """Return the number of steps between points if the budget is in steps, and 0 otherwise."""
+    return 0 if run.raw.get("episodes") else max((run.raw.get("steps") or 0) // POINTS, 1)
+
+
+def score_table(run: RunData, every: int) -> np.ndarray:
+    """Return scores by episode, [seeds, episodes], or every `every` steps, [seeds, points]. A seed
+    that stopped because it solved its task keeps its last score to the end; a diverged seed gets
+    its lowest score."""
+    if every:
+        at = np.arange(every, run.raw["steps"] + 1, every)
+        lanes = run.columns.values()
+        table = np.stack([curves.score_at(x["score"], x["step"], at) for x in lanes])
+        budget = len(at)
+    else:
+        table, budget = run.table("score"), run.raw.get("episodes") or 0
+    if run.raw.get("until_solved") or np.any(run.diverged):
+        more = np.full((len(table), max(budget - table.shape[1], 0)), np.nan)
+        table = np.concatenate([table, more], axis=1)
+    for row, seed, diverged in zip(table, run.seeds, run.diverged, strict=True):
+        if diverged:
+            row[np.isnan(row)] = np.nanmin(row)
+        elif run.raw.get("until_solved") and run.finished.get(seed):
+            row[:] = curves.fill_forward(row[None])[0]
+    return table
+
+
+def common_episodes(table: np.ndarray) -> np.ndarray:
+    """Return the episodes that all seeds have finished."""
+    return table[:, : int(np.sum(np.all(~np.isnan(table), axis=0)))]
+
+
+def bin_size(episodes: int) -> int:
+    """Return the number of episodes per point that keeps the number of points below POINTS."""
+    fitting = (size for size in SIZES if episodes / size <= POINTS)
+    return next(fitting, -(-episodes // POINTS))
+
+
+def binned(table: np.ndarray, size: int) -> np.ndarray:
+    """Return the means of blocks of `size` episodes; an incomplete last block is dropped."""
+    count = max(table.shape[1] // size, 1)
+    return table[:, : count * size].reshape(len(table), count, -1).mean(axis=2)
+
+
+def band(values: np.ndarray, support: Support | None) -> list[list[Any]] | None:
+    """Return the 95% interval of the mean over seeds; None for a single seed."""
+    if len(values) < 2:
+        return None
+    low, high = mean_interval(values, support, draws=BAND_DRAWS)
+    return [numbers(low), numbers(high)]

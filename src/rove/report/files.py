@@ -1,0 +1,126 @@
+"""Reading the files of a run folder, an experiment folder or a sweep folder, and checking them."""
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rove.errors import ConfigError, RunFolderError, check_integer
+
+LEVELS = 50
+"""Maximum nesting depth of a JSON file."""
+_COLUMNS = ("step", "length", "score", "spread", "return_spread", "coverage")
+
+
+def sweep_config(path: Path) -> dict[str, Any] | None:
+    """Return the content of a sweep's config.json; None if it is missing or not a sweep."""
+    try:
+        raw = read_json(path)
+        return raw if isinstance(raw["sweep"]["agent"]["settings"], dict) else None
+    except (RunFolderError, KeyError, TypeError):
+        return None
+
+
+def check_run(raw: dict[str, Any]) -> None:
+    """Validate the fields of a run's configuration that the report uses."""
+    agent, environment = (_checked(key, raw[key], dict) for key in ("agent", "environment"))
+    for key in ("settings", "composition"):
+        _checked(key, agent.get(key, {}), dict)
+    _checked("name", environment["name"], str)
+    _checked("options", environment["options"], dict)
+    for seed in _checked("seeds", raw["seeds"], list):
+        check_integer("seeds", seed, at_least=0)
+    unit = "steps" if raw["episodes"] is None else "episodes"
+    check_integer(unit, raw[unit], at_least=1)
+
+
+def _checked(field: str, value: Any, kind: type) -> Any:
+    """Return a value of the right type, or raise `ConfigError`."""
+    if not isinstance(value, kind):
+        raise ConfigError(field, value, f"a {kind.__name__}")
+    return value
+
+
+def read_episodes(path: Path) -> dict[int, dict[str, np.ndarray]]:
+    """Read some columns of episodes.csv, by seed; empty if the file does not exist yet."""
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            rows = csv.reader(file)
+            head = next(rows, [])
+            indices = [head.index(name) for name in _COLUMNS]
+            seed = head.index("seed")
+            by_seed: dict[int, list[list[float]]] = {}
+            for row in rows:
+                by_seed.setdefault(int(row[seed]), []).append([float(row[i]) for i in indices])
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, IndexError, csv.Error) as error:
+        raise RunFolderError(f"{path} cannot be read: {error}") from None
+    tables = {seed: np.array(rows).T for seed, rows in by_seed.items()}
+    return {seed: dict(zip(_COLUMNS, table, strict=True)) for seed, table in tables.items()}
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file; None if it does not exist."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunFolderError(f"{path} cannot be read: {error}") from None
+    if not _shallow(content):
+        raise RunFolderError(f"{path} cannot be read: it is nested deeper than {LEVELS} levels")
+    return content
+
+
+def _shallow(value: Any, levels: int = LEVELS) -> bool:
+    """Whether JSON is nested at most `levels` deep, so that recursion over it is safe."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_shallow(child, levels - 1) for child in inner)
+
+
+def read_claims(path: Path) -> list[dict[str, str]]:
+    """Read claims.json; empty if it does not exist."""
+    content = read_json(path) or []
+    try:
+        return [
+            {key: str(c[key]) for key in ("text", "evidence", "verdict")}
+            | {"after_holm": str(c.get("after_holm", "–"))}
+            for c in content
+        ]
+    except (KeyError, TypeError, AttributeError):
+        raise RunFolderError(f"{path} is not a list of claims written by rove") from None
+
+
+def read_sweep(path: Path) -> dict[str, Any] | None:
+    """Read sweep.json; None if it does not exist."""
+    content = read_json(path)
+    if content is None:
+        return None
+    try:
+        fields = {str(name): list(values) for name, values in content["fields"].items()}
+        points = [
+            {
+                "settings": {name: point["settings"][name] for name in fields},
+                "scores": _scores(point["scores"]),
+                "confirmed": _scores(point.get("confirmed")),
+            }
+            for point in content["points"]
+        ]
+        return content | {"fields": fields, "points": points}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RunFolderError(f"{path} is not a sweep written by rove: {error!r}") from None
+
+
+def _scores(values: list[Any] | None) -> list[float]:
+    """Return scores, with −∞ for null, the score of a diverged seed."""
+    return [-math.inf if score is None else float(score) for score in values or []]
+
+
+def read_picture(path: Path) -> bytes | None:
+    """Read the figure of an experiment."""
+    drawn = sorted(file for file in path.glob("*.png") if file.is_file())
+    return drawn[0].read_bytes() if drawn else None

@@ -1,0 +1,129 @@
+"""`rove watch`: a video of a trained policy."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from rove.environments import ENVIRONMENTS, Environment, HostEnvironment, Task
+from rove.environments.gymnasium import CompiledEnv
+from rove.environments.sparse import Sparse
+from rove.errors import ConfigError, RoveError, RunFolderError, check_integer
+from rove.runs.result import Run
+
+FORMATS = (".gif", ".mp4")
+FPS = 30
+MAX_FRAMES = 1000
+"""Maximum number of frames in a video."""
+
+
+def watch(
+    run: Run, seed: int | None = None, path: str | Path | None = None, episodes: int = 1
+) -> tuple[Path, list[float]]:
+    """Write a video of one seed's greedy policy, and return its path and the episodes' scores.
+
+    The path defaults to watch.gif in the run folder.
+    """
+    check_integer("episodes", episodes, at_least=1, at_most=100)
+    if path is None:
+        path = (run.path or Path()) / "watch.gif"
+    path = Path(path)
+    if path.suffix.lower() not in FORMATS:
+        raise ConfigError.must_be("out", str(path), "a file that ends in .gif or .mp4")
+    policy, env = run.policy(seed), renderable(run.config.environment)
+    frames, scores = [], []
+    try:
+        for episode in range(episodes):
+            most = MAX_FRAMES - len(frames)
+            recording = Episode(run.config.environment, env, policy, episode, most)
+            frames += list(recording)
+            scores.append(recording.score)
+    except Exception as error:
+        if isinstance(error, RoveError):
+            raise
+        name = run.config.environment.name
+        reason = f"it cannot be rendered: {type(error).__name__}: {error}"
+        message = f"environment {name} cannot be rendered: {type(error).__name__}: {error}"
+        raise ConfigError("environment", name, reason, message) from error
+    finally:
+        env.close()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (_gif if path.suffix.lower() == ".gif" else _mp4)(frames, path, _fps(env))
+    except OSError as error:
+        raise RunFolderError(f"cannot write {path}: {error.strerror or error}") from None
+    return path, scores
+
+
+class Episode:
+    """Plays an episode and yields its first frames; afterwards, `score` is the episode's score."""
+
+    def __init__(self, environment: Task, env: gymnasium.Env, policy: Any, seed: int, most: int):
+        self._environment, self._env, self._policy, self._seed = environment, env, policy, seed
+        self._most = most
+        self.score = np.nan
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        observation, _ = self._env.reset(seed=self._seed)
+        if self._most:
+            yield self._frame()
+        returns, length, over = 0.0, 0, False
+        longest = getattr(self._environment, "longest_episode", np.inf)
+        while not over and length < longest:
+            action = self._policy(observation)
+            observation, reward, terminated, truncated, _ = self._env.step(action)
+            returns, length, over = returns + float(reward), length + 1, terminated or truncated
+            if length < self._most:
+                yield self._frame()
+            ended = np.asarray(terminated)
+            self.score = float(self._environment.score(np.asarray(returns), length, ended))
+
+    def _frame(self) -> np.ndarray:
+        frame: Any = self._env.render()
+        if not isinstance(frame, np.ndarray) or frame.ndim != 3:
+            name, kind = self._environment.name, type(frame).__name__
+            message = f"render of environment {name} must return an RGB array, got {kind}"
+            raise ConfigError("environment", name, "render must return an RGB array", message)
+        return frame
+
+
+def renderable(environment: Task) -> gymnasium.Env:
+    """Return the same task with rendering: Gymnasium's own version if there is one."""
+    if isinstance(environment, HostEnvironment):
+        return environment.renderable()
+    assert isinstance(environment, Environment)
+    task: Any = environment.environment if isinstance(environment, Sparse) else environment
+    own = {family.kind: family.gymnasium for family in ENVIRONMENTS.values()}.get(type(task))
+    if own is None:
+        return CompiledEnv(environment, render_mode="rgb_array")
+    try:
+        return gymnasium.make(own, render_mode="rgb_array", max_episode_steps=task.horizon)
+    except gymnasium.error.DependencyNotInstalled as error:
+        message = f"environment {environment.name} cannot be rendered: {error}"
+        raise ConfigError("environment", environment.name, str(error), message) from None
+
+
+def _fps(env: gymnasium.Env) -> float:
+    return float(env.metadata.get("render_fps") or FPS)
+
+
+def _gif(frames: list[np.ndarray], path: Path, fps: float) -> None:
+    from PIL import Image  # comes with Matplotlib
+
+    pictures = [Image.fromarray(frame) for frame in frames]
+    duration = max(round(1000 / fps), 20)  # viewers slow down anything faster
+    pictures[0].save(
+        path, save_all=True, append_images=pictures[1:], duration=duration, loop=0, optimize=True
+    )
+
+
+def _mp4(frames: list[np.ndarray], path: Path, fps: float) -> None:
+    try:
+        import imageio.v3 as imageio
+
+        imageio.imwrite(path, np.stack(frames), fps=fps)
+    except (ImportError, OSError, ValueError) as error:
+        reason = 'an .mp4 needs a video encoder: pip install "rove[watch]", or write a .gif'
+        raise ConfigError("out", str(path), reason, f"cannot write {path}: {reason}") from error

@@ -1,0 +1,1 @@
+"""Runs: their configuration, their folder, their result, and `train` and `load`."""

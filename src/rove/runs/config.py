@@ -1,0 +1,166 @@
+"""The configuration of a run, and its form as JSON."""
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from rove import environments, posteriors, returns
+from rove.agents import AGENTS, tabular
+from rove.agents.settings import Settings, with_settings
+from rove.core.actor_critic import ActorCritic
+from rove.core.algorithm import Agent
+from rove.core.learner import Learner
+from rove.environments import HostEnvironment, Task
+from rove.errors import RoveError, RunFolderError
+from rove.training.outcomes import UNLIMITED, Job
+from rove.training.solving import IN_A_ROW
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """The configuration of a run: everything needed to repeat it."""
+
+    agent: Settings | Learner
+    environment: Task
+    seeds: tuple[int, ...]
+    episodes: int | None = None
+    steps: int | None = None
+    until_solved: bool = False
+    """Whether each seed stops as soon as it has solved its task."""
+
+    @property
+    def agent_name(self) -> str:
+        return self.agent.name
+
+    @property
+    def label(self) -> str:
+        """A short description for messages and plots, such as "ge on chain-10"."""
+        return f"{self.agent_name} on {self.environment.name}"
+
+    @property
+    def default_folder(self) -> Path:
+        """The run folder of the command line if the user gives none."""
+        return Path("runs") / f"{self.agent_name}-{self.environment.name.replace('/', '-')}"
+
+    def compose(self) -> Learner:
+        """Return the agent, built from its settings if it is a named one."""
+        return self.agent.compose() if isinstance(self.agent, Settings) else self.agent
+
+    def jobs(self, folder: Path | None) -> list[Job]:
+        """Return one training job per seed, with checkpoints in the run folder if one is given."""
+        agent = self.compose()
+        run = hashlib.sha256(json.dumps(self.identity()).encode()).hexdigest()[:16]
+        return [
+            Job(
+                agent=agent,
+                environment=self.environment,
+                seed=seed,
+                episodes=self.episodes or UNLIMITED,
+                steps=self.steps or UNLIMITED,
+                in_a_row=IN_A_ROW if self.until_solved else UNLIMITED,
+                path=folder / "lanes" / f"seed-{seed}.safetensors" if folder else None,
+                name=f"{self.label}, seed {seed}",
+                run=run,
+            )
+            for seed in self.seeds
+        ]
+
+    @property
+    def portable(self) -> bool:
+        """Whether `identity` suffices to rebuild the run: it uses no custom classes or objects."""
+        identity = self.identity()
+        try:
+            agent = agent_from(identity["agent"])
+            environment = environment_from(identity["environment"])
+        except (RoveError, KeyError, TypeError, AttributeError):
+            return False
+        return same(Config(agent, environment, self.seeds).compose(), self.compose()) and same(
+            environment, self.environment
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """Return, as JSON, all that distinguishes this run from others."""
+        if isinstance(self.agent, Settings):
+            agent = {"name": self.agent.name, "settings": dataclasses.asdict(self.agent)}
+        else:
+            agent = {"composition": _describe(self.agent)}
+        identity = {
+            "agent": agent,
+            "environment": {
+                "name": self.environment.name,
+                "options": environments.options(self.environment),
+            }
+            | _custom_mark(self.environment),
+            "seeds": list(self.seeds),
+            "episodes": self.episodes,
+            "steps": self.steps,
+            "until_solved": self.until_solved,
+        }
+        return json.loads(json.dumps(identity, default=_plain))
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two pytrees have the same structure and equal leaves."""
+    (xs, structure), (ys, other) = jax.tree.flatten(a), jax.tree.flatten(b)
+    return structure == other and all(map(np.array_equal, xs, ys))
+
+
+def agent_from(description: dict[str, Any]) -> Settings | Learner:
+    """Rebuild an agent from its part of `Config.identity`."""
+    if "composition" in description:
+        return _rebuild(description["composition"])
+    return with_settings(AGENTS[description["name"]](), description["settings"])
+
+
+def _custom_mark(environment: Task) -> dict[str, Any]:
+    """Mark an environment object that the user passed in, since JSON cannot rebuild it."""
+    custom = isinstance(environment, HostEnvironment) and environment.source.given
+    return {"given": True} if custom else {}
+
+
+def environment_from(description: dict[str, Any]) -> Task:
+    """Rebuild an environment from its part of `Config.identity`."""
+    if description.get("given"):
+        raise RunFolderError(
+            f"the run used a custom environment, {description['name']}: "
+            "pass it to rove.load(folder, environment=...)"
+        )
+    return environments.make(description["name"], **description["options"])
+
+
+def _describe(module: eqx.Module) -> dict[str, Any]:
+    """Describe a composed agent as JSON: the name of each part and its fields."""
+    fields = {f.name: getattr(module, f.name) for f in dataclasses.fields(module)}
+    parts = {k: _describe(v) if isinstance(v, eqx.Module) else v for k, v in fields.items()}
+    return {"type": type(module).__name__, **{k: _plain(v) for k, v in parts.items()}}
+
+
+def _plain(value: Any) -> Any:
+    """Convert NumPy and JAX numbers to Python's, which JSON can represent."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _rebuild(description: dict[str, Any]) -> Any:
+    """Rebuild a composed agent from `_describe`. Only rove's own classes can be rebuilt."""
+    kinds: dict[str, Any] = {"Agent": Agent, "ActorCritic": ActorCritic}
+    for module in (returns, posteriors, tabular):
+        kinds |= {name: getattr(module, name) for name in module.__all__}
+    name = description["type"]
+    if name not in kinds:
+        raise RunFolderError(
+            f"the run used {name}, which is not one of rove's own classes: "
+            "pass the agent to rove.load(folder, agent=...)"
+        )
+    fields = {k: v for k, v in description.items() if k != "type"}
+    return kinds[name](
+        **{
+            k: _rebuild(v) if isinstance(v, dict) else tuple(v) if isinstance(v, list) else v
+            for k, v in fields.items()
+        }
+    )

@@ -1,0 +1,151 @@
+"""From the arguments of `rove.train` to a validated configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rove import environments
+from rove.agents import fitting, settings_of
+from rove.agents.settings import Settings, with_settings
+from rove.agents.tuned import tuned
+from rove.core.learner import Learner
+from rove.environments import Environment, Task, adopt
+from rove.errors import (
+    ConfigError,
+    RoveError,
+    check_flag,
+    check_integer,
+)
+from rove.parts import noise
+from rove.runs.config import Config
+from rove.training.outcomes import UNLIMITED
+
+
+def configure(
+    agent: str | Settings | Learner,
+    environment: Any,
+    *,
+    seeds: int | Iterable[int] = 1,
+    episodes: int | None = None,
+    steps: int | None = None,
+    until_solved: bool = False,
+    **settings: Any,
+) -> Config:
+    """Return the validated configuration of a run; the arguments are those of `train`."""
+    environment = as_environment(environment)
+    if isinstance(agent, str):
+        agent = default_settings(agent, environment)
+    if isinstance(agent, Settings):
+        agent = with_settings(agent, settings)
+    elif not isinstance(agent, Learner):
+        allowed = "a name, settings such as rove.GE(), or a rove.Agent"
+        raise ConfigError.must_be("agent", agent, allowed)
+    elif settings:
+        field, value = next(iter(settings.items()))
+        raise ConfigError(
+            field,
+            value,
+            "set it on the Agent itself",
+            f"{field} = {value!r} has no effect on a composed agent: set it on the Agent itself",
+        )
+    learner = agent.compose() if isinstance(agent, Settings) else agent
+    if learner.continuous != environment.continuous:
+        kind = "continuous" if environment.continuous else "discrete"
+        agents = ", ".join(fitting(environment.continuous))
+        reason = f"{environment.name} has {kind} actions; use one of {agents}"
+        message = f"{agent.name} cannot be trained on {environment.name}: "
+        message += f"it has {kind} actions; use one of {agents}"
+        raise ConfigError("agent", agent.name, reason, message)
+    check_observations(agent.name, learner, environment)
+    if (episodes is None) == (steps is None):
+        raise ConfigError(
+            "episodes",
+            episodes,
+            "give either episodes or steps",
+            f"give either episodes or steps, got episodes={episodes!r} and steps={steps!r}",
+        )
+    for field, value in (("episodes", episodes), ("steps", steps)):
+        if value is not None:
+            check_integer(field, value, at_least=1, at_most=UNLIMITED - 1)
+    if hasattr(seeds, "tolist"):  # NumPy and JAX arrays
+        seeds = seeds.tolist()
+    if not isinstance(seeds, Iterable):
+        check_integer("seeds", seeds, at_least=1, at_most=100_000)
+        seeds = range(seeds)
+    seeds = tuple(seeds)
+    for seed in seeds:
+        check_integer("seeds", seed, at_least=0)
+    if len(set(seeds)) != len(seeds) or not len(seeds):
+        raise ConfigError.must_be("seeds", list(seeds), "one or more different integers")
+    check_flag("until_solved", until_solved)
+    if until_solved and environment.optimum is None:
+        reason = f"{environment.name} has no known optimum"
+        message = f"until_solved requires a known optimum, which {environment.name} does not have"
+        raise ConfigError("until_solved", True, reason, message)
+    episodes, steps = (None if value is None else int(value) for value in (episodes, steps))
+    return Config(agent, environment, tuple(int(s) for s in seeds), episodes, steps, until_solved)
+
+
+def as_environment(environment: Any) -> Task:
+    """Return the environment for a name, an `Environment`, or a Gymnasium environment."""
+    if isinstance(environment, str):
+        environment = environments.make(environment)
+    elif not isinstance(environment, Task):
+        environment = adopt(environment)
+    if isinstance(environment, Environment):
+        check_environment(environment)
+    return environment
+
+
+def check_environment(environment: Environment) -> None:
+    """Raise `ConfigError` if the results of `reset` and `step` do not have the declared shapes."""
+
+    def first_steps() -> tuple:
+        key, k = noise.root(0), environment.num_actions
+        action = jnp.zeros(k) if environment.continuous else jnp.zeros((), jnp.int32)
+        state, first = environment.reset(key)
+        return first, environment.step(state, action, key)
+
+    try:
+        first, after = jax.eval_shape(first_steps)
+        shapes = {
+            "reset's observation": (first.shape, (environment.observation_size,)),
+            "step's observation": (after.observation.shape, (environment.observation_size,)),
+            "step's reward": (after.reward.shape, ()),
+            "step's terminated": (after.terminated.shape, ()),
+            "step's truncated": (after.truncated.shape, ()),
+        }
+    except RoveError:
+        raise
+    except Exception as error:
+        reason = f"reset or step cannot be compiled: {type(error).__name__}: {error}"
+        message = f"environment {environment.name}: {reason}"
+        raise ConfigError("environment", environment.name, reason, message) from error
+    for field, (actual, expected) in shapes.items():
+        if actual != expected:
+            reason = f"{field} must have shape {expected}, got {actual}"
+            message = f"environment {environment.name}: {reason}"
+            raise ConfigError("environment", environment.name, reason, message)
+
+
+def check_observations(name: str, learner: Learner, environment: Task) -> None:
+    """Raise `ConfigError` if the agent cannot use the environment's observations."""
+    for observation in environment.probes().values():
+        try:
+            learner.validate(np.asarray(observation))
+        except ConfigError as error:
+            needed = error.allowed
+            message = f"{name} cannot be trained on {environment.name}: it needs {needed}"
+            raise ConfigError(
+                "environment", environment.name, f"{name} needs {needed}", message
+            ) from None
+
+
+def default_settings(agent: str, environment: Task) -> Settings:
+    """Return a named agent's settings, tuned for the environment if possible."""
+    return with_settings(settings_of(agent)(), tuned(agent, environment.name))

@@ -1,0 +1,130 @@
+"""Training several configurations at once."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+
+from rove.errors import (
+    ConfigError,
+    Diverged,
+    LaneError,
+)
+from rove.runs import tracking
+from rove.runs.config import Config
+from rove.runs.folder import RunFolder
+from rove.runs.result import Run
+from rove.training import outcomes
+from rove.training.executors import Threads, cores, executor_for
+from rove.training.outcomes import Episodes, Job, Outcome
+from rove.training.progress import Progress, Report, ignore
+
+
+def run_all(
+    plan: Sequence[tuple[Config, Path | None]],
+    report: Report = ignore,
+    workers: int | None = None,
+    on: str = "threads",
+    tracker: tracking.Tracker | None = None,
+) -> list[Run]:
+    """Train several configurations at once, sharing the cores among all their seeds.
+
+    A seed that fails is listed in its run's `errors`. A tracker receives the curves of the
+    configurations that have a run folder.
+    """
+    jobs_of = [config.jobs(path) for config, path in plan]
+    all_jobs = [job for jobs in jobs_of for job in jobs]
+    executor = executor_for(on)
+    executor.checked_workers(all_jobs, workers)
+    with contextlib.ExitStack() as stack:
+        writers: dict[Path, _EpisodesWriter] = {}
+        loggers: dict[Path, tracking.Logger] = {}
+        for (config, path), jobs in zip(plan, jobs_of, strict=True):
+            if path is not None:
+                folder = RunFolder(path)
+                stack.enter_context(folder.open(config))
+                writers[path] = _EpisodesWriter(folder, config, jobs)
+                if tracker is not None:
+                    loggers[path] = tracking.Logger(tracker, config)
+        remote = _uses_workers(on, plan, all_jobs, workers)
+        for i, (config, path) in enumerate(plan):
+            if path is None and remote:  # workers return their results in a folder
+                temporary = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rove-")))
+                stack.enter_context(RunFolder(temporary).open(config))
+                jobs_of[i] = config.jobs(temporary)
+
+        def saved(job: Job, episodes: Episodes) -> None:
+            if job.folder in writers:
+                writers[job.folder].saved(job, episodes)
+            if job.folder in loggers:
+                loggers[job.folder].saved(job, episodes)
+
+        def on_progress(progress: Progress) -> None:
+            if progress.job.path is not None and progress.job.folder in loggers:
+                loggers[progress.job.folder].on_progress(progress)
+            report(progress)
+
+        all_jobs = [job for jobs in jobs_of for job in jobs]
+        executor = executor if remote else Threads()
+        finished = executor.execute(all_jobs, on_progress, saved, workers)
+        results = {id(job): result for job, result in zip(all_jobs, finished, strict=True)}
+        runs = []
+        for (config, path), jobs in zip(plan, jobs_of, strict=True):
+            runs.append(as_run(config, [results[id(job)] for job in jobs], path))
+            if path is not None:
+                writers[path].write()
+        return runs
+
+
+def as_run(config: Config, results: Sequence[Outcome | LaneError], path: Path | None) -> Run:
+    """Build a run from the result of each seed; failed and diverged ones become its errors."""
+    results = [
+        Diverged(r.diverged) if isinstance(r, Outcome) and r.diverged else r for r in results
+    ]
+    trained = [r for r in results if isinstance(r, Outcome)]
+    return Run(config, trained, path, [r for r in results if isinstance(r, LaneError)])
+
+
+def _uses_workers(
+    on: str, plan: Sequence[tuple[Config, Path | None]], jobs: Sequence[Job], workers: int | None
+) -> bool:
+    """Whether jobs run outside of this process.
+
+    They do if some are unfinished and workers can rebuild all of them from their configurations.
+    Processes are used only for several jobs, and not if they would share an accelerator.
+    """
+    if on == "threads":
+        return False
+    unfinished = sum(not outcomes.is_finished(job) for job in jobs)
+    if on != "processes":
+        if custom := [config for config, _ in plan if not config.portable]:
+            reason = f"{custom[0].label} is custom code, which a cluster does not have"
+            message = f"on={on!r} cannot train {custom[0].label}: it uses custom code, which the "
+            raise ConfigError("on", on, reason, message + "cluster does not have; use on='threads'")
+        return unfinished > 0
+    several = min(unfinished, workers or cores()) > 1
+    return several and all(c.portable for c, _ in plan) and jax.default_backend() == "cpu"
+
+
+class _EpisodesWriter:
+    """Updates episodes.csv whenever a seed of the run writes a checkpoint."""
+
+    def __init__(self, folder: RunFolder, config: Config, jobs: list[Job]):
+        self._folder, self._config, self._jobs = folder, config, jobs
+        self._lock = threading.Lock()
+        self._latest = {j.seed: outcomes.load_episodes(j)[0] for j in jobs if outcomes.exists(j)}
+
+    def saved(self, job: Job, episodes: Episodes) -> None:
+        with self._lock:
+            self._latest[job.seed] = episodes
+        self.write()
+
+    def write(self) -> None:
+        with self._lock:
+            seeds = [job.seed for job in self._jobs if job.seed in self._latest]
+            self._folder.write_episodes(self._config, {s: self._latest[s] for s in seeds})

@@ -1,0 +1,148 @@
+"""The run folder: config.json, episodes.csv and one checkpoint per seed."""
+
+import json
+import platform
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Protocol
+
+from filelock import FileLock, Timeout
+
+from rove.core.learner import Learner
+from rove.environments import Task
+from rove.errors import RunFolderError
+from rove.runs.config import Config, agent_from, environment_from
+from rove.runs.tables import episodes_csv
+from rove.training.checkpoint import publish
+from rove.training.outcomes import Episodes, Job
+
+SCHEMA = 1
+_PACKAGES = ("rove", "jax", "jaxlib", "equinox", "optax", "numpy")
+
+
+class Identified(Protocol):
+    """Anything that a run folder can be claimed for, such as a `Config` or a sweep."""
+
+    def identity(self) -> dict[str, Any]:
+        """Return, as JSON, all that distinguishes it from others."""
+        ...
+
+
+class RunFolder:
+    """A folder that contains one run, and refuses any other."""
+
+    def __init__(self, path: Path | str):
+        self.path = Path(path)
+
+    @contextmanager
+    def open(self, config: Identified) -> Iterator[None]:
+        """Claim and lock the folder for a run, which is either new or resumed from it.
+
+        A folder that contains anything else is refused, and left unchanged.
+        """
+        identity = config.identity()
+        lock = FileLock(self.path / ".lock", blocking=False)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._contains(identity)
+            lock.acquire()
+        except Timeout:
+            raise RunFolderError(f"{self.path} is in use by another process") from None
+        except OSError as error:
+            raise RunFolderError(f"cannot write to {self.path}: {error.strerror}") from None
+        try:
+            if not self._contains(identity):  # checked again, now that the lock is acquired
+                self._claim(identity)
+            yield
+        finally:
+            lock.release()
+
+    def _contains(self, identity: dict[str, Any]) -> bool:
+        """Whether the folder contains this run already; raises if it contains anything else."""
+        if (self.path / "config.json").exists():
+            existing = self.read()
+            differing = [key for key in identity if existing.get(key) != identity[key]]
+            if differing:
+                raise RunFolderError(
+                    f"{self.path} contains a different run ({_difference(existing, identity)}). "
+                    "Choose another folder, or remove this one"
+                )
+            return True
+        # A run that was killed before it wrote config.json leaves at most these files.
+        leftovers = {".lock", "config.json.partial"}
+        others = [p.name for p in self.path.iterdir() if p.name not in leftovers]
+        if others:
+            raise RunFolderError(
+                f"{self.path} is not empty and contains no rove run (it contains {others[0]}). "
+                "Choose another folder"
+            )
+        return False
+
+    def _claim(self, identity: dict[str, Any]) -> None:
+        """Write config.json."""
+        about = {
+            "schema": SCHEMA,
+            **identity,
+            "versions": {name: metadata.version(name) for name in _PACKAGES}
+            | {"python": platform.python_version()},
+        }
+        publish(self.path / "config.json", (json.dumps(about, indent=2) + "\n").encode())
+
+    def read(self) -> dict[str, Any]:
+        """Return the contents of config.json."""
+        path = self.path / "config.json"
+        try:
+            contents = json.loads(path.read_text("utf-8"))
+        except FileNotFoundError:
+            raise RunFolderError(f"{self.path} contains no run: config.json is missing") from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise RunFolderError(f"{path} cannot be read: {error}") from None
+        if not isinstance(contents, dict) or contents.get("schema") != SCHEMA:
+            raise RunFolderError(f"{path} was not written by a compatible version of rove")
+        return contents
+
+    def config(self, agent: Learner | None = None, environment: Task | None = None) -> Config:
+        """Return the run's configuration.
+
+        A custom agent or environment cannot be rebuilt from JSON and has to be passed in.
+        """
+        contents = self.read()
+        if "sweep" in contents:
+            raise RunFolderError(
+                f"{self.path} contains a sweep; its runs are in the folders points and confirmed"
+            )
+        try:
+            return Config(
+                agent=agent or agent_from(contents["agent"]),
+                environment=environment or environment_from(contents["environment"]),
+                seeds=tuple(contents["seeds"]),
+                episodes=contents["episodes"],
+                steps=contents["steps"],
+                until_solved=contents["until_solved"],
+            )
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise RunFolderError(f"{self.path / 'config.json'} is invalid: {error}") from None
+
+    def write_episodes(self, config: Config, episodes: Mapping[int, Episodes]) -> None:
+        """Write episodes.csv anew from the current episodes of each seed."""
+        runs = [(config, seed, played) for seed, played in episodes.items()]
+        publish(self.path / "episodes.csv", episodes_csv(runs).encode())
+
+
+def _difference(existing: dict[str, Any], new: dict[str, Any]) -> str:
+    """Describe the first field in which an existing run and a new one differ."""
+    for key in new:
+        a, b = existing.get(key), new[key]
+        if a == b:
+            continue
+        if isinstance(a, dict) and isinstance(b, dict):
+            return _difference(a, b)
+        return f"{key} is {json.dumps(a)} there and {json.dumps(b)} here"
+    return "its fields differ"
+
+
+def jobs_in(path: Path) -> list[Job]:
+    """Return the jobs of the run in a folder."""
+    return RunFolder(path).config().jobs(path)

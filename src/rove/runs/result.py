@@ -1,0 +1,294 @@
+"""`Run`: the results of training."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rove.analysis.curves import collapsed_at, recent_at
+from rove.core.learner import Learner
+from rove.environments import HostEnvironment
+from rove.errors import ConfigError, LaneError
+from rove.runs.config import Config
+from rove.runs.folder import RunFolder
+from rove.training import compiled, host, outcomes
+from rove.training.checkpoint import publish
+from rove.training.lane import SNAPSHOTS
+from rove.training.outcomes import Outcome
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Run:
+    """The results of training: arrays of shape [seeds, episodes], policies and plots."""
+
+    config: Config
+    outcomes: list[Outcome]
+    path: Path | None = None
+    errors: Sequence[LaneError] = ()
+    """The errors of seeds that failed or diverged."""
+
+    def __repr__(self) -> str:
+        episodes = self.returns.shape[1]
+        return f"<Run: {self.config.label}, seeds {list(self.seeds)}, {episodes} episodes>"
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds that have results."""
+        return tuple(outcome.job.seed for outcome in self.outcomes)
+
+    def _stack(self, field: str) -> np.ndarray:
+        return self._table([getattr(outcome.episodes, field) for outcome in self.outcomes])
+
+    def _table(self, columns: list[np.ndarray]) -> np.ndarray:
+        table = np.full((len(columns), max(map(len, columns), default=0)), np.nan)
+        for row, column in zip(table, columns, strict=True):
+            row[: len(column)] = column
+        return table
+
+    @property
+    def returns(self) -> np.ndarray:
+        """Returns of shape [seeds, episodes], padded with NaN for seeds with fewer episodes."""
+        return self._stack("returns")
+
+    @property
+    def scores(self) -> np.ndarray:
+        """Scores of shape [seeds, episodes]: on most environments, the returns."""
+        return self._table([outcome.scores for outcome in self.outcomes])
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Episode lengths in steps, of shape [seeds, episodes]."""
+        return self._stack("length")
+
+    @property
+    def visits(self) -> np.ndarray:
+        """The fraction of episodes that visited each cell, of shape [seeds, cells]."""
+        bins = self.config.environment.bins
+        rows = [o.visits / max(len(o.episodes.returns), 1) for o in self.outcomes]
+        return np.array(rows).reshape(len(rows), bins)
+
+    def policy(self, seed: int | None = None) -> Callable[[Any], Any]:
+        """Return the greedy policy of the posterior mean, which maps observations to actions.
+
+        `seed` defaults to the first one.
+        """
+        outcome = self._outcome(seed)
+        agent, environment = self.config.compose(), self.config.environment
+        lane = outcome.lane
+
+        def act(observation: Any) -> Any:
+            x = environment.shown(lane.environment, jnp.asarray(environment.vector(observation)))
+            return environment.action(_greedy(agent, lane.agent, x))
+
+        return act
+
+    def _outcome(self, seed: int | None) -> Outcome:
+        self._check_any()
+        for outcome in self.outcomes:
+            if seed is None or outcome.job.seed == seed:
+                return outcome
+        raise ConfigError.must_be("seed", seed, f"one of {list(self.seeds)}")
+
+    def _check_any(self) -> None:
+        """Raise `LaneError` if no seed has results."""
+        if not self.outcomes:
+            reason = "every seed diverged" if self.errors else "no seed has been saved yet"
+            raise LaneError(f"{self.config.label}: {reason}")
+
+    def evaluate(self) -> np.ndarray:
+        """Return the score of one episode of each seed's greedy policy, of shape [seeds]."""
+        agent, environment = self.config.compose(), self.config.environment
+        lanes_ = [outcome.lane for outcome in self.outcomes]
+        if isinstance(environment, HostEnvironment):
+            played = [host.evaluate(agent, environment, lane) for lane in lanes_]
+        else:
+            played = [_evaluate(agent, environment, x.agent, x.seed) for x in lanes_]
+        return environment.score(*np.array(played, float).reshape(-1, 3).T)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Plot the learning curve, and save it to `path` if one is given."""
+        from rove.analysis import plots  # lazily, because importing Matplotlib is slow
+
+        self._check_any()
+        figure, environment = plots.figure(), self.config.environment
+        steps = self.config.steps
+        every = max(steps // plots.POINTS, 1) if steps else 1
+        scores = self._recent(np.arange(every, steps + 1, every)) if steps else self.scores
+        plots.learning_curves(
+            figure.axes[0],
+            {self.config.agent_name: scores},
+            environment.optimum,
+            per_seed=True,
+            window=1 if steps else plots.WINDOW,
+            label=environment.score_label,
+            every=every,
+            support=environment.score_range,
+        )
+        if steps:
+            figure.axes[0].set_xlabel("step")
+        n = len(self.seeds)
+        figure.axes[0].set_title(
+            f"{self.config.label}: mean of {n} seed{'s' * (n != 1)}"
+            + (", 95% interval" if n > 1 else "")
+            + f", window {plots.WINDOW}{' episodes' * bool(steps)}",
+            loc="left",
+        )
+        if path is not None:
+            plots.save(figure, Path(path))
+        return figure
+
+    def _recent(self, at: np.ndarray) -> np.ndarray:
+        """Return the mean score of the most recent episodes at given steps, [seeds, points].
+
+        Where the budget is in steps, seeds differ in their number of episodes.
+        """
+        from rove.analysis.plots import WINDOW
+
+        rows = [recent_at(o.scores, o.episodes.step, at, WINDOW) for o in self.outcomes]
+        return np.stack(rows)
+
+    @property
+    def spread(self) -> np.ndarray:
+        """Standard deviation of Q_θ over θ ~ q_φ, averaged over probe states, [seeds, episodes]."""
+        return self._stack("spread")
+
+    @property
+    def return_spread(self) -> np.ndarray:
+        """Standard deviation of Z, averaged over probe states, of shape [seeds, episodes]."""
+        return self._stack("return_spread")
+
+    @property
+    def coverage(self) -> np.ndarray:
+        """Number of cells visited so far, of shape [seeds, episodes]."""
+        return self._stack("coverage")
+
+    @property
+    def alarms(self) -> list[str]:
+        """Warnings about seeds whose posterior q_φ collapsed too early.
+
+        That is, the spread of Q over θ stayed below a hundredth of its maximum for 20 episodes,
+        before any episode scored half of the optimum. Empty if `not_watched` gives a reason.
+        """
+        optimum, warnings = self.config.environment.optimum, []
+        if optimum is None:
+            return warnings
+        for outcome in self.outcomes:
+            at = collapsed_at(outcome.scores, outcome.episodes.spread, optimum)
+            if at is not None:
+                warnings.append(
+                    f"seed {outcome.job.seed}: q_φ collapsed by episode {at}, before any episode "
+                    "scored half of the optimum"
+                )
+        return warnings
+
+    @property
+    def not_watched(self) -> str | None:
+        """The reason why `alarms` cannot detect a collapse, or None if it can."""
+        environment = self.config.environment
+        if environment.optimum is not None:
+            return None
+        return f"{environment.name} has no known optimum to compare scores with"
+
+    def plot_diagnostics(self, path: str | Path | None = None) -> Figure:
+        """Plot diagnostics, and save them to `path` if one is given.
+
+        Shows state visits, the spread of Q and of Z and, for the first seed, its beliefs about each
+        probe state.
+        """
+        from rove.analysis import plots  # lazily, because importing Matplotlib is slow
+
+        agent, outcome = self.config.compose(), self._outcome(None)
+        environment, ended = self.config.environment, self.returns.size > 0
+        values, outputs = map(np.asarray, outcome.lane.snapshots)
+        taken = min(len(outcome.episodes.returns).bit_length(), SNAPSHOTS)
+        names = (list(environment.probes()) or ["start"]) if taken else []
+        rows, columns = 3 if taken else 1, max(len(names), 3)
+        figure = plots.figure(rows, columns, width=3.2 * columns, height=8.0 / 3 * rows)
+        grid = np.array(figure.axes).reshape(rows, columns)
+        for axes in [*grid[0, 3:], *grid[1:, len(names) :].flat]:
+            axes.set_axis_off()
+        if environment.bins and ended:
+            cells = self.visits.reshape(-1, *environment.cells)
+            plots.visits(grid[0, 0], cells, environment.coordinates)
+            plots.lines(grid[0, 1], {"cells": self.coverage})
+            grid[0, 0].set_title("state visits, fraction of episodes", loc="left")
+            grid[0, 1].set_title(f"cells visited so far, of {environment.bins}", loc="left")
+        else:
+            for axes in grid[0, :2]:
+                axes.set_axis_off()
+        if ended:
+            spreads = {"of Q over θ": self.spread, "of Z": self.return_spread}
+            plots.lines(grid[0, 2], spreads, logarithmic=True)
+            grid[0, 2].set_title("spread", loc="left")
+            grid[0, 2].legend()
+        else:
+            grid[0, 2].set_axis_off()
+        for column, name in enumerate(names):
+            plots.beliefs(grid[1, column], values[:taken, :, column], 2 ** np.arange(taken))
+            grid[1, column].set_title(f"q(Q(s, a)), s = {name}", loc="left")
+            pictures = {
+                2**k: agent.pictures(jnp.asarray(outputs[k, column]))
+                for k in sorted({0, taken // 2, taken - 1})
+            }
+            plots.returns(grid[2, column], pictures, agent.discrete)
+            grid[2, column].set_title(f"Z(s, a), s = {name}", loc="left")
+        for axes in grid[1:, 0]:
+            axes.legend()
+        who = f"seed {outcome.job.seed}"
+        subject = f"beliefs of {who}" if taken else f"no episode of {who} has ended"
+        figure.suptitle(f"{self.config.label}: {subject}", x=0.01, ha="left")
+        if path is not None:
+            plots.save(figure, Path(path))
+        return figure
+
+    def draw(self, folder: Path) -> None:
+        """Write learning-curve.png, diagnostics.png and diagnostics.json to a folder."""
+        self.plot(folder / "learning-curve.png")
+        self.plot_diagnostics(folder / "diagnostics.png")
+        visits = {
+            seed: [round(float(share), 6) for share in row]
+            for seed, row in zip(self.seeds, self.visits, strict=True)
+        }
+        cells = self.config.environment.cells
+        diagnostics = {
+            "alarms": self.alarms,
+            "not_watched": self.not_watched,
+            "cells": cells,
+            "visits": visits,
+        }
+        publish(folder / "diagnostics.json", (json.dumps(diagnostics) + "\n").encode())
+
+    def save(self, out: str | Path | None = None) -> Path:
+        """Write the run to a new folder, by default runs/AGENT-ENVIRONMENT, and return its path."""
+        if out is None:
+            out = self.path or self.config.default_folder
+        folder = RunFolder(out)
+        if self.path is not None and self.path.resolve() == folder.path.resolve():
+            return folder.path
+        self._check_any()
+        jobs = {job.seed: job for job in self.config.jobs(folder.path)}
+        with folder.open(self.config):
+            for outcome in self.outcomes:
+                outcomes.save(outcome._replace(job=jobs[outcome.job.seed]))
+            episodes = {o.job.seed: o.episodes for o in self.outcomes}
+            folder.write_episodes(self.config, episodes)
+            self.draw(folder.path)
+        return folder.path
+
+
+@jax.jit
+def _greedy(agent: Learner, state: Any, observation: Any) -> Any:
+    return agent.greedy(state, observation)
+
+
+_evaluate = jax.jit(compiled.evaluate)

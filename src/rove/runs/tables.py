@@ -1,0 +1,87 @@
+"""Tables as CSV: one line per episode, or any other."""
+
+import csv
+import dataclasses
+import gzip
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rove.agents.settings import Settings
+from rove.runs.config import Config
+from rove.training.checkpoint import publish
+from rove.training.outcomes import Episodes
+
+COLUMNS = (
+    "agent", "environment", "seed", "episode", "step", "return", "length", "terminated",
+    "score", "spread", "return_spread", "coverage",
+)  # fmt: skip
+
+
+def as_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return a table as CSV text."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def publish_text(path: Path, text: str) -> None:
+    """Write text to a file, compressed if its name ends in .gz.
+
+    The same text always gives the same bytes.
+    """
+    data = text.encode()
+    publish(path, gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+
+
+def episodes_csv(
+    runs: Sequence[tuple[Config, int, Episodes]], agents: Sequence[str] | None = None
+) -> str:
+    """Return a CSV table with one line per episode.
+
+    Each run is a configuration, a seed and its episodes. `agents` replaces the names of the runs'
+    agents. Settings in which the configurations differ get a column each, which is empty for agents
+    that do not have the setting.
+    """
+    agents = agents or [config.agent_name for config, _, _ in runs]
+    settings_of_runs = [_settings(config) for config, _, _ in runs]
+    names = dict.fromkeys(name for settings in settings_of_runs for name in settings)
+    varying = [n for n in names if len({json.dumps(s.get(n)) for s in settings_of_runs}) > 1]
+    rows = []
+    for agent, (config, seed, x), settings in zip(agents, runs, settings_of_runs, strict=True):
+        who = (agent, config.environment.name, seed)
+        extra = [settings.get(name, "") for name in varying]
+        scores = config.environment.score(x.returns, x.length, x.terminated)
+        for i in range(len(x.returns)):
+            ended, score = int(x.terminated[i]), _decimals(scores[i])
+            played = (i + 1, x.step[i], _decimals(x.returns[i]), x.length[i], ended, score)
+            diagnostics = (f"{x.spread[i]:.4g}", f"{x.return_spread[i]:.4g}", x.coverage[i])
+            rows.append((*who, *played, *diagnostics, *extra))
+    return as_csv((*COLUMNS, *varying), rows)
+
+
+def _decimals(value: Any) -> str:
+    """Return the shortest decimal that reads back as the same float32."""
+    return np.format_float_positional(np.float32(value), trim="0")
+
+
+def _settings(config: Config) -> dict[str, Any]:
+    """Return a named agent's settings, or all fields of a composed agent and its parts."""
+    if isinstance(config.agent, Settings):
+        return dataclasses.asdict(config.agent)
+    return flat(config.identity()["agent"]["composition"])
+
+
+def flat(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Flatten a nested mapping, joining its keys by dots: posterior.rho, …"""
+    items: dict[str, Any] = {}
+    for name, value in nested.items():
+        key = f"{prefix}.{name}" if prefix else name
+        items |= flat(value, key) if isinstance(value, Mapping) else {key: value}
+    return items

@@ -1,0 +1,90 @@
+"""`rove.train` and `rove.load`: train an agent on an environment, and load the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rove.agents.settings import Settings
+from rove.core.learner import Learner
+from rove.errors import (
+    LaneError,
+    as_path,
+)
+from rove.runs import tracking
+from rove.runs.configure import as_environment, configure
+from rove.runs.execution import as_run, run_all
+from rove.runs.folder import RunFolder
+from rove.runs.result import Run
+from rove.training import outcomes
+from rove.training.progress import Report, ignore
+
+
+def train(
+    agent: str | Settings | Learner,
+    environment: Any,
+    *,
+    seeds: int | Iterable[int] = 1,
+    episodes: int | None = None,
+    steps: int | None = None,
+    until_solved: bool = False,
+    out: str | Path | None = None,
+    report: Report = ignore,
+    workers: int | None = None,
+    on: str = "threads",
+    log: str | None = None,
+    **settings: Any,
+) -> Run:
+    """Train an agent on an environment with one or more seeds.
+
+    **Arguments**
+    - `agent`: a name ("ge"), its settings (`rove.GE(rho=-4)`), or a composed `rove.Agent`. A name
+      uses the settings tuned for the environment, if there are any.
+    - `environment`: a name ("chain-100", "gym/CartPole-v1"), an `Environment`, a Gymnasium
+      environment, of which every seed gets a copy, or a function that returns one (see `adopt`).
+    - `seeds`: the number of seeds (0, 1, …), or the seeds themselves.
+    - `episodes`, `steps`: how long to train each seed. Pass one of the two.
+    - `until_solved`: whether a seed also stops after ten optimal episodes in a row.
+    - `out`: the run folder. Interrupted runs resume from their last checkpoint in it.
+    - `report`: a function that is called with the progress of each seed.
+    - `workers`: the maximum number of seeds to run at once; by default one per core (all seeds of a
+      Gymnasium environment with "threads").
+    - `on`: where seeds run: "threads" of this process, "processes", which take seconds to start and
+      are faster afterwards, or a Ray cluster ("ray", "ray://HOST:PORT"). Results are bit-identical.
+    - `log`: "tensorboard" or "trackio", to follow training live. Requires `out`.
+    - `settings`: settings of a named agent that replace its defaults.
+
+    **Example**
+    >>> run = rove.train("ge", "chain-10", seeds=2, episodes=100, rho=-4.0)
+    >>> run.returns.shape
+    (2, 100)
+    """
+    config = configure(
+        agent,
+        environment,
+        seeds=seeds,
+        episodes=episodes,
+        steps=steps,
+        until_solved=until_solved,
+        **settings,
+    )
+    path = None if out is None else as_path("out", out)
+    with tracking.opened(log, path) as tracker:
+        run = run_all([(config, path)], report, workers, on, tracker)[0]
+    if run.errors:
+        raise LaneError("\n".join(map(str, run.errors)))
+    return run
+
+
+def load(path: str | Path, agent: Learner | None = None, environment: Any = None) -> Run:
+    """Load a run from its folder, whether it is finished or not.
+
+    Seeds that diverged are listed in its `errors`. A custom agent or environment has to be passed
+    in, since it cannot be rebuilt from the folder.
+    """
+    folder = RunFolder(as_path("path", path))
+    custom = None if environment is None else as_environment(environment)
+    config = folder.config(agent, custom)
+    saved = [job for job in config.jobs(folder.path) if outcomes.exists(job)]
+    return as_run(config, [outcomes.load(job) for job in saved], folder.path)

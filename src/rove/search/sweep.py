@@ -1,0 +1,193 @@
+"""`rove.sweep`: try points of an agent's settings on tuning seeds, confirm the best on others."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rove.agents.settings import Settings
+from rove.errors import LaneError, as_path
+from rove.runs import tracking
+from rove.runs.folder import RunFolder
+from rove.search import trials
+from rove.search.trials import ranking
+from rove.training import outcomes
+from rove.training.checkpoint import publish
+from rove.training.executors import executor_for
+from rove.training.progress import Progress
+
+if TYPE_CHECKING:
+    pass
+from rove.search.sweep_plan import Plan, plan
+from rove.search.sweep_result import PARTS, Point, Standing, Sweep
+
+
+def sweep(
+    agent: str | Settings,
+    environment: Any,
+    fields: Mapping[str, str | Iterable[Any]],
+    *,
+    seeds: int = 3,
+    confirm_seeds: int | None = None,
+    method: str = "grid",
+    points: int | None = None,
+    out: str | Path | None = None,
+    report: Callable[[Standing], None] = lambda standing: None,
+    workers: int | None = None,
+    on: str = "threads",
+    log: str | None = None,
+    **options: Any,
+) -> Sweep:
+    """Try points of an agent's settings on tuning seeds, and confirm the best on other seeds.
+
+    **Arguments**
+    - `agent`, `environment`, `workers`, `on`, `log`, and in `options` the budget (`episodes` or
+      `steps`) and fixed settings: as for `train`.
+    - `fields`: the settings to sweep, each with a list of values or a range such as "-10:-1:10" or
+      "1e-8:1e-1:log8".
+    - `seeds`: number of tuning seeds (1000, 1001, …).
+    - `confirm_seeds`: number of fresh seeds (0, 1, …) to confirm the best point on; by default as
+      many as tuning seeds.
+    - `method`: "grid" tries all points; "random" tries `points` of them; "halving" tries all on one
+      seed, the better half on two, the better half of those on four, … up to `seeds`.
+    - `points`: number of points to draw from the grid, for "random" and "halving".
+    - `out`: folder for the results; an interrupted sweep resumes from it.
+    - `report`: called with a `Standing` whenever a run makes progress.
+
+    **Example**
+    >>> sweep = rove.sweep("ge", "chain-10", {"rho": [-6.0, -4.0]}, seeds=2, episodes=50)
+    >>> sweep.best.settings
+    {'rho': -4.0}
+    """
+    planned = plan(
+        agent,
+        environment,
+        fields,
+        seeds=seeds,
+        confirm_seeds=confirm_seeds,
+        method=method,
+        points=points,
+        **options,
+    )
+    path = None if out is None else as_path("out", out)
+    with tracking.opened(log, path) as tracker:
+        if path is not None:
+            return run(planned, path, report, workers, on, tracker)
+        with tempfile.TemporaryDirectory(prefix="rove-") as folder:
+            return replace(run(planned, Path(folder), report, workers, on), path=None)
+
+
+def run(
+    planned: Plan,
+    folder: Path,
+    report: Callable[[Standing], None] = lambda standing: None,
+    workers: int | None = None,
+    on: str = "processes",
+    tracker: tracking.Tracker | None = None,
+) -> Sweep:
+    """Run a sweep in a folder, or resume it."""
+    tally = _Tally(planned, folder, report)
+
+    def attempt(part: str, chosen: Sequence[int], seeds: Sequence[int]) -> list[list[float]]:
+        folders = [tally.run_folder(part, i, seeds) for i in chosen]
+        configs = [planned.config(i, seeds) for i in chosen]
+        runs = list(zip(configs, folders, strict=True))
+        return trials.train(runs, tally.update, workers, on, tracker)
+
+    executor_for(on).checked_workers(planned.config(0, planned.base.seeds).jobs(folder), workers)
+    with RunFolder(folder).open(planned):
+        scores = trials.race(
+            len(planned.points),
+            planned.rungs,
+            lambda chosen, seeds: attempt("tuning", chosen, seeds),
+        )
+        best = ranking(scores)[0]
+        if not math.isfinite(np.mean(scores[best])):
+            raise LaneError(f"every point of {planned.base.label} diverged; try a smaller lr")
+        if planned.confirm_seeds:
+            attempt("confirmed", [best], range(planned.confirm_seeds))
+        result = tally.write(finished=True)
+        result.plot(folder / "sweep.png")
+        return result
+
+
+class _Tally:
+    """The scores so far, by part, point and seed. Keeps sweep.csv and sweep.json up to date."""
+
+    def __init__(self, planned: Plan, folder: Path, report: Callable[[Standing], None]):
+        self._plan, self._folder, self._report = planned, folder, report
+        self._lock = threading.Lock()
+        self._scores: dict[tuple[str, int], dict[int, float]] = {}
+        self._folders: dict[Path, tuple[str, int]] = {}
+        """The part and point of each run folder."""
+        self._fractions: dict[Path, float] = {}
+        """The fraction done of each run that has started."""
+        self._resumed: set[Path] = set()
+        """Runs that had finished before this call."""
+        self._best: Point | None = None
+        self._began = time.monotonic()
+
+    def run_folder(self, part: str, point: int, seeds: Sequence[int]) -> Path:
+        """Return the run folder of a point. On later rungs its name contains the first seed."""
+        subfolder, first = PARTS[part]
+        path = self._folder / subfolder / (f"{point:04d}" + f"-{seeds[0]}" * (seeds[0] != first))
+        self._folders[path] = part, point
+        return path
+
+    def update(self, progress: Progress) -> None:
+        """Record the progress of a run and, once it has finished, its score. `trials.train` raises
+        the errors of runs without a score."""
+        assert progress.job.path is not None
+        part, point = self._folders[progress.job.folder]
+        score = None
+        if progress.finished:
+            with contextlib.suppress(LaneError):
+                score = trials.score(outcomes.load(progress.job))
+        with self._lock:
+            unit, goal = progress.job.goal
+            done = 1.0 if progress.finished else getattr(progress, unit) / goal
+            self._fractions[progress.job.path] = done
+            if score is not None:
+                self._scores.setdefault((part, point), {})[progress.job.seed] = score
+                if progress.steps_per_second:
+                    best = self.write().best
+                    self._best = best if math.isfinite(np.mean(best.scores)) else self._best
+                else:
+                    self._resumed.add(progress.job.path)
+            self._report(self._standing(progress.finished))
+
+    def _standing(self, finished: bool) -> Standing:
+        """Return the progress; the time left is extrapolated from the runs of this call."""
+        done, before = sum(self._fractions.values()), len(self._resumed)
+        left = None
+        if done - before >= 1.0:
+            pace = (time.monotonic() - self._began) / (done - before)
+            left = pace * max(self._plan.total - done, 0.0)
+        finished_runs = sum(len(scores) for scores in self._scores.values())
+        return Standing(finished_runs, self._plan.total, self._best, left, finished)
+
+    def _sweep(self, finished: bool) -> Sweep:
+        """Return the sweep with the scores so far."""
+        points = []
+        for i, settings in enumerate(self._plan.points):
+            tuning, confirmed = (self._scores.get((part, i), {}) for part in PARTS)
+            seeds = sorted(tuning)
+            fresh = [confirmed[seed] for seed in sorted(confirmed)] or None
+            points.append(Point(settings, [tuning[s] for s in seeds], seeds, fresh))
+        return Sweep(self._plan, points, self._folder, finished)
+
+    def write(self, finished: bool = False) -> Sweep:
+        """Write sweep.csv and sweep.json with the scores so far."""
+        result = self._sweep(finished)
+        publish(self._folder / "sweep.csv", result.as_csv().encode())
+        publish(self._folder / "sweep.json", result.as_json().encode())
+        return result

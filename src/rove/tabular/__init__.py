@@ -1,6 +1,0 @@
-"""Tabular agents with exact posteriors, as reference points for the other agents."""
-
-from rove.tabular.bayesian_q_learning import QValueSampling
-from rove.tabular.psrl import PosteriorSampling
-
-__all__ = ["PosteriorSampling", "QValueSampling"]

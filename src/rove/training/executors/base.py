@@ -1,0 +1,74 @@
+"""The protocol of executors, and the check that jobs fit into memory."""
+
+import os
+from collections.abc import Sequence
+from typing import Protocol
+
+import jax
+
+from rove.errors import ConfigError, LaneError, check_integer
+from rove.training.outcomes import Job, Outcome
+from rove.training.progress import Report, Saved, ignore
+
+
+class Executor(Protocol):
+    """Runs jobs to their end: in threads, in processes, or on a Ray cluster.
+
+    A job's result does not depend on the executor or on the other jobs. A job that fails becomes a
+    `LaneError`, and the others go on.
+    """
+
+    def checked_workers(self, jobs: Sequence[Job], workers: int | None) -> int | None:
+        """Return the number of jobs to run at once; raise `ConfigError` if that is impossible."""
+        ...
+
+    def execute(
+        self,
+        jobs: Sequence[Job],
+        report: Report = ignore,
+        saved: Saved = ignore,
+        workers: int | None = None,
+    ) -> list[Outcome | LaneError]:
+        """Run all jobs. `report` is called with the progress of each, and `saved` after each
+        checkpoint."""
+        ...
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def fitting_workers(jobs: Sequence[Job], workers: int | None, at_once: int | None = None) -> int:
+    """Return the number of workers, by default one per core; raise `ConfigError` if the memory does
+    not suffice for as many jobs, or for `at_once` jobs."""
+    workers = cores() if workers is None else workers
+    check_integer("workers", workers, at_least=1)
+    at_once = at_once or workers
+    kinds = [jax.tree.structure((job.agent, job.environment)) for job in jobs]
+    of_kind = {
+        kind: job.agent.memory(job.environment.observation_size, job.environment.num_actions)
+        for kind, job in dict(zip(kinds, jobs, strict=True)).items()
+    }
+    sizes = [of_kind[kind] for kind in kinds]
+    needed, free = sum(sorted(size.nbytes for size in sizes)[-at_once:]), _free_memory()
+    copies = 2 if any(job.path for job in jobs) else 1  # a checkpoint is assembled in memory
+    if free is not None and copies * needed > 0.8 * free:
+        largest, count = max(sizes, key=lambda size: size.nbytes), min(at_once, len(jobs))
+        seeds = "1 seed" if count == 1 else f"{count} seeds at once"
+        reason = (
+            f"{seeds} would take {copies * needed:,} bytes, mostly for {largest.what}, but "
+            f"only {free:,} bytes of memory are free; use {largest.remedy} or fewer workers"
+        )
+        message = f"not enough memory with {largest.field} = {largest.value!r}: {reason}"
+        raise ConfigError(largest.field, largest.value, reason, message)
+    return workers
+
+
+def _free_memory() -> int | None:
+    try:
+        with open("/proc/meminfo") as file:
+            lines = dict(line.split(":", 1) for line in file)
+        return 1024 * int(lines["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):
+        return None

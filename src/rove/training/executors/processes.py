@@ -1,0 +1,107 @@
+"""Training in separate processes, one seed per process and one process per core.
+
+XLA has one thread pool per process, so seeds that share a process slow each other down; processes
+with one thread each do not. Parent and worker exchange lines of JSON, and the result of a seed is
+its checkpoint. Results are bit-identical to those of threads.
+"""
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from rove.errors import LaneError
+from rove.parts import platform
+from rove.training.executors import pool
+from rove.training.executors.base import fitting_workers
+from rove.training.outcomes import Job, Outcome
+from rove.training.progress import Report, Saved, ignore
+
+# Messages get a separate pipe, since any module may print to stdout, even while it is imported.
+_WORKER = """
+import os, signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+from rove.training.executors.processes import main
+main(answers)
+"""
+
+
+class _Process(pool.Worker):
+    """A worker process, and a thread that reads its messages."""
+
+    def __init__(self, inbox: pool.Inbox) -> None:
+        super().__init__()
+        env = os.environ | {"NPROC": "1"}
+        command = [sys.executable, "-c", _WORKER]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen(command, text=True, env=env, **pipes)
+        threading.Thread(target=self._read, args=(inbox,), daemon=True).start()
+
+    def _read(self, inbox: pool.Inbox) -> None:
+        assert self.process.stdout is not None
+        try:
+            for line in self.process.stdout:
+                inbox.put((self, json.loads(line)))
+        finally:
+            reason = f"its worker process ended with code {self.process.wait()}"
+            inbox.put((self, {"ended": reason}))
+
+    def send(self, **message: Any) -> None:
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # `_read` reports that it has ended
+            self.process.stdin.write(json.dumps(message) + "\n")
+            self.process.stdin.flush()
+
+    def end(self, seconds: float) -> None:
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+class Processes:
+    """Runs jobs in processes of this machine, which read their configurations from run folders."""
+
+    def checked_workers(self, jobs: Sequence[Job], workers: int | None) -> int:
+        return fitting_workers(jobs, workers)
+
+    def execute(
+        self,
+        jobs: Sequence[Job],
+        report: Report = ignore,
+        saved: Saved = ignore,
+        workers: int | None = None,
+    ) -> list[Outcome | LaneError]:
+        return pool.run_jobs(jobs, _Process, self.checked_workers(jobs, workers), report, saved)
+
+
+def main(answers: TextIO) -> None:
+    """Run a worker, which reads jobs from stdin and exits as soon as its parent is gone."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # like SIGINT
+    stop, orders = threading.Event(), queue.Queue()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            order = json.loads(line)
+            if "stop" in order:
+                stop.set()
+            orders.put(order)
+        os._exit(1)
+
+    def answer(**message: Any) -> None:
+        print(json.dumps(message), file=answers, flush=True)
+
+    platform.prepare(lanes=1)
+    threading.Thread(target=listen, daemon=True).start()
+    answer(ready=True)
+    while "stop" not in (order := orders.get()):
+        pool.work(order, answer, stop)
+    os._exit(0)  # the listening thread cannot be stopped in any other way

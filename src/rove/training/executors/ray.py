@@ -1,0 +1,183 @@
+"""Training on a Ray cluster, on this machine or elsewhere.
+
+A worker needs nothing but rove: a job comes with its configuration and checkpoint, and checkpoints
+are sent back to the driver, which has the run folders. If a worker, a node or the driver dies, no
+checkpoint is lost. Results are bit-identical to those of threads.
+"""
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import queue
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rove.errors import ConfigError, LaneError, RoveError, check_integer
+from rove.parts import platform
+from rove.training.checkpoint import publish
+from rove.training.executors import pool
+from rove.training.executors.base import cores
+from rove.training.outcomes import Job, Outcome
+from rove.training.progress import Report, Saved, ignore
+
+POLL = 1.0
+"""Seconds that `Remote.messages` waits for a message before it returns none."""
+
+
+class Ray:
+    """A Ray cluster: "ray" starts one on this machine, "ray://HOST:PORT" connects to one."""
+
+    def __init__(self, on: str) -> None:
+        self.on = on
+        if importlib.util.find_spec("ray") is None:
+            reason = "Ray is not installed: pip install 'rove[ray]'"
+            raise ConfigError("on", on, reason, f"on={on!r}: {reason}")
+
+    def checked_workers(self, jobs: Sequence[Job], workers: int | None) -> int | None:
+        """Check the number of jobs to run at once; None: one per core of the cluster."""
+        if workers is not None:
+            check_integer("workers", workers, at_least=1)
+        return workers
+
+    def execute(
+        self,
+        jobs: Sequence[Job],
+        report: Report = ignore,
+        saved: Saved = ignore,
+        workers: int | None = None,
+    ) -> list[Outcome | LaneError]:
+        at_once = self.checked_workers(jobs, workers)
+        with self._connected(at_once) as ray:
+            at_once = at_once or max(1, int(ray.cluster_resources().get("CPU", 1)))
+            start_worker = lambda inbox: _Actor(ray, inbox)  # noqa: E731
+            return pool.run_jobs(jobs, start_worker, at_once, report, saved)
+
+    @contextlib.contextmanager
+    def _connected(self, workers: int | None) -> Iterator[Any]:
+        """Yield a connected Ray; a connection that the user has already made is kept."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        ray = importlib.import_module("ray")
+        if ray.is_initialized():
+            yield ray
+            return
+        quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+        try:
+            if self.on == "ray":
+                # From Ray 2.59 on, a local cluster rejects clients without its token.
+                ray.init("local", num_cpus=workers or cores(), include_dashboard=False, **quiet)
+            else:
+                ray.init(self.on, **quiet)
+        except (ConnectionError, OSError, ImportError, RuntimeError, ValueError) as error:
+            message = f"cannot connect to the Ray cluster {self.on!r}: {error}"
+            raise ConfigError("on", self.on, "a Ray cluster that is running", message) from None
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+class _Actor(pool.Worker):
+    """A worker on the cluster, and a thread that polls it for messages."""
+
+    def __init__(self, ray: Any, inbox: pool.Inbox) -> None:
+        super().__init__()
+        self._ray, self._over = ray, threading.Event()
+        # Three concurrent calls: it receives messages and is polled for its own while it trains.
+        self._remote = ray.remote(num_cpus=1, max_restarts=0, max_concurrency=3)(Remote).remote()
+        threading.Thread(target=self._read, args=(inbox,), daemon=True).start()
+
+    def _read(self, inbox: pool.Inbox) -> None:
+        try:
+            while not self._over.is_set():
+                for message in self._ray.get(self._remote.messages.remote()):
+                    if "stopped" in message:
+                        return
+                    inbox.put((self, self._with_checkpoint_saved(message)))
+        except RoveError as error:  # a checkpoint could not be written
+            inbox.put((self, {"ended": str(error)}))
+        except Exception as error:  # from Ray, or the connection was lost
+            inbox.put((self, {"ended": f"its worker on Ray ended ({type(error).__name__})"}))
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        """Kill the remote worker, which would otherwise keep occupying a core of the cluster."""
+        if not self._over.is_set():
+            with contextlib.suppress(self._ray.exceptions.RayError, ConnectionError):
+                self._ray.kill(self._remote)
+            self._over.set()
+
+    def _with_checkpoint_saved(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Write the checkpoint that came with a message, if any, to the run folder.
+
+        If that fails, this worker is ended: its job is resumed from the previous checkpoint.
+        """
+        data = message.pop("checkpoint", None)
+        if data is not None and self.job is not None and self.job.path is not None:
+            publish(self.job.path, data)
+        return message
+
+    def send(self, **message: Any) -> None:
+        if self.job is not None and "folder" in message:
+            path, config = self.job.path, self.job.folder / "config.json"
+            assert path is not None
+            message["config"] = config.read_bytes()
+            message["checkpoint"] = path.read_bytes() if path.exists() else None
+            message["file"] = str(path.relative_to(self.job.folder))
+        with contextlib.suppress(self._ray.exceptions.RayError):  # `_read` reports that it ended
+            self._remote.receive.remote(message)
+
+    def end(self, seconds: float) -> None:
+        if not self._over.wait(seconds):
+            self._release()
+
+
+class Remote:
+    """The part of a worker that runs in a process of the cluster."""
+
+    def __init__(self) -> None:
+        platform.prepare(lanes=1)
+        self._stop = threading.Event()
+        self._orders: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._messages: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._messages.put({"ready": True})
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def receive(self, order: dict[str, Any]) -> None:
+        """Queue a job, or stop."""
+        if "stop" in order:
+            self._stop.set()
+        self._orders.put(order)
+
+    def messages(self) -> list[dict[str, Any]]:
+        """Return all messages since the last call."""
+        messages = []
+        with contextlib.suppress(queue.Empty):
+            messages.append(self._messages.get(timeout=POLL))
+            while True:
+                messages.append(self._messages.get_nowait())
+        return messages
+
+    def _work(self) -> None:
+        while "stop" not in (order := self._orders.get()):
+            with tempfile.TemporaryDirectory(prefix="rove-") as folder:
+                self._train(order, Path(folder))
+        self._messages.put({"stopped": True})
+
+    def _train(self, order: dict[str, Any], folder: Path) -> None:
+        """Train the job in a temporary run folder of this worker."""
+        file = folder / order["file"]
+        publish(folder / "config.json", order["config"])
+        if order["checkpoint"] is not None:
+            publish(file, order["checkpoint"])
+
+        def answer(**message: Any) -> None:
+            if "saved" in message:
+                message["checkpoint"] = file.read_bytes()
+            self._messages.put(message)
+
+        pool.work(order | {"folder": str(folder)}, answer, self._stop)

@@ -1,0 +1,53 @@
+"""What training tells its caller while it runs, and how often."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from rove.training.outcomes import Episodes, Job, Outcome
+
+CHUNK_SECONDS = 0.5
+"""Seconds between two reports of a seed."""
+CHECKPOINT_SECONDS = 10.0
+"""Seconds between two checkpoints of a seed."""
+
+
+class Progress(NamedTuple):
+    """The progress of one seed, reported after every chunk of steps."""
+
+    job: Job
+    step: int
+    episode: int
+    recent: float
+    """Mean score of the last 20 episodes; NaN before the first has ended."""
+    steps_per_second: float
+    finished: bool
+    loss: float
+    """Loss of the last update; NaN before the first, and where it was not read."""
+
+
+Report = Callable[[Progress], None]
+"""A function that receives the progress of a seed."""
+Saved = Callable[[Job, Episodes], None]
+"""A function that is called after a checkpoint, with the episodes so far."""
+
+
+def ignore(*_: object) -> None:
+    """Do nothing: the default report."""
+
+
+def progress_of(outcome: Outcome, step: int, episode: int, steps_per_second: float) -> Progress:
+    """Return the progress of a seed that has reached a step and an episode. The loss is known if
+    the outcome was read at that step."""
+    scores, lane = outcome.scores, outcome.lane
+    read = int(lane.step) == step and step >= int(outcome.job.agent.learning_starts)
+    return Progress(
+        job=outcome.job,
+        step=step,
+        episode=episode,
+        recent=float(np.mean(scores[-20:])) if len(scores) else float("nan"),
+        steps_per_second=steps_per_second,
+        finished=outcome.finished,
+        loss=float(lane.loss) if read else float("nan"),
+    )

@@ -1,0 +1,243 @@
+"""The command as a person uses it: help, errors, exit codes, files."""
+
+import os
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from rove import AGENTS, Bandit, load
+from rove.cli import main as cli
+from rove.cli import training
+from rove.environments import make
+
+SMALL = ["--agent.hidden", "16", "--agent.batch-size", "16", "--agent.learning-starts", "50"]
+
+
+def rove(*arguments, cwd=None):
+    """A real process, as from a shell."""
+    command = [sys.executable, "-m", "rove", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=cwd)
+
+
+def refused(capsys, *arguments):
+    """Run in this process; the error text, after checking for exit code 2 and no traceback."""
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([str(a) for a in arguments])
+    told = capsys.readouterr()
+    assert stopped.value.code == 2
+    assert "Traceback" not in told.err
+    return " ".join((told.err + told.out).split())
+
+
+def test_help_and_list(capsys):
+    cli.main([])
+    assert "rove train AGENT ENVIRONMENT" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["train", "--help"])
+    assert "rove list" in capsys.readouterr().out
+    cli.main(["list"])
+    shown = capsys.readouterr().out
+    names = ("dqn", "ge", "chain-N", "bandit-N", "cartpole", "sparse-acrobot", "gym/ID", "figure-2")
+    for name in names:
+        assert name in shown
+    cli.main(["--version"])
+    assert capsys.readouterr().out.startswith("rove 0.")
+
+
+def test_a_terminal_without_the_letters_shows_something_in_their_place():
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-m", "rove", "list"]
+    shown = subprocess.run(
+        command, capture_output=True, timeout=300, env=os.environ | plain, check=True
+    )
+    assert b"chain-N" in shown.stdout
+    assert b"?" in shown.stdout
+    assert shown.stdout.isascii()
+
+
+def test_help_of_an_agent_shows_its_fields(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["train", "ge", "chain-10", "--help"])
+    assert stopped.value.code == 0
+    shown = capsys.readouterr().out
+    fields = "rho sigma lr gamma epsilon resample batch-size buffer-size learning-starts hidden"
+    for field in fields.split():
+        assert f"--agent.{field}" in shown
+    assert "--env.permuted" in shown
+    assert "Defaults are the settings tuned for this environment" in shown
+    assert "None" not in shown.partition("agent options")[0]
+    with pytest.raises(SystemExit):
+        cli.main(["train", "c51", "sparse-acrobot", "--help"])
+    shown = capsys.readouterr().out
+    assert "Defaults are generic: this agent has not been tuned for this environment." in shown
+    for field in ("--env.reward", "--env.environment.horizon"):
+        assert field in shown
+
+
+def test_train_writes_a_run_and_goes_on_from_it(tmp_path):
+    words = ["train", "ge", "chain-5", "--seeds", 2, "--episodes", 15, "--out", tmp_path / "a"]
+    done = rove(*words, *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert "15 of 15 episodes" in done.stdout
+    assert "95% interval" in done.stdout
+    written = {p.name for p in (tmp_path / "a").iterdir() if not p.name.startswith(".")}
+    pictures = {"learning-curve.png", "diagnostics.png", "diagnostics.json"}
+    assert written == {"config.json", "episodes.csv", "lanes", *pictures}
+    before = (tmp_path / "a" / "episodes.csv").read_bytes()
+    again = rove(*words, *SMALL)
+    assert again.returncode == 0
+    assert (tmp_path / "a" / "episodes.csv").read_bytes() == before
+    other = rove(*words[:4], 3, *words[5:], *SMALL)
+    assert other.returncode == 2
+    assert "different run" in other.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("environment", ["bandit-5", "deep-sea-5", "sparse-cartpole"])
+def test_train_on_other_environments_and_load(environment, tmp_path):
+    done = rove("train", "dqn", environment, "--episodes", 20, "--out", tmp_path / "e", *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert load(tmp_path / "e").config.environment == make(environment)
+
+
+@pytest.mark.slow
+def test_underscores_and_hyphens_are_one(tmp_path):
+    words = ["train", "dqn", "chain-5", "--steps", 60, "--out", tmp_path / "b", "--env.permuted"]
+    done = rove(*words, "--agent.hidden", 16, 16, "--agent.learning_starts", 30)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["trian"], "unknown command 'trian'. Did you mean 'train'? Commands: list, train"),
+        (["train"], "needs an agent and an environment first usage: rove train"),
+        (["sweep", "ge"], "needs an agent and an environment first, got: ge usage: rove sweep"),
+        (["report"], "needs at least one folder"),
+        (["train", "gee", "chain-10"], "agent = 'gee' Did you mean 'ge'?"),
+        (["train", "ge", "chian-10"], "unknown environment 'chian-10'. Did you mean 'chain-10'?"),
+        (["train", "ge", "chain-1"], "environment chain-1: N must be at least 3"),
+        (["train", "ge", "chain-10", "--agent.gamma", "nan"], "gamma must be got nan"),
+        (
+            ["train", "ge", "chain-10", "--agent.sigma", "0"],
+            "sigma must be at least 1e-08, got 0.0",
+        ),
+        (["train", "ge", "chain-10", "--agent.sigma=-1"], "sigma must be got -1.0"),
+        (
+            ["train", "ge", "chain-10", "--agent.batch-size", "60000"],
+            "batch_size = 60000 50000",
+        ),
+        (["train", "ge", "chain-10", "--env.n", "50"], "env.n = 50 write chain-50"),
+        (["train", "ge", "bandit-10", "--env.n", "50"], "env.n = 50 write bandit-50"),
+        (
+            ["train", "ge", "bandit-10", "--env.noise-std=-1"],
+            "noise_std must be at least 0 got -1.0",
+        ),
+        (["train", "ge", "deap-sea-10"], "chain-N deep-sea-N bandit-N Did you mean 'deep-sea-10'?"),
+        (["train", "ge", "cartpole-1"], "sparse-cartpole Did you mean 'cartpole'?"),
+        (["train", "ge", "cartpole", "--env.horizon", "0"], "horizon must be at least 1, got 0"),
+        (["train", "ge", "chain-10", "--agent.gama", "0.9"], "--agent.gama"),
+        (["train", "dqn", "chain-10", "--agent.rho", "1"], "--agent.rho"),
+        (["train", "ge", "chain-10", "--agent.resample", "never"], "resample never step episode"),
+        (
+            ["train", "ge", "chain-10", "--agent.resample", "0"],
+            "resample must be at least 1, got 0",
+        ),
+        (
+            ["train", "ige", "chain-10", "--agent.prior", "1e39"],
+            "prior must be a finite number got 1e+39",
+        ),
+        (["train", "ge", "chain-10", "--episodes", "0"], "episodes must be got 0"),
+        (["train", "ge", "chain-10", "--episodes", "5", "--steps", "5"], "steps = 5"),
+        (["train", "ge", "chain-10", "--seeds", "0"], "seeds must be got 0"),
+        (["train", "ge", "chain-10", "--seeds", "many"], "seeds many"),
+        (["train", "ge", "chain-10", "--workers", "0"], "workers must be got 0"),
+        (["reproduce", "figure-9"], "unknown experiment 'figure-9' figure-2"),
+        (["tune", "figure-9"], "unknown search 'figure-9' figure-2"),
+    ],
+)
+def test_mistakes_are_named(capsys, tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    told = refused(capsys, *arguments)
+    for word in words.split():
+        assert word in told
+    assert not list(tmp_path.iterdir())  # refused before anything was made
+
+
+def test_a_buffer_that_does_not_fit_is_refused(capsys, tmp_path):
+    told = refused(
+        capsys, "train", "ge", "chain-100", "--agent.buffer-size", 2**30, "--out", tmp_path / "c"
+    )
+    assert "buffer_size = 1073741824" in told
+    assert "bytes, mostly for the replay" in told
+
+
+@pytest.mark.parametrize(("steps", "warned"), [(499, True), (500, False)])
+def test_a_run_that_ends_before_learning_starts_says_so(steps, warned, capsys):
+    outcome = types.SimpleNamespace(
+        lane=types.SimpleNamespace(step=steps), job=types.SimpleNamespace(agent=AGENTS["ge"]())
+    )
+    training._warn_untrained(types.SimpleNamespace(outcomes=[outcome], errors=[]))
+    warning = "nothing was learned: learning starts at step 500, but the run ended after 499 steps"
+    assert (warning in " ".join(capsys.readouterr().err.split())) == warned
+
+
+@pytest.mark.parametrize(
+    ("agent", "place", "budget"),
+    [("ge", "chain-10", (250, None)), ("ddpg", "linear-quadratic-1", (None, 50_000))],
+)
+def test_a_budget_that_is_not_told(agent, place, budget):
+    """Episodes; where actions are continuous, steps. One that is told is the only one."""
+    told, _ = training._parse("train", training.TrainOptions, [agent, place])
+    assert (told.episodes, told.steps) == budget
+    told, _ = training._parse("train", training.TrainOptions, [agent, place, "--episodes", "3"])
+    assert (told.episodes, told.steps) == (3, None)
+
+
+def test_a_folder_that_cannot_be_written(capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    told = refused(capsys, "train", "ge", "chain-5", "--out", tmp_path / "file" / "x")
+    assert "cannot write" in told
+
+
+def test_a_lane_that_diverges_ends_with_1(tmp_path):
+    done = rove("train", "dqn", "chain-5", "--agent.lr", 1e30, "--out", tmp_path / "d", *SMALL)
+    assert done.returncode == 1
+    assert "loss" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+FITTING = {
+    "thompson": ("bandit-10", "--episodes", "1000"),
+    "bayesian_q_learning": ("bandit-10", "--episodes", "1000"),
+    "psrl": ("deep-sea-10", "--episodes", "200"),
+    **dict.fromkeys(
+        ("ddpg", "ddpg_noisynet", "ddpg_ge", "td3"), ("linear-quadratic-1", "--steps", "6000")
+    ),
+}
+"""Where an agent learns within a minute; the others, on chain-10."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_agent_trains_from_the_command_line(name, tmp_path, capsys):
+    """And learns: its last episodes, in which it may still explore, are better than its first, and
+    without exploration it is as good as can be."""
+    place, *budget = FITTING.get(name, ("chain-10", "--episodes", "200"))
+    cli.main(["train", name, place, *budget, "--seeds", "2", "--out", str(tmp_path / "run")])
+    run = load(tmp_path / "run")
+    scores = run.scores
+    scores = scores[:, ~np.isnan(scores).any(axis=0)]
+    tenth = scores.shape[1] // 10
+    first, last = scores[:, :tenth].mean(), scores[:, -tenth:].mean()
+    if place == "bandit-10":  # the mean of all arms is near 0, the best has 1.3 or more
+        assert last > 0.8 * Bandit(10).means.max()
+    elif place == "linear-quadratic-1":
+        assert last > 0.5 * first  # costs, which are below 0
+    else:
+        assert last > first
+        assert np.allclose(run.evaluate(), make(place).optimum)
+    assert "written to" in capsys.readouterr().out

@@ -1,0 +1,133 @@
+"""Films of trained policies."""
+
+import gymnasium
+import numpy as np
+import pytest
+from PIL import Image
+
+import rove
+from rove.cli import main as cli
+from rove.errors import ConfigError
+from rove.report import video as watching
+
+DQN = {"hidden": (4,), "batch_size": 4, "learning_starts": 10}
+
+
+class Dial(gymnasium.Env):
+    """Five positions; 1 goes up, 0 down; the fifth ends the task. Its picture is its position."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 5}
+    observation_space = gymnasium.spaces.Box(0.0, 4.0, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, render_mode=None):
+        self.render_mode, self._at = render_mode, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._at = 0
+        return self._seen(), {}
+
+    def step(self, action):
+        self._at = max(self._at + (1 if action else -1), 0)
+        return self._seen(), -1.0, self._at == 4, False, {}
+
+    def _seen(self):
+        return np.array([self._at], np.float32)
+
+    def render(self):
+        return np.full((8, 8, 3), 50 * self._at, np.uint8)
+
+
+def frames(path) -> list[np.ndarray]:
+    film = Image.open(path)
+    shown = []
+    for i in range(film.n_frames):
+        film.seek(i)
+        shown.append(np.asarray(film.convert("RGB")))
+    return shown
+
+
+@pytest.fixture
+def upwards(monkeypatch):
+    """A run on the dial whose policy always goes up: five pictures, of which the colours are
+    known."""
+    env = lambda: gymnasium.wrappers.TimeLimit(Dial("rgb_array"), 9)  # noqa: E731
+    run = rove.train("dqn", env, episodes=2, **DQN)
+    monkeypatch.setattr(rove.Run, "policy", lambda run, seed: lambda observation: 1)
+    return run
+
+
+def test_a_film_shows_the_policy_step_by_step(tmp_path, upwards):
+    run = upwards
+    path, scores = watching.watch(run, path=tmp_path / "a" / "film.gif")
+    assert [int(frame[0, 0, 0]) for frame in frames(path)] == [0, 50, 100, 150, 200]
+    assert scores == [-4.0]
+    assert Image.open(path).info["duration"] == 200
+    _, scores = watching.watch(run, path=tmp_path / "b.gif", episodes=3)
+    assert scores == [-4.0] * 3
+
+
+@pytest.mark.slow
+def test_a_film_can_be_an_mp4(tmp_path, upwards):
+    pytest.importorskip("imageio_ffmpeg", reason="needs rove[watch]")
+    imageio = pytest.importorskip("imageio.v3")
+    path, _ = watching.watch(upwards, path=tmp_path / "film.mp4")
+    shown = imageio.imread(path)
+    np.testing.assert_allclose(shown[:, 0, 0, 0], [0, 50, 100, 150, 200], atol=5)
+    assert imageio.immeta(path)["fps"] == 5
+
+
+def test_compiled_environments_are_drawn_as_cells(tmp_path):
+    """The chain's own greedy policy: the dark cell of each picture is where the state is."""
+    run = rove.train("dqn", "chain-4", episodes=3, out=tmp_path, **DQN)
+    path, _ = watching.watch(run)
+    assert path == tmp_path / "watch.gif"
+    first = frames(path)[0]
+    assert first.shape == (48, 4 * 48, 3)
+    assert [first[24, 48 * i + 24, 0] < 100 for i in range(4)] == [False, True, False, False]
+
+
+@pytest.mark.parametrize("name", ["rove/DeepSea-v0", "rove/Chain-v0", "rove/Bandit-v0"])
+def test_gymnasium_can_draw_ours(name):
+    env = gymnasium.make(name, n=5, render_mode="rgb_array")
+    env.reset(seed=0)
+    for _ in range(3):
+        before = env.render()
+        env.step(1)
+        assert before.dtype == np.uint8
+        assert before.ndim == 3
+    assert gymnasium.make(name, n=5).unwrapped.render() is None
+
+
+@pytest.mark.slow
+def test_classic_control_is_gymnasiums_own(tmp_path):
+    pytest.importorskip("pygame", reason="needs rove[watch]")
+    run = rove.train("dqn", rove.Sparse(rove.CartPole(horizon=7), reward=-1.0), episodes=2, **DQN)
+    path, scores = watching.watch(run, path=tmp_path / "film.gif")
+    assert 1 <= scores[0] <= 7  # a length, not the return
+    assert frames(path)[0].shape == (400, 600, 3)
+
+
+@pytest.mark.slow
+def test_a_pendulum_of_mujoco_is_filmed_by_the_command(tmp_path, capsys):
+    pytest.importorskip("mujoco", reason="needs rove[mujoco]")
+    settings = {"hidden": (4,), "batch_size": 4, "learning_starts": 10}
+    rove.train("td3", "sparse-inverted-pendulum", episodes=2, out=tmp_path, **settings)
+    cli.main(["watch", str(tmp_path)])
+    shown = frames(tmp_path / "watch.gif")
+    assert shown[0].shape == (480, 480, 3)
+    assert len(np.unique(shown[0])) > 20  # it is no blank
+    assert "watch.gif" in capsys.readouterr().out
+
+
+def test_what_cannot_be_filmed_is_refused(tmp_path):
+    run = rove.train("dqn", Dial, steps=20, **DQN)
+    with pytest.raises(ConfigError, match=r"render_mode .* must be 'rgb_array', got None"):
+        watching.watch(run, path=tmp_path / "a.gif")
+    with pytest.raises(ConfigError, match=r"\.gif or \.mp4"):
+        watching.watch(run, path=tmp_path / "a.avi")
+    with pytest.raises(ConfigError, match="seed"):
+        watching.watch(run, seed=3, path=tmp_path / "a.gif")
+    with pytest.raises(ConfigError, match="episodes"):
+        watching.watch(run, episodes=0, path=tmp_path / "a.gif")
