@@ -1,6 +1,8 @@
 """The layout of the package: what there is, how long files are, and who may import whom."""
 
 import ast
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -104,3 +106,15 @@ def test_no_two_classes_have_one_name():
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 names[node.name].append(module)
     assert not {name: where for name, where in names.items() if len(where) > 1}
+
+
+def test_importing_rove_imports_nothing_that_is_only_sometimes_used():
+    slow = ("matplotlib", "scipy", "rich", "tyro", "ray", "mujoco")
+    above = tuple(f"rove.{layer}" for layer in LAYERS[LAYERS.index("search") :])
+    program = (
+        f"import sys, rove; print(*[m for m in sys.modules if m.startswith({slow + above!r})])"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert out.stdout.split() == []

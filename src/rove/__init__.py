@@ -1,6 +1,9 @@
 """rove: exploration in reinforcement learning. Any return distribution Z_θ, any q_φ(θ)."""
 
-from rove import posteriors, report, returns
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from rove import posteriors, returns
 from rove.agents import AGENTS, Settings
 from rove.agents.actor_critic import DDPG, DDPGGE, TD3, DDPGNoisyNet
 from rove.agents.paper import BBQ, C51, DQN, GE, VDQN, BayesianDQN, NoisyNet, Thompson
@@ -38,8 +41,11 @@ from rove.posteriors import *  # noqa: F403
 from rove.returns import *  # noqa: F403
 from rove.runs.result import Run
 from rove.runs.train import load, train
-from rove.search.sweep import sweep
-from rove.search.sweep_result import Sweep
+
+if TYPE_CHECKING:
+    from rove import report
+    from rove.search.sweep import sweep
+    from rove.search.sweep_result import Sweep
 
 __version__ = "0.1.0"
 
@@ -101,3 +107,24 @@ __all__ = [
 ]
 __all__ += posteriors.__all__
 __all__ += returns.__all__
+
+_LAZY = {
+    "report": "rove.report",
+    "sweep": "rove.search.sweep:sweep",
+    "Sweep": "rove.search.sweep_result:Sweep",
+}
+"""What is imported when it is first used, to keep `import rove` fast."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'rove' has no attribute {name!r}")
+    module, _, attribute = _LAZY[name].partition(":")
+    loaded = importlib.import_module(module)
+    value = getattr(loaded, attribute) if attribute else loaded
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

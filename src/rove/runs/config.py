@@ -115,7 +115,9 @@ def agent_from(description: dict[str, Any]) -> Settings | Learner:
     """Rebuild an agent from its part of `Config.identity`."""
     if "composition" in description:
         return _rebuild(description["composition"])
-    return with_settings(AGENTS[description["name"]](), description["settings"])
+    name, settings = description["name"], description["settings"]
+    _check_fields(name, settings, AGENTS[name])
+    return with_settings(AGENTS[name](), settings)
 
 
 def _custom_mark(environment: Task) -> dict[str, Any]:
@@ -158,9 +160,22 @@ def _rebuild(description: dict[str, Any]) -> Any:
             "pass the agent to rove.load(folder, agent=...)"
         )
     fields = {k: v for k, v in description.items() if k != "type"}
+    _check_fields(name, fields, kinds[name])
     return kinds[name](
         **{
             k: _rebuild(v) if isinstance(v, dict) else tuple(v) if isinstance(v, list) else v
             for k, v in fields.items()
         }
     )
+
+
+def _check_fields(name: str, fields: dict[str, Any], kind: type) -> None:
+    """Raise `RunFolderError` if a class has other fields than when the run was written: a missing
+    one would silently take its default value."""
+    known = [f.name for f in dataclasses.fields(kind)]
+    if changed := sorted(set(known) ^ set(fields)):
+        what = "has no" if changed[0] in known else "has"
+        raise RunFolderError(
+            f"the run was written by another version of rove: its {name} {what} setting "
+            f"{changed[0]!r}. Use that version, or train again in another folder"
+        )

@@ -187,6 +187,8 @@ SCOREBOARD = Search(
     },
     budget=12,
     first_seeds=(1000, 1001),
+    finalists=4,
+    refined=True,
     bases={
         "chain": {"target_period": 25},
         "deep-sea": {
@@ -218,6 +220,8 @@ DEEP_SEA = Search(
     },
     budget=12,
     first_seeds=(1000, 1001, 1002, 1003),
+    finalists=4,
+    refined=True,
     bases={"deep-sea": SCOREBOARD.bases["deep-sea"]},
     until_solved=True,
 )
@@ -247,6 +251,8 @@ FIGURE_4 = Search(
     },
     budget=12,
     first_seeds=(1000, 1001),
+    finalists=4,
+    refined=True,
     bases=dict.fromkeys(("gym/InvertedPendulum-v5", "sparse-inverted-pendulum"), _PENDULUM),
 )
 

@@ -1,0 +1,43 @@
+"""Run folders of other versions of rove: their settings had other fields."""
+
+import json
+
+import pytest
+
+import rove
+from rove.errors import RunFolderError
+from rove.posteriors import MeanField
+from rove.returns import Gaussian
+
+SMALL = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
+
+
+def train(folder, agent):
+    rove.train(agent, "chain-4", episodes=2, out=folder)
+    return json.loads((folder / "config.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("change", "words"), [("missing", "has no setting"), ("new", "has setting")]
+)
+@pytest.mark.parametrize("composed", [False, True])
+def test_a_run_whose_settings_had_other_fields_is_refused_in_one_sentence(
+    tmp_path, change, words, composed
+):
+    """A field that is missing would silently take today's default, which may mean another agent."""
+    agent = rove.Agent(Gaussian(0.1), MeanField(-4.0), **SMALL) if composed else rove.GE(**SMALL)
+    config = train(tmp_path, agent)
+    settings = (
+        config["agent"]["composition"]["posterior"] if composed else config["agent"]["settings"]
+    )
+    if change == "missing":
+        del settings["prior_std"]
+    else:
+        settings["max_std"] = 1.0
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    field = "prior_std" if change == "missing" else "max_std"
+    with pytest.raises(
+        RunFolderError, match=f"another version of rove: .* {words} '{field}'"
+    ) as error:
+        rove.load(tmp_path)
+    assert "\n" not in str(error.value)
