@@ -482,7 +482,7 @@ def test_td3_refuses_what_a_critic_of_one_theta_has_not(setting):
 
 def test_a_table_is_refused_as_a_critic():
     with pytest.raises(
-        ConfigError, match=r"Conjugate needs observations that hold a single 1.* MeanField"
+        ConfigError, match=r"Conjugate cannot be .* requires one-hot observations.* MeanField"
     ):
         ActorCritic(Gaussian(1.0), Conjugate(), hidden=())
 

@@ -124,7 +124,7 @@ def test_bad_values_are_refused_by_name(field, settings, monkeypatch):
 
 
 def test_a_table_refuses_observations_that_are_not_one_hot():
-    with pytest.raises(ConfigError, match="hold a single 1, such as those of bandit-10"):
+    with pytest.raises(ConfigError, match="needs one-hot observations, such as those of bandit-10"):
         configure("thompson", "chain-10", episodes=1)
     configure("thompson", rove.Chain(10, features="one-hot"), episodes=1)
 

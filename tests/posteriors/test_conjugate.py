@@ -161,7 +161,7 @@ def test_an_arm_is_pulled_as_often_as_it_is_the_best(resample):
 
 
 def test_hidden_layers_are_refused():
-    with pytest.raises(ConfigError, match="Conjugate is a table") as caught:
+    with pytest.raises(ConfigError, match=r"must be \(\) for Conjugate, .* got \(4,\)") as caught:
         Agent(Gaussian(1.0), Conjugate(), hidden=(4,))
     assert caught.value.field == "hidden"
 

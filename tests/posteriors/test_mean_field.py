@@ -294,5 +294,5 @@ def test_bad_bound_is_refused_by_name(prior_std, monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(ConfigError, match="prior_std"):
         MeanField(-1.0, prior_std=prior_std)
-    with pytest.raises(ConfigError, match="None where prior is set"):
+    with pytest.raises(ConfigError, match="None if prior is set"):
         MeanField(-1.0, 1.0, prior_std=1.0)

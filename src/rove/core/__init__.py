@@ -1,1 +1,1 @@
-"""The paper: Algorithms 1 and 2, the randomised critic of Section 4.4, and what they share."""
+"""The paper's algorithms: Algorithms 1 and 2, and the randomised critic of Section 4.4."""

@@ -1,5 +1,8 @@
-"""The randomised critic of Section 4.4: a policy that climbs Q_θ̂ with θ̂ ~ q_φ(θ), for any return
-distribution Z_θ and any q_φ. Comments marked 2.k carry out line k of Algorithm 2."""
+"""The randomised critic of Section 4.4, for any return distribution Z_θ and any q_φ(θ).
+
+A policy is trained by the gradient of Q_θ̂ with θ̂ ~ q_φ(θ). The marks 2.k refer to line k of
+Algorithm 2.
+"""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,7 +26,7 @@ from rove.posteriors.base import Pairs, Phi, Rows, apply_all
 from rove.posteriors.priors import inputs
 from rove.returns.base import means
 
-# What a step's key is folded with, so that no two draws of a step share one.
+# Indices of the random streams of a step.
 (
     _RESAMPLE, _NOISE, _RANDOM, _MINIBATCH, _THETA, _TARGET_THETA, _TARGET, _SMOOTHING, _REFIT,
     _THETA_HAT,
@@ -31,53 +34,56 @@ from rove.returns.base import means
 
 
 class Actor(NamedTuple):
-    """The policy's part of the state."""
+    """The policy's part of the agent's state."""
 
     psi: Theta
-    """ψ, the parameters of the policy π_ψ (the paper's θ_p)."""
+    """Parameters ψ of the policy π_ψ (θ_p in the paper)."""
     psi_target: Theta
-    """ψ⁻."""
+    """Parameters ψ⁻ of the target policy."""
     noise: Float[Array, " k"]
     """Noise that is added to the next action."""
 
 
 class ActorCritic(CriticLearner):
-    """DDPG whose critic is a return family and a parameter family. The critic's network takes s
-    and a as one input, and puts out what describes Z_θ(s, a).
+    """An actor–critic for continuous actions: DDPG whose critic consists of Z_θ and q_φ(θ).
 
-    An update of φ is Algorithm 2's with a′ = π_ψ⁻(s′) in place of the greedy action. The policy's
-    is the gradient of E[Z_θ̂(s, π_ψ(s))] through one θ̂ ~ q_φ for the whole minibatch. The paper
-    says no more; the rest is as in DDPG: φ⁻ and ψ⁻ move a fraction τ towards φ and ψ at each
-    update (τ = 1 and a `target_period` are the copies of Algorithm 2), the policy ends in a tanh,
-    and its actions can have noise. With `critics` of 2 and a smoothed target it is TD3.
+    The critic's network takes (s, a) as its input and returns the parameters of Z_θ(s, a). φ is
+    updated as in Algorithm 2, with a′ = π_ψ⁻(s′) in place of the greedy action. The policy is
+    updated by the gradient of E[Z_θ̂(s, π_ψ(s))], with one θ̂ ~ q_φ for the whole minibatch.
+
+    Details that the paper does not specify are as in DDPG: φ⁻ and ψ⁻ move towards φ and ψ by a
+    fraction τ in each update, the policy ends in a tanh, and noise can be added to its actions.
+    τ = 1 with a `target_period` gives the periodic copies of Algorithm 2. Two `critics` and target
+    smoothing give TD3.
     """
 
     target_period: int | Array = 1
-    """Number of steps between moves of φ⁻ and ψ⁻."""
+    """Number of steps between updates of φ⁻ and ψ⁻."""
     hidden: tuple[int, ...] = eqx.field(default=(64, 64), static=True)
-    """Widths of the hidden layers, of the policy and of the critic."""
+    """Widths of the hidden layers of the policy and of the critics."""
     critics: int = eqx.field(default=1, static=True)
-    """Number of critics. A target takes the one whose mean is least; θ̂ is drawn from the first.
-    All use the same random numbers, so that the least is not least by its noise alone."""
+    """Number of critics. Targets use the one with the lowest mean, and θ̂ belongs to the first. All
+    critics share random numbers, so that noise does not decide which one is lowest."""
     noise_std: float | Array = 0.0
-    """σ of the noise on actions, x ← (1 − κ)·x + σ·ξ, which starts anew with each episode."""
+    """Scale σ of the action noise x ← (1 − κ)·x + σ·ξ, which is reset in every episode."""
     noise_reversion: float | Array = 0.15
-    """κ: 1 makes the noise independent (Gaussian), less an Ornstein–Uhlenbeck process."""
+    """Mean reversion κ of the action noise: 1 for independent Gaussian noise, less for an
+    Ornstein–Uhlenbeck process."""
     random_steps: int | Array = 0
-    """Number of steps at the start whose actions are uniform on [−1, 1]^k."""
+    """Number of initial steps in which actions are uniform on [−1, 1]^k."""
     actor_lr: float | Array = 1e-4
-    """The learning rate of the policy."""
+    """Learning rate of the policy."""
     critic_lr: float | Array = 1e-3
-    """α, the learning rate of the critics."""
+    """Learning rate α of the critics."""
     tau: float | Array = 0.005
-    """How far φ⁻ and ψ⁻ move towards φ and ψ. For φ⁻ it is q_φ as written out by `law` that moves:
-    a Gaussian's means and variances."""
+    """Fraction τ by which the targets move towards φ and ψ in each update. For φ⁻, this applies to
+    the result of `Posterior.law`, for example a Gaussian's means and variances."""
     policy_period: int | Array = 1
-    """Number of steps between updates of the policy (TD3's delay)."""
+    """Number of steps between updates of the policy (TD3's policy delay)."""
     smoothing_std: float | Array = 0.0
-    """Standard deviation of the noise on a′ (TD3's smoothing)."""
+    """Standard deviation of the noise added to a′ (TD3's target smoothing)."""
     smoothing_clip: float | Array = 0.5
-    """Bound on the noise on a′."""
+    """Bound on the noise added to a′."""
 
     def __check_init__(self) -> None:
         checks.check_actor_critic(self)
@@ -91,7 +97,7 @@ class ActorCritic(CriticLearner):
         return True
 
     def init(self, features: int, actions: int, key: Key) -> AgentState:
-        """2.2: φ and φ⁻, ψ and ψ⁻ alike, an empty buffer B, a counter at 0."""
+        """2.2: initialise φ, φ⁻ ← φ, ψ, ψ⁻ ← ψ, an empty replay buffer B, and counter ← 0."""
         k_phi, k_theta, k_psi, k_noise = (noise.fold(key, i) for i in range(4))
         sizes = (features + actions, *self.hidden, self.returns.outputs)
         keys = (noise.fold(k_phi, i) for i in range(self.critics))
@@ -109,13 +115,13 @@ class ActorCritic(CriticLearner):
         )
 
     def laws(self, phis: tuple[Phi, ...]) -> tuple[Any, ...]:
-        """q_φ of each critic, written out."""
+        """Return the law of q_φ of each critic."""
         return tuple(self.posterior.law(phi) for phi in phis)
 
     # Control
 
     def redraw(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
-        """The noise of the next action; and θ̂ ~ q_φ, where it is held for longer than a step."""
+        """Draw the noise of the next action, and θ̂ ~ q_φ if it is used for more than one step."""
         x = jnp.where(begins, 0.0, (1.0 - self.noise_reversion) * state.actor.noise)
         x += self.noise_std * noise.normal(noise.fold(key, _NOISE), x.shape)
         k, now = noise.fold(key, _RESAMPLE), (state.phi[0], state.theta, state.counter)
@@ -125,15 +131,15 @@ class ActorCritic(CriticLearner):
     def act(
         self, state: AgentState, observation: Float[Array, " features"], key: Key
     ) -> Float[Array, " k"]:
-        """π_ψ(s) and its noise; in the first `random_steps`, any action."""
+        """Return π_ψ(s) plus noise or, in the first `random_steps`, a random action."""
         noisy = jnp.clip(policy(state.actor.psi, observation) + state.actor.noise, -1.0, 1.0)
-        anything = 2.0 * noise.uniform(noise.fold(key, _RANDOM), noisy.shape) - 1.0
-        return jnp.where(state.counter < self.random_steps, anything, noisy)
+        uniform = 2.0 * noise.uniform(noise.fold(key, _RANDOM), noisy.shape) - 1.0
+        return jnp.where(state.counter < self.random_steps, uniform, noisy)
 
     def greedy(
         self, state: AgentState, observation: Float[Array, " features"]
     ) -> Float[Array, " k"]:
-        """π_ψ(s)."""
+        """Return π_ψ(s)."""
         return policy(state.actor.psi, observation)
 
     # Training
@@ -141,13 +147,12 @@ class ActorCritic(CriticLearner):
     def observe(
         self, state: AgentState, transition: Transition, where: bool | Array = True
     ) -> AgentState:
-        """2.5, 2.8: count the step and save {s, a, r, s′} to B (`where` as in `replay.add`)."""
-        memory = replay.add(state.replay, transition, where)
-        return state._replace(replay=memory, counter=state.counter + 1)
+        """2.5, 2.8: increment the counter and save {s, a, r, s′} to B."""
+        buffer = replay.add(state.replay, transition, where)
+        return state._replace(replay=buffer, counter=state.counter + 1)
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
-        """2.9–2.15: an update of φ, one of ψ by the critic as it then is, and of φ⁻ and ψ⁻. Also
-        the critics' loss."""
+        """2.9–2.15: update φ, then ψ with the new critic, then φ⁻ and ψ⁻. Also return the loss."""
         k, actor = partial(noise.fold, key), state.actor
         batch, ids = replay.sample(state.replay, k(_MINIBATCH), self.batch_size)  # 2.9
         first, first_minus = self.posterior.law(state.phi[0]), state.phi_target[0]
@@ -161,7 +166,7 @@ class ActorCritic(CriticLearner):
         )
         laws = self.laws(phis)
 
-        def climbed() -> tuple[Theta, Any]:
+        def updated_policy() -> tuple[Theta, Any]:
             theta_hat = state.theta
             if self.resample == "step":
                 theta_hat = self.posterior.sample(laws[0], k(_THETA_HAT))
@@ -170,7 +175,9 @@ class ActorCritic(CriticLearner):
             return adam_step(actor.psi, gradient, psi_moments, self.actor_lr)
 
         psi, psi_moments = lax.cond(
-            state.counter % self.policy_period == 0, climbed, lambda: (actor.psi, psi_moments)
+            state.counter % self.policy_period == 0,
+            updated_policy,
+            lambda: (actor.psi, psi_moments),
         )
         due = state.counter % self.target_period == 0
         phi_target, psi_target = followed(  # 2.13–2.14
@@ -187,13 +194,13 @@ class ActorCritic(CriticLearner):
     def cost(
         self, psi: Theta, law: Any, priors: Any, theta: Any, states: Float[Array, "n features"]
     ) -> Float[Array, ""]:
-        """−E[Z_θ̂(s, π_ψ(s))], mean over states. Its gradient is that of (8)."""
+        """Return the mean of −E[Z_θ̂(s, π_ψ(s))] over states; (8) is minus its gradient."""
         return -jnp.mean(self.values(law, priors, theta, joined(states, policy(psi, states))))
 
     def values(
         self, law: Any, priors: Any, theta: Any, pairs: Float[Array, "n inputs"]
     ) -> Float[Array, " n"]:
-        """E[Z_θ(s, a)] of some pairs, for one θ."""
+        """Return E[Z_θ(s, a)] of a batch of pairs, for a single θ."""
         z = apply_all(self.posterior, law, theta, inputs(priors, pairs))
         return means(self.returns, z)
 
@@ -207,24 +214,27 @@ class ActorCritic(CriticLearner):
         k_target: Key,
         k_smoothing: Key,
     ) -> Array:
-        """2.10: x ~ r + γ·Z_θ⁻(s′, a′) where a′ = π_ψ⁻(s′), smoothed; of several critics, the one
-        whose mean there is least."""
+        """2.10: sample x ~ r + γ·Z_θ⁻(s′, a′), where a′ = π_ψ⁻(s′) plus smoothing noise.
+
+        With several critics, Z_θ⁻ is that of the critic with the lowest mean at (s′, a′).
+        """
         actions = policy(psi_target, batch.next_observation)
-        blur = self.smoothing_std * noise.normal(k_smoothing, actions.shape)
-        blur = jnp.clip(blur, -self.smoothing_clip, self.smoothing_clip)
-        pairs = joined(batch.next_observation, jnp.clip(actions + blur, -1.0, 1.0))
+        smoothing = self.smoothing_std * noise.normal(k_smoothing, actions.shape)
+        smoothing = jnp.clip(smoothing, -self.smoothing_clip, self.smoothing_clip)
+        pairs = joined(batch.next_observation, jnp.clip(actions + smoothing, -1.0, 1.0))
         critics = zip(laws_minus, priors, strict=True)
         z = jnp.stack([theta_minus(law, inputs(prior, pairs)) for law, prior in critics])
-        least = jnp.argmin(means(self.returns, z), axis=0)
-        z = jnp.take_along_axis(z, least[None, :, :, None], axis=0)[0]
+        lowest = jnp.argmin(means(self.returns, z), axis=0)
+        z = jnp.take_along_axis(z, lowest[None, :, :, None], axis=0)[0]
         return self.targets(z, batch.reward, batch, k_target)
 
     def pairs(self, priors: Any, batch: Transition) -> Pairs:
+        """Return (s, a) as inputs of the critic's network, whose outputs describe one action."""
         x = inputs(priors, joined(batch.observation, batch.action))
         return Pairs(x, jnp.zeros(batch.reward.shape, jnp.int32))
 
     def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
-        """For diagnostics: what the first critic says of some states and the policy's actions."""
+        """Return diagnostics of the first critic in some states, for the policy's actions."""
         phi, pairs = state.phi[0], joined(xs, policy(state.actor.psi, xs))
         law, x = self.posterior.law(phi), inputs(phi.priors, pairs)
         return beliefs_at(self.returns, self.posterior, law, x, key)

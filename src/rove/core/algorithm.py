@@ -1,7 +1,7 @@
-"""Algorithm 1 of the paper, once: any return distribution Z_θ with any q_φ(θ).
+"""Algorithms 1 and 2 of the paper, for any return distribution Z_θ and any distribution q_φ(θ).
 
-Comments marked 1.k and 2.k carry out line k of Algorithm 1 and of Algorithm 2. The loops over
-episodes and steps (2.3–2.4) and the environment's step are in `rove.training`.
+The marks 1.k and 2.k refer to line k of Algorithm 1 and of Algorithm 2. The loops over episodes
+and steps (2.3–2.4) and the steps of the environment are in `rove.training`.
 """
 
 from functools import partial
@@ -24,32 +24,32 @@ from rove.posteriors.base import Pairs, Rows
 from rove.posteriors.priors import cache, cache_size, inputs
 from rove.returns.base import by_action
 
-# What a step's key is folded with, so that no two draws of a step share one.
+# Indices of the random streams of a step.
 _RESAMPLE, _EXPLORE, _MINIBATCH, _THETA, _TARGET_THETA, _TARGET, _REFIT, _BONUS = range(8)
 
 
 class Agent(CriticLearner):
-    """A return family, a parameter family, and how to act and learn with them (1.1, 2.1)."""
+    """1.1, 2.1: a return distribution Z_θ, a distribution q_φ(θ), and how to act and learn."""
 
     lr: float | Array = 1e-3
-    """α, the learning rate."""
+    """Learning rate α."""
     double: bool = eqx.field(default=False, static=True)
-    """Whether a′ of the target is greedy on q_φ instead of q_φ⁻ (double Q-learning)."""
+    """Whether a′ is greedy with respect to q_φ instead of q_φ⁻ (double Q-learning)."""
     bonus: float | Array | None = None
-    """η of an intrinsic reward, η times the standard deviation of Q_θ(s, a) over θ ~ q_φ; None:
-    no such reward."""
+    """Weight η of an intrinsic reward, the standard deviation of Q_θ(s, a) over θ ~ q_φ; None: no
+    intrinsic reward."""
     epsilon: float | Array = 0.0
-    """Probability of a uniformly random action, once the schedule has ended."""
+    """Probability ε of a uniformly random action, after the schedule has ended."""
     epsilon_start: float | Array = 1.0
-    """The same at step 0; it falls linearly to `epsilon`."""
+    """Probability ε at step 0, from which it decreases linearly to `epsilon`."""
     epsilon_steps: int | Array = 0
-    """Number of steps over which it falls; 0: `epsilon` from the start."""
+    """Number of steps over which ε decreases; 0: it is `epsilon` from the start."""
 
     def __check_init__(self) -> None:
         checks.check_agent(self)
 
     def init(self, features: int, actions: int, key: Key) -> AgentState:
-        """2.2: φ and φ⁻ alike, an empty buffer B, a counter at 0."""
+        """2.2: initialise φ and φ⁻ ← φ, an empty replay buffer B, and counter ← 0."""
         sizes = (features, *self.hidden, actions * self.returns.outputs)
         phi = self.posterior.init(sizes, noise.fold(key, 0))
         law = self.posterior.law(phi)
@@ -65,13 +65,13 @@ class Agent(CriticLearner):
     # Control
 
     def redraw(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
-        """1.4, 2.6: sample θ ~ q_φ(θ), where it is held for longer than a step."""
+        """1.4, 2.6: sample θ ~ q_φ(θ), if the same θ is used for more than one step."""
         k, now = noise.fold(key, _RESAMPLE), (state.phi, state.theta, state.counter)
         theta = control.next_theta(self.posterior, self.resample, *now, begins, k)
         return state._replace(theta=theta)
 
     def act(self, state: AgentState, observation: Float[Array, " f"], key: Key) -> Int[Array, ""]:
-        """1.4–1.5, 2.6–2.7: a = argmax_a E[Z_θ(s, a)] with θ ~ q_φ(θ); or, with ε, any action."""
+        """1.4–1.5, 2.6–2.7: return argmax_a E[Z_θ(s, a)], or a random action with probability ε."""
         law, s = self.posterior.law(state.phi), inputs(state.phi.priors, observation)
         k = noise.fold(key, _RESAMPLE)
         z = control.outputs(self.posterior, self.resample, law, state.theta, s, k)
@@ -80,7 +80,7 @@ class Agent(CriticLearner):
         return control.epsilon_greedy(self.means(z), epsilon, noise.fold(key, _EXPLORE))
 
     def greedy(self, state: AgentState, observation: Float[Array, " f"]) -> Int[Array, ""]:
-        """For evaluation: greedy on the posterior mean, without noise."""
+        """Return the action for evaluation: greedy with respect to the posterior mean."""
         s = inputs(state.phi.priors, observation)
         return jnp.argmax(self.means(self.posterior.mean(self.posterior.law(state.phi), s)))
 
@@ -89,17 +89,17 @@ class Agent(CriticLearner):
     def observe(
         self, state: AgentState, transition: Transition, where: bool | Array = True
     ) -> AgentState:
-        """2.5, 2.8: count the step and save {s, a, r, s′} to B (`where` as in `replay.add`)."""
+        """2.5, 2.8: increment the counter and save {s, a, r, s′} to B, with cached prior values."""
         both = jnp.stack([transition.observation, transition.next_observation])
         values, next_values = cache(state.phi.priors, both)
         transition = transition._replace(priors=values, next_priors=next_values)
-        memory = replay.add(state.replay, transition, where)
-        return state._replace(replay=memory, counter=state.counter + 1)
+        buffer = replay.add(state.replay, transition, where)
+        return state._replace(replay=buffer, counter=state.counter + 1)
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
-        """2.9–2.15: one update of φ, and of φ⁻ every `target_period` steps. Also the loss."""
+        """2.9–2.15: update φ, and φ⁻ every `target_period` steps. Also return the loss."""
         law, k = self.posterior.law(state.phi), partial(noise.fold, key)
-        # 2.13–2.14 of the step before: q_φ is written out once, for the update and for φ⁻.
+        # 2.13–2.14 of the previous step, done here so that the law of q_φ is computed only once.
         copy = (state.counter - 1) % self.target_period == 0
         law_minus = jax.tree.map(lambda new, old: jnp.where(copy, new, old), law, state.phi_target)
         batch, ids = replay.sample(state.replay, k(_MINIBATCH), self.batch_size)  # 2.9
@@ -121,7 +121,7 @@ class Agent(CriticLearner):
         k_target: Key,
         k_bonus: Key,
     ) -> Array:
-        """1.7–1.8, 2.10: x ~ r + γ·Z_θ⁻(s′, a′) where a′ is greedy on Q_θ⁻(s′, ·)."""
+        """1.7–1.8, 2.10: sample x ~ r + γ·Z_θ⁻(s′, a′), where a′ = argmax_a E[Z_θ⁻(s′, a)]."""
         s_next = inputs(priors, batch.next_observation, batch.next_priors)
         z = theta_minus(law_minus, s_next)
         best = jnp.argmax(self.means(theta_minus(law, s_next) if self.double else z), axis=-1)
@@ -129,16 +129,17 @@ class Agent(CriticLearner):
         return self.targets(of_action(by_action(self.returns, z), best), reward, batch, k_target)
 
     def reward(self, priors: Any, law: Any, batch: Transition, key: Key) -> Float[Array, " n"]:
-        """r, or r + η·std Q_θ(s, a) where there is a bonus."""
+        """Return r, plus η·std Q_θ(s, a) if there is an intrinsic reward."""
         if self.bonus is None:
             return batch.reward
         spread = self.spread(law, self.pairs(priors, batch), noise.fold(key, _BONUS))
         return batch.reward + self.bonus * spread
 
     def pairs(self, priors: Any, batch: Transition) -> Pairs:
+        """Return (s, a) as inputs of the network, whose outputs describe all actions."""
         return Pairs(inputs(priors, batch.observation, batch.priors), batch.number)
 
     def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
-        """For diagnostics: what q_φ and Z say of some states."""
+        """Return diagnostics of q_φ and Z_θ in some states."""
         law, s = self.posterior.law(state.phi), inputs(state.phi.priors, xs)
         return beliefs_at(self.returns, self.posterior, law, s, key)

@@ -1,4 +1,4 @@
-"""Validation of an agent's fields, and how much memory it will need."""
+"""Validation of an agent's fields, and an estimate of its memory."""
 
 from typing import Any
 
@@ -13,24 +13,24 @@ from rove.returns.base import Return
 
 
 def check_critic(agent: Any) -> None:
-    """Refuse what neither an `Agent` nor an `ActorCritic` can be made of."""
+    """Raise `ConfigError` if a field that `Agent` and `ActorCritic` share is invalid."""
     for field, family in (("returns", Return), ("posterior", Posterior)):
         if not isinstance(getattr(agent, field), family):
-            raise ConfigError(field, getattr(agent, field), f"a rove.{family.__name__}")
+            raise ConfigError.must_be(field, getattr(agent, field), f"a rove.{family.__name__}")
     check_resample(agent.resample)
     check_number("gamma", agent.gamma, at_least=0.0, at_most=1.0)
     check_integer("target_period", agent.target_period, at_least=1)
     check_integer("buffer_size", agent.buffer_size, at_least=1)
     check_integer("batch_size", agent.batch_size, at_least=1, at_most=2**16)
     if agent.batch_size > agent.buffer_size:
-        limit = f"at most buffer_size, which is {agent.buffer_size}"
-        raise ConfigError("batch_size", agent.batch_size, limit)
+        allowed = f"at most buffer_size = {agent.buffer_size}"
+        raise ConfigError.must_be("batch_size", agent.batch_size, allowed)
     check_integer("learning_starts", agent.learning_starts, at_least=1)
     check_hidden("hidden", agent.hidden)
 
 
 def check_agent(agent: Any) -> None:
-    """Refuse what an `Agent` cannot be made of."""
+    """Raise `ConfigError` if another field of an `Agent` is invalid."""
     check_flag("double", agent.double)
     if agent.bonus is not None:
         check_number("bonus", agent.bonus, at_least=0.0)
@@ -42,7 +42,7 @@ def check_agent(agent: Any) -> None:
 
 
 def check_actor_critic(agent: Any) -> None:
-    """Refuse what an `ActorCritic` cannot be made of."""
+    """Raise `ConfigError` if another field of an `ActorCritic` is invalid."""
     check_integer("critics", agent.critics, at_least=1, at_most=100)
     check_number("noise_std", agent.noise_std, at_least=0.0)
     check_number("noise_reversion", agent.noise_reversion, above=0.0, at_most=1.0)
@@ -53,43 +53,44 @@ def check_actor_critic(agent: Any) -> None:
     check_integer("policy_period", agent.policy_period, at_least=1)
     check_number("smoothing_std", agent.smoothing_std, at_least=0.0)
     check_number("smoothing_clip", agent.smoothing_clip, at_least=0.0)
-    try:  # a critic takes s and a together, which are never a row of a table
+    try:  # an input of the critic is (s, a), which is never one-hot
         agent.posterior.validate(spec_of(agent, np.full(2, 0.5)))
     except ConfigError as error:
         if error.field != "observation":
             raise
         name = type(agent.posterior).__name__
-        what = f"a family whose network takes any numbers, for s and a together; {name} needs "
-        what += f"{error.allowed}. MeanField, LastLayer and others work"
-        raise ConfigError("posterior", name, what) from None
+        reason = f"{name} cannot be the posterior of a critic with inputs (s, a): it requires "
+        reason += f"{error.allowed}. Use another one, such as MeanField or LastLayer"
+        raise ConfigError("posterior", name, reason, reason) from None
 
 
 def spec_of(agent: Any, observation: np.ndarray | None = None) -> Spec:
-    """What an agent asks its posterior to work with."""
+    """Return the properties of an agent that its posterior may depend on."""
     return Spec(agent.returns.exact, agent.returns.scale, agent.hidden, observation)
 
 
 def check_resample(resample: Any) -> None:
-    """Refuse anything but "step", "episode" or a number of steps."""
+    """Raise `ConfigError` unless `resample` is "step", "episode" or a number of steps."""
     if resample not in ("step", "episode"):
         if isinstance(resample, str):
-            raise ConfigError("resample", resample, "step, episode, or a number of steps")
+            allowed = "step, episode, or a number of steps"
+            raise ConfigError.must_be("resample", resample, allowed)
         check_integer("resample", resample, at_least=1)
 
 
 def memory_of(
     agent: Learner, features: int, actions: int, buffer_size: int, hidden: tuple[int, ...]
 ) -> Memory:
-    """The memory of an agent of networks: what `init` would allocate."""
+    """Return the memory that an agent's `init` would allocate, and its main cause."""
     state = jax.eval_shape(lambda: agent.init(features, actions, noise.root(0)))
-    replay, everything = (
+    replay, total = (
         sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(part))
         for part in (state.replay, state)
     )
-    if replay >= everything / 2:
-        cause = "the replay", "buffer_size", buffer_size, "a smaller buffer"
+    if replay >= total / 2:
+        cause = "the replay buffer", "buffer_size", buffer_size, "a smaller buffer"
     elif hidden:
         cause = "the parameters", "hidden", hidden, "narrower layers"
     else:
         cause = "the parameters", "features", features, "a smaller environment"
-    return Memory(everything, *cause)
+    return Memory(total, *cause)

@@ -1,4 +1,4 @@
-"""What acting needs: when a new θ is drawn, and random actions."""
+"""Control: when θ is resampled, and ε-greedy actions."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -13,11 +13,11 @@ from rove.posteriors.base import Phi, Posterior
 from rove.posteriors.priors import Input
 
 Resample: TypeAlias = Literal["step", "episode"] | int
-"""When a new θ ~ q_φ is drawn: at every step, every episode, or every N steps."""
+"""When θ ~ q_φ is resampled: every step, every episode, or every N steps."""
 
 
 def first_theta(posterior: Posterior[Any, Any], resample: Resample, law: Any, key: Key) -> Any:
-    """The θ to start with; () where a new one is drawn at every step."""
+    """Return the first θ; () if it is resampled every step."""
     return () if resample == "step" else posterior.sample(law, key)
 
 
@@ -30,7 +30,7 @@ def next_theta(
     begins: Bool[Array, ""],
     key: Key,
 ) -> Any:
-    """The θ for the next step: a new one where an episode begins or N steps have passed."""
+    """Return θ for the next step, resampled if an episode begins or N steps have passed."""
     if resample == "step":
         return theta
     due = begins if isinstance(resample, str) else counter % resample == 0
@@ -40,7 +40,7 @@ def next_theta(
 def outputs(
     posterior: Posterior[Any, Any], resample: Resample, law: Any, theta: Any, x: Input, key: Key
 ) -> Float[Array, " outputs"]:
-    """f_θ(x) with a θ of this step's own, or with the θ that is held for longer."""
+    """Return f_θ(x), with the given θ or, if θ is resampled every step, with a new one."""
     if resample == "step":
         row = jax.tree.map(lambda leaf: leaf[None], x)
         return posterior.sample_rows(law, None, key)(law, row)[0, 0]
@@ -50,16 +50,16 @@ def outputs(
 def epsilon_at(
     counter: Int[Array, ""], start: float | Array, end: float | Array, steps: int | Array
 ) -> Float[Array, ""]:
-    """ε at a step: linear from `start` to `end` over so many steps, then `end`."""
-    left = jnp.clip(1.0 - counter / jnp.maximum(steps, 1), 0.0, 1.0)
-    left = jnp.where(steps > 0, left, 0.0)
-    return end + left * (start - end)
+    """Return ε at a step: linear from `start` to `end` over `steps` steps, then `end`."""
+    remaining = jnp.clip(1.0 - counter / jnp.maximum(steps, 1), 0.0, 1.0)
+    remaining = jnp.where(steps > 0, remaining, 0.0)
+    return end + remaining * (start - end)
 
 
 def epsilon_greedy(
     q: Float[Array, " actions"], epsilon: Float[Array, ""], key: Key
 ) -> Int[Array, ""]:
-    """The best action, or with probability ε a uniformly random one."""
+    """Return the best action or, with probability ε, a uniformly random one."""
     k_random, k_action = noise.fold(key, 0), noise.fold(key, 1)
-    anything = noise.integers(k_action, (), q.shape[0])
-    return jnp.where(noise.uniform(k_random) < epsilon, anything, jnp.argmax(q))
+    random_action = noise.integers(k_action, (), q.shape[0])
+    return jnp.where(noise.uniform(k_random) < epsilon, random_action, jnp.argmax(q))

@@ -1,5 +1,7 @@
-"""What Algorithm 1 and the randomised critic of Section 4.4 share: a critic Z_θ × q_φ, the
-objective (4), and one step of descent. Comments marked 2.k carry out line k of Algorithm 2."""
+"""The critic that Algorithm 2 and Section 4.4 share: Z_θ × q_φ, and a descent step on (4).
+
+The marks 2.k refer to line k of Algorithm 2.
+"""
 
 import abc
 from collections.abc import Callable
@@ -24,30 +26,32 @@ from rove.posteriors.base import Data, OneTheta, Pairs, Phi, Posterior, Rows, ap
 from rove.returns.base import Return, by_action, means
 
 Lookahead: TypeAlias = Callable[[Rows, Transition, Key, Key], Array]
-"""Draws x for transitions from θ⁻, a key for the targets, and a key for what else is random."""
+"""Samples targets x for transitions, given θ⁻, a key for Z_θ⁻, and a key for other randomness."""
 
 
 class CriticLearner(Learner):
-    """A learner whose critic is a return family and a parameter family.
+    """A learner whose critic consists of a return distribution Z_θ and a distribution q_φ(θ).
 
-    What makes it an agent is where a′ of a target comes from, and how it acts.
+    Subclasses define how actions are chosen, and which action a′ a target uses.
     """
 
     returns: Return
+    """Return distribution Z_θ."""
     posterior: Posterior
+    """Parameter distribution q_φ(θ)."""
     resample: Resample = eqx.field(default="step", static=True)
-    """When a new θ is drawn for control, or for the policy's gradient: "step" (the paper),
+    """When θ is resampled for control, or for the policy's gradient: "step" (as in the paper),
     "episode", or a number of steps."""
     gamma: float | Array = 0.99
-    """γ, the discount."""
+    """Discount factor γ."""
     target_period: int | Array = 100
-    """τ, the number of steps between updates of φ⁻."""
+    """Number τ of steps between updates of φ⁻."""
     learning_starts: int | Array = 500
     """The step of the first update."""
     batch_size: int = eqx.field(default=64, static=True)
-    """N, the number of transitions in a minibatch."""
+    """Number N of transitions in a minibatch."""
     buffer_size: int = eqx.field(default=50_000, static=True)
-    """Number of transitions that the replay buffer holds."""
+    """Capacity of the replay buffer, in transitions."""
     hidden: tuple[int, ...] = eqx.field(default=(100, 100), static=True)
     """Widths of the hidden layers."""
 
@@ -56,13 +60,15 @@ class CriticLearner(Learner):
 
     @abc.abstractmethod
     def pairs(self, priors: Any, batch: Transition) -> Pairs:
-        """What the critic's network takes for (s, a), given the prior functions."""
+        """Return (s, a) of transitions as inputs of the critic, given the prior functions."""
 
     def draw(
         self, law: Any, law_minus: Any, ids: Int[Array, " n"], k_theta: Key, k_target_theta: Key
     ) -> tuple[Rows, Rows]:
-        """2.9: a θ ~ q_φ and a θ⁻ ~ q_φ⁻ for each transition; if they are paired, θ⁻ is made of
-        the random numbers of θ."""
+        """2.9: sample θ ~ q_φ and θ⁻ ~ q_φ⁻ for each transition.
+
+        If they are paired, θ⁻ uses the random numbers of θ.
+        """
         theta = self.posterior.sample_rows(law, ids, k_theta)
         if theta.paired:
             return theta, theta
@@ -75,8 +81,10 @@ class CriticLearner(Learner):
         batch: Transition,
         key: Key,
     ) -> Array:
-        """2.10: x ~ r + γ·Z_θ⁻(s′, a′) for each draw and transition, from z at (s′, a′).
-        Bootstrapped unless `terminated`."""
+        """2.10: sample x ~ r + γ·Z_θ⁻(s′, a′) for each θ⁻ and transition.
+
+        z contains the network's outputs at (s′, a′). If s′ is terminal, x is r.
+        """
         draws, n, _ = z.shape
         keys = noise.folds(key, draws * n).reshape(draws, n, 2)
         discount = self.gamma * (1.0 - batch.terminated)
@@ -86,12 +94,13 @@ class CriticLearner(Learner):
     def objective(
         self, phi: Phi, theta: Rows, batch: Transition, x: Array
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """c/N times E_θ[−Σ log Z_θ(x_j)] − H(q_φ): (4), (7) for a Gaussian. Also its first term.
+        """2.11: return (c/N)·(E_θ[−Σ_j log Z_θ(x_j)] − H(q_φ)), and its first term.
 
-        c is the return's `scale`. Where the loss is −c·log Z_θ, as the Gaussian's, the constant
-        c/N changes neither the minimiser nor, by `adam_step`, the steps towards it; where it is
-        −log Z_θ, c tempers q_φ. The expectation takes draws of θ for every term of the sum, which
-        has less variance than one draw for all. `x` holds a target for each draw and term.
+        This is (4) times c/N, or (7) for a Gaussian, where c is `Return.scale`. If the loss is
+        −c·log Z_θ, as for a Gaussian, the factor c/N changes neither the minimiser nor the steps
+        that `adam_step` takes towards it. If the loss is −log Z_θ, c tempers q_φ. Each term of the
+        sum has its own samples of θ, which reduces the variance; `x` contains a target for each
+        sample and term.
         """
         law, (inputs, action) = self.posterior.law(phi), self.pairs(phi.priors, batch)
         z = of_action(by_action(self.returns, theta(law, inputs)), action)
@@ -110,35 +119,41 @@ class CriticLearner(Learner):
         lookahead: Lookahead,
         k_refit: Key,
     ) -> tuple[tuple[Phi, ...], Any, Float[Array, ""]]:
-        """2.11–2.12 for every critic: φ ← φ − α·Δφ, by Adam; then exact minimisation, where the
-        posterior has it. Returns φ, Adam's moments and the mean loss."""
+        """2.11–2.12: φ ← φ − α·Δφ for every critic, with Adam; then `Posterior.refit`.
 
-        def of_learned(learned: tuple) -> tuple[Array, Array]:
+        Returns φ and Adam's moments after the step, and the mean loss before it.
+        """
+
+        def total_objective(learned: tuple) -> tuple[Array, Array]:
             moved = [phi._replace(learned=part) for phi, part in zip(phis, learned, strict=True)]
             both = [self.objective(phi, theta, batch, x) for phi in moved]
             total, losses = (sum(part, jnp.zeros(())) for part in zip(*both, strict=True))
             return total, losses / len(phis)
 
         learned = tuple(phi.learned for phi in phis)
-        gradient, loss = jax.grad(of_learned, has_aux=True)(learned)
+        gradient, loss = jax.grad(total_objective, has_aux=True)(learned)
         learned, moments = adam_step(learned, gradient, moments, lr, self.returns.scale)
 
-        def target_of_one(batch: Transition, key: Key, part: int | Array) -> Array:
-            """Targets with one θ⁻ for all: what θ⁻ is uncertain of would average out in a fit to
-            many if each had its own."""
+        def refit_targets(batch: Transition, key: Key, block: int | Array) -> Array:
+            """Sample targets with the same θ⁻ for all transitions.
+
+            With a different θ⁻ for each, its uncertainty would average out in the fit.
+            """
             theta_minus = OneTheta(self.posterior, noise.fold(key, 0))
-            keys = noise.fold(key, 1, part), noise.fold(key, 2, part)
+            keys = noise.fold(key, 1, block), noise.fold(key, 2, block)
             return lookahead(theta_minus, batch, *keys)[0]
 
         data = Data(
-            self.returns.scale, state.counter, state.replay, self.pairs, target_of_one, k_refit
+            self.returns.scale, state.counter, state.replay, self.pairs, refit_targets, k_refit
         )
         moved = [phi._replace(learned=part) for phi, part in zip(phis, learned, strict=True)]
         return tuple(self.posterior.refit(phi, data) for phi in moved), moments, loss
 
     def spread(self, law: Any, pairs: Pairs, key: Key) -> Float[Array, " n"]:
-        """The standard deviation of Q_θ(s, a) over θ ~ q_φ, estimated from two draws of θ: √π/2
-        times their distance, which has no bias for a Gaussian."""
+        """Estimate the standard deviation of Q_θ(s, a) over θ ~ q_φ from two samples of θ.
+
+        The estimate is √π/2 times their distance, which is unbiased for a Gaussian.
+        """
 
         def values(i: int) -> Array:
             theta = self.posterior.sample(law, noise.fold(key, i))
@@ -148,10 +163,10 @@ class CriticLearner(Learner):
         return np.float32(np.sqrt(np.pi) / 2) * jnp.abs(values(0) - values(1))
 
     def means(self, z: Float[Array, "*n outputs"]) -> Float[Array, "*n actions"]:
-        """E[Z_θ(s, ·)] of every action, from the network's output."""
+        """Return E[Z_θ(s, ·)] of every action, given the network's output."""
         return means(self.returns, by_action(self.returns, z))
 
-    # What the training loop asks besides
+    # The rest of the interface of `Learner`
 
     @property
     def name(self) -> str:
@@ -174,7 +189,7 @@ class CriticLearner(Learner):
 def of_action(
     z: Float[Array, "draws n actions outputs"], action: Int[Array, "*draws n"]
 ) -> Float[Array, "draws n outputs"]:
-    """Each row's outputs for its action."""
+    """Return each row's outputs for the given action."""
     if z.shape[2] == 1:
         return jnp.squeeze(z, axis=2)
     action = action.reshape(-1, z.shape[1], 1, 1)
@@ -182,13 +197,13 @@ def of_action(
 
 
 EPSILON, LEAST_EPSILON = 1e-8, 1e-16
-"""Adam's ε, as usual where the objective has no entropy, and where it has one. The second is
-negligible beside the entropy's gradient in `adam_step`, which is 1e-10 at σ = 1e-8 and a minibatch
-of 64, and above 3e-18, below which the square of a gradient vanishes in float32."""
+"""Adam's ε without and with an entropy in the objective. The second is negligible compared to the
+entropy's gradient in `adam_step` (1e-10 for σ = 1e-8 and minibatches of 64), and above 3e-18, below
+which the square of a gradient underflows in float32."""
 
 
 def init_optimiser(parameters: Any) -> Any:
-    """Adam's moments at the start."""
+    """Return Adam's initial moments."""
     return optax.scale_by_adam().init(parameters)
 
 
@@ -199,14 +214,14 @@ def adam_step(
     lr: float | Array,
     scale: float | Array = 0.0,
 ) -> tuple[Any, Any]:
-    """A step of Adam: the parameters, and its moments, after it.
+    """Take a step of Adam, and return the parameters and moments after it.
 
-    Adam's steps are the same for any positive multiple of the objective, as long as it is one
-    multiple in all steps, ε is negligible and squares of gradients are within float32. In the
-    objective of `scale` c the data's gradients are of the order of 1 and the entropy's of c/N,
-    whose squares vanish where σ is small. Divided by √c, both are safe for σ from 1e-8 to 1: the
-    least entropy gradient is 1e-10, and the largest of the data, with errors of 1e3, about 1e14.
-    Where c is 0 the gradient is taken as it is.
+    The gradient is first divided by √c, where c is `scale`, unless c is 0. Adam's steps do not
+    depend on a constant factor of the objective, provided that ε is negligible and that squares of
+    gradients are representable in float32. Without the division they are not: the gradients of the
+    data are of order 1 and those of the entropy of order c/N, whose squares underflow if σ is
+    small. With it, both are safe for σ from 1e-8 to 1: the smallest gradient of the entropy is
+    1e-10, and the largest of the data, for errors of 1e3, about 1e14.
     """
     factor = lax.rsqrt(jnp.where(scale > 0.0, scale, 1.0))
     gradient = jax.tree.map(lambda g: factor * g, gradient)

@@ -1,4 +1,4 @@
-"""What an agent believes of some states, for reports and pictures."""
+"""Diagnostics of an agent's value estimates in some states, for reports and plots."""
 
 from typing import Any, NamedTuple
 
@@ -13,24 +13,24 @@ from rove.posteriors.priors import Input
 from rove.returns.base import Return, by_action, means, stds
 
 DRAWS = 16
-"""Number of draws of θ."""
+"""Number of samples of θ."""
 
 
 class Beliefs(NamedTuple):
-    """What an agent believes of n states."""
+    """An agent's value estimates and return distributions in n states."""
 
     values: Float[Array, "draws n actions"]
-    """Q_θ(s, ·) for some θ ~ q_φ."""
+    """Q_θ(s, ·) for several samples θ ~ q_φ."""
     outputs: Float[Array, "n outputs"]
-    """The parameters of Z(s, ·) on the posterior mean, as the network puts them out."""
+    """The parameters of Z(s, ·) at the posterior mean: the network's outputs."""
     stds: Float[Array, "n actions"]
-    """The standard deviation of Z(s, ·), from those."""
+    """The standard deviations of Z(s, ·) at the posterior mean."""
 
 
 def beliefs_at(
     returns: Return, posterior: Posterior[Any, Any], law: Any, xs: Input, key: Key
 ) -> Beliefs:
-    """What Z_θ and q_φ say of some inputs."""
+    """Return the diagnostics of Z_θ and q_φ for some inputs."""
 
     def values(key: Key) -> Array:
         z = apply_all(posterior, law, posterior.sample(law, key), xs)
@@ -42,5 +42,5 @@ def beliefs_at(
 
 
 def pictures_of(returns: Return, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
-    """Z(s, a) of every action, to draw: positions and heights."""
+    """Return Z(s, a) of every action for plotting: positions and heights."""
     return [returns.picture(z) for z in by_action(returns, outputs)]

@@ -1,4 +1,4 @@
-"""What the training loop asks of an agent."""
+"""The interface of agents, as used by the training loop."""
 
 import abc
 from typing import Any, NamedTuple
@@ -14,42 +14,43 @@ from rove.parts.replay import Replay, Transition
 
 
 class AgentState(NamedTuple):
-    """Everything an agent knows. It holds no key: those come with each call."""
+    """The complete state of an agent. Random keys are not part of it, but passed to each method."""
 
     phi: Any
-    """φ, a `Phi`; of an actor–critic, a tuple of one for each critic."""
+    """φ, a `Phi`; for an actor–critic, a tuple with one `Phi` per critic."""
     phi_target: Any
-    """q_φ⁻, as the posterior's `law` writes it out; of an actor–critic, one for each critic."""
+    """The target network: the posterior's `law` of φ⁻; for an actor–critic, one per critic."""
     theta: Any
-    """The θ being acted on, where it is held for more than a step; otherwise ()."""
+    """The θ in use for control, if it is used for more than one step; otherwise ()."""
     optimiser: Any
     """Adam's moments; None once a run has finished."""
     replay: Replay
     counter: Int[Array, ""]
     """Number of environment steps so far."""
     actor: Any = ()
-    """The policy of an actor–critic."""
+    """The policy's part of the state of an actor–critic; otherwise ()."""
 
 
 class Memory(NamedTuple):
-    """How much memory one seed of an agent takes, and what to say where that is too much."""
+    """The memory that one seed of an agent needs, and the parts of an error if that is too much."""
 
     nbytes: int
+    """Number of bytes."""
     what: str
-    """What takes most of it."""
+    """The part that needs most of it."""
     field: str
-    """The name of the field that decides how much."""
+    """The field that determines the size of that part."""
     value: Any
     """The value of that field."""
     remedy: str
-    """What to do instead."""
+    """A suggestion for reducing it."""
 
 
 class Learner(eqx.Module):
-    """An agent as the training loop sees it: pure functions of an `AgentState`.
+    """The interface of an agent: pure functions of an `AgentState`.
 
-    Numbers are leaves of the pytree, so one compiled program serves all of their values. Shapes
-    and choices are static.
+    Numeric settings are leaves of the pytree, so that one compiled program serves all of their
+    values. Settings that determine shapes, and choices between options, are static.
     """
 
     @property
@@ -60,61 +61,68 @@ class Learner(eqx.Module):
     @property
     @abc.abstractmethod
     def name(self) -> str:
-        """The name of an agent that was composed by hand and so has no settings."""
+        """Display name, for agents that were not created from a settings class."""
 
     @abc.abstractmethod
     def memory(self, features: int, actions: int) -> Memory:
-        """How much memory it will need, before any is allocated."""
+        """Return the memory that the agent will need, without allocating any."""
 
     @abc.abstractmethod
     def init(self, features: int, actions: int, key: Key) -> AgentState:
-        """The state at step 0. `actions` is the number of actions or, where these are continuous,
-        the number of entries of one."""
+        """Return the state at step 0.
+
+        `actions` is the number of actions or, if they are continuous, their dimension.
+        """
 
     @abc.abstractmethod
     def redraw(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
-        """After a step: draw a new θ to act on, where an episode begins or it is time."""
+        """Resample θ for control if it is time to; called after every step.
+
+        `begins` says whether the next step is the first of an episode.
+        """
 
     @abc.abstractmethod
     def act(
         self, state: AgentState, observation: Float[Array, " features"], key: Key
     ) -> Int[Array, ""] | Float[Array, " k"]:
-        """The action to explore with: its number, or a vector where actions are continuous."""
+        """Return the action for training: its index, or a vector if actions are continuous."""
 
     @abc.abstractmethod
     def greedy(
         self, state: AgentState, observation: Float[Array, " features"]
     ) -> Int[Array, ""] | Float[Array, " k"]:
-        """The action that is best on average, without noise."""
+        """Return the action for evaluation, without exploration."""
 
     @abc.abstractmethod
     def observe(
         self, state: AgentState, transition: Transition, where: bool | Array = True
     ) -> AgentState:
-        """Count the step and put the transition into the replay (`where` as in `replay.add`)."""
+        """Increment the step counter and store the transition, if `where` (see `replay.add`)."""
 
     @abc.abstractmethod
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
-        """One update from the replay. Also the loss before it."""
+        """Perform one update from the replay buffer. Also return the loss before it."""
 
     @abc.abstractmethod
     def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
-        """For diagnostics: what it believes of some states."""
+        """Return value estimates in some states, for diagnostics."""
 
     def validate(self, observation: np.ndarray) -> None:
-        """Raise a `ConfigError` if it cannot use such observations, naming what it can use."""
+        """Raise a `ConfigError` if the agent cannot use such observations."""
 
     @property
     def continuous(self) -> bool:
-        """Whether an action is a vector in [−1, 1]^k rather than a number."""
+        """Whether actions are vectors in [−1, 1]^k rather than indices."""
         return False
 
     @property
     def discrete(self) -> bool:
-        """Whether Z has atoms rather than a density."""
+        """Whether Z_θ has atoms rather than a density."""
         return False
 
     @abc.abstractmethod
     def pictures(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
-        """Z(s, a) of every action, to draw, from a row of `Beliefs.outputs`: positions and
-        heights."""
+        """Return Z(s, a) of every action for plotting: positions and heights.
+
+        `outputs` is a row of `Beliefs.outputs`.
+        """

@@ -1,4 +1,4 @@
-"""The deterministic policy π_ψ of an actor–critic, and how targets follow."""
+"""The deterministic policy π_ψ of an actor–critic, and soft updates of target networks."""
 
 from typing import Any
 
@@ -12,28 +12,28 @@ from rove.parts.networks import Theta
 from rove.parts.noise import Key
 
 _SMALL = 0.01
-"""Factor on the last layer of a new policy, so that its actions begin near 0, where tanh has a
-slope (DDPG draws that layer from ±0.003)."""
+"""Scale of the last layer of a new policy. Its initial actions are near 0, where tanh is not
+saturated (DDPG initialises that layer within ±0.003)."""
 
 
 def fresh(features: int, hidden: tuple[int, ...], actions: int, key: Key) -> Theta:
-    """ψ of a new policy."""
+    """Return the initial parameters ψ of a policy."""
     *body, head = networks.init(key, (features, *hidden, actions))
     return (*body, jax.tree.map(lambda w: _SMALL * w, head))
 
 
 def policy(psi: Theta, s: Float[Array, "*n features"]) -> Float[Array, "*n k"]:
-    """π_ψ(s) = tanh f_ψ(s)."""
+    """Return π_ψ(s) = tanh f_ψ(s)."""
     return jnp.tanh(networks.forward(psi, s))
 
 
 def joined(s: Float[Array, "*n features"], a: Float[Array, "*n k"]) -> Float[Array, "*n inputs"]:
-    """What a critic's network takes: s and a together."""
+    """Concatenate s and a to an input of a critic."""
     return jnp.concatenate([s, a], axis=-1)
 
 
 def followed(old: Any, new: Any, tau: Float[Array, ""]) -> Any:
-    """(1 − τ)·old + τ·new. What is not a real number (a key) is taken from the new."""
+    """Return (1 − τ)·old + τ·new. Leaves that are not floats, such as keys, are copied from new."""
 
     def mix(old: Array, new: Array) -> Array:
         inexact = jnp.issubdtype(new.dtype, jnp.inexact)

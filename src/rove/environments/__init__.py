@@ -42,7 +42,7 @@ __all__ = [
 
 
 class Family(NamedTuple):
-    """The environments of one name, which may end in a size: chain-100 is of the family chain."""
+    """Environments that share a name, except for a size: chain-100 belongs to the family chain."""
 
     kind: type[Environment]
     """The class. If it has a field `n`, that is the size, and names end in it."""
@@ -51,7 +51,7 @@ class Family(NamedTuple):
     doc: str | None
     """A description, whose first line is shown by `rove list`."""
     gymnasium: str | None = None
-    """Gymnasium's name for the same task, or for the one that this makes sparse."""
+    """Gymnasium's id of the same task or, for a sparse task, of the original one."""
 
     @property
     def sized(self) -> bool:
@@ -109,7 +109,7 @@ def make(name: str, **settings: Any) -> Task:
         similar = (names(size) if sized else []) + names() + list(ALIASES)
         known = (*names(), *ALIASES)
         message = unknown_name("environment", name, known, similar)
-        message += ", where N is a size as in chain-100; or gym/ID for an environment of Gymnasium"
+        message += ", where N is a size as in chain-100; or gym/ID for a Gymnasium environment"
         raise ConfigError("environment", name, "one of " + ", ".join(known), message)
     kind, named, *_ = ENVIRONMENTS[family]
     fields = _fields(kind)
@@ -167,4 +167,5 @@ def _rebuilt(value: Any) -> Any:
 
 
 def _fields(kind: type[Task]) -> list[str]:
+    """Return the names of the fields of a class of environments."""
     return [f.name for f in dataclasses.fields(kind)]

@@ -1,4 +1,4 @@
-"""Create training environments from Gymnasium's, given by name or as objects."""
+"""Creation of training environments from Gymnasium environments, given by name or as objects."""
 
 import copy
 import dataclasses

@@ -15,8 +15,12 @@ from rove.parts.noise import Key
 
 
 class ControlState(NamedTuple):
+    """The state of a control task."""
+
     values: Float[Array, " values"]
+    """Positions and velocities, in the order that the task defines."""
     time: Int[Array, ""]
+    """Number of steps taken in the episode."""
 
 
 class Control(Environment):

@@ -230,7 +230,7 @@ def decoder(space: spaces.Discrete | spaces.Box) -> Decode:
 def _action_space(env: Any) -> spaces.Discrete | spaces.Box:
     """Return an environment's action space; raise `BadEnvironment` if it cannot be used."""
     if isinstance(env, gymnasium.vector.VectorEnv):
-        what = "is a VectorEnv: pass a single environment, of which every seed gets a copy"
+        what = "is a VectorEnv: pass a single environment; every seed gets a copy of it"
         raise BadEnvironment("environment", what)
     if not isinstance(env, gymnasium.Env):
         raise BadEnvironment("environment", f"must be a gymnasium.Env, got {_brief(env)}")

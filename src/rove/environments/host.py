@@ -20,7 +20,9 @@ from rove.errors import ConfigError, RoveError, check_flag, check_integer, check
 from rove.parts.noise import Key
 
 LONGEST_EPISODE = 100_000
+"""Default number of steps after which an unfinished episode raises an error."""
 PROBES = 3
+"""Number of initial observations for which diagnostics are recorded."""
 OWN = ("normalise", "longest_episode", "sparse", "axes")
 """Options of rove, which are not passed to Gymnasium."""
 CLIP = 10.0
@@ -68,10 +70,13 @@ class Source:
     given: int = 0
     """The identity of the user's object; 0 for a registered id."""
     build: Callable[[], Any] = dataclasses.field(default=lambda: None, compare=False)
+    """Creates an environment."""
     spaces: tuple[Any, Any] = dataclasses.field(default=(None, None), compare=False)
     """The spaces of observations and actions."""
     encode: Encode = dataclasses.field(default=np.asarray, compare=False)
+    """Converts an observation to a vector."""
     decode: Decode = dataclasses.field(default=int, compare=False)
+    """Converts a learner's action to the environment's."""
 
     def new(self) -> Any:
         """Create an environment; raise `BadEnvironment` if that fails."""
@@ -87,14 +92,17 @@ class HostEnvironment(Task):
     """A Gymnasium environment, which is stepped on the host instead of being compiled."""
 
     source: Source = eqx.field(static=True)
+    """Where the environment comes from, and how to create it."""
     size: int = eqx.field(static=True)
+    """Number of entries of an observation."""
     actions: int = eqx.field(static=True)
+    """Number of actions, or their dimension if they are continuous."""
     first: Float[Array | np.ndarray, "probes features"]
     """A few initial observations."""
     normalise: bool = eqx.field(default=False, static=True)
     """Normalise observations by their running mean and standard deviation."""
     vectors: bool = eqx.field(default=False, static=True)
-    """Whether actions are vectors of length `actions`."""
+    """Whether actions are continuous: vectors of length `actions`."""
     longest_episode: int = eqx.field(default=LONGEST_EPISODE, static=True)
     """Number of steps after which an unfinished episode raises an error."""
     alias: str = eqx.field(default="", static=True)
@@ -147,7 +155,7 @@ class HostEnvironment(Task):
 
     @property
     def score_range(self) -> tuple[float, float] | None:
-        """(0, 1) if the score is whether a goal was reached; otherwise it is not known."""
+        """(0, 1) if the score is whether a goal was reached; otherwise None, for unknown."""
         return (0.0, 1.0) if self.sparse is not None and self.sparse > 0 else None
 
     @property

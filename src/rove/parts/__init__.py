@@ -1,1 +1,1 @@
-"""What agents are made of: networks, random numbers, the replay buffer and the platform."""
+"""Building blocks of agents: networks, random numbers, replay buffers, and JAX's configuration."""

@@ -1,4 +1,4 @@
-"""The replay buffer B: a ring of transitions that lives inside the compiled program."""
+"""The replay buffer B: a ring buffer of transitions that is part of the compiled program."""
 
 from itertools import accumulate
 from typing import NamedTuple
@@ -14,70 +14,71 @@ from rove.parts.noise import Key
 
 
 class Transition(NamedTuple):
-    """(s, a, r, s′) and whether s′ is terminal. A time limit is not: its s′ is bootstrapped."""
+    """(s, a, r, s′), and whether s′ is terminal. Time limits do not terminate an episode."""
 
     observation: Float[Array, "*n features"]
     action: Int[Array, "*n"] | Float[Array, "*n k"]
-    """An action's number, or its vector. What comes out of the buffer is always a vector: the
-    number of a discrete action is the only entry of its own."""
+    """The index of a discrete action, or a continuous action. Actions from the buffer are always
+    vectors; that of a discrete action has its index as the only entry."""
     reward: Float[Array, "*n"]
     next_observation: Float[Array, "*n features"]
     terminated: Bool[Array, "*n"]
     priors: Float[Array, "*n cached"] | None = None
-    """Cached values of the prior functions at s (see `posteriors.priors.cache`); of width 0 where
-    none are kept."""
+    """Cached values of the prior functions at s (see `posteriors.priors.cache`); of width 0 if none
+    are cached."""
     next_priors: Float[Array, "*n cached"] | None = None
-    """The same at s′."""
+    """Cached values of the prior functions at s′."""
 
     @property
     def number(self) -> Int[Array, "*n"]:
-        """The numbers of discrete actions that came out of the buffer."""
+        """The indices of discrete actions from the buffer."""
         return self.action[..., 0].astype(jnp.int32)
 
 
 class Layout(eqx.Module):
-    """How a row is divided: s | s′ | a | r | terminated | values of the prior functions at s | at
-    s′."""
+    """The layout of a row: s, s′, a, r, terminated, and the cached prior values at s and s′."""
 
     features: int = eqx.field(static=True)
     """Size of an observation."""
     actions: int = eqx.field(default=1, static=True)
     """Size of an action's vector; 1 for discrete actions."""
     cached: int = eqx.field(default=0, static=True)
-    """How many values of prior functions are kept with an observation."""
+    """Number of cached values of the prior functions per observation."""
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """The number of columns of each part."""
+        """Number of columns of each part."""
         return (self.features, self.features, self.actions, 1, 1, self.cached, self.cached)
 
 
 class Replay(NamedTuple):
-    """The buffer. A transition is one row: one write per step, and one gather per minibatch."""
+    """A replay buffer, with one row per transition.
+
+    A step writes one row, and a minibatch is a single gather.
+    """
 
     rows: Float[Array, "capacity width"]
     added: Int[Array, ""]
-    """Number of transitions that were ever added."""
+    """Number of transitions added so far, including those that have been overwritten."""
     layout: Layout
 
 
 def init(capacity: int, features: int, actions: int = 1, cached: int = 0) -> Replay:
-    """An empty buffer."""
+    """Return an empty buffer."""
     layout = Layout(features, actions, cached)
     rows = jnp.zeros((capacity, sum(layout.widths)))
     return Replay(rows, jnp.zeros((), jnp.int32), layout)
 
 
 def add(replay: Replay, transition: Transition, where: bool | Array = True) -> Replay:
-    """Store one transition in place of the oldest.
+    """Add a transition, overwriting the oldest one if the buffer is full.
 
-    Where not `where`, the rows stay as they are, and the caller restores `added`. (Seeds that run
-    in lockstep would otherwise have to choose between two whole buffers.)
+    If `where` is False, the rows are unchanged, and the caller has to restore `added`. (Seeds that
+    run in lockstep would otherwise have to select between two copies of the whole buffer.)
     """
     s, a, r, s_next, terminated, *cached = transition
     action, outcome = jnp.atleast_1d(a).astype(jnp.float32), jnp.stack([r, terminated])
-    kept = [x for x in cached if x is not None]
-    row = jnp.concatenate([s, s_next, action, outcome, *kept])
+    row = jnp.concatenate([s, s_next, action, outcome, *(x for x in cached if x is not None)])
     slot = replay.added % replay.rows.shape[0]
     if where is not True:
         row = jnp.where(where, row, replay.rows[slot])
@@ -86,35 +87,38 @@ def add(replay: Replay, transition: Transition, where: bool | Array = True) -> R
 
 
 def sample(replay: Replay, key: Key, batch_size: int) -> tuple[Transition, Int[Array, " n"]]:
-    """A minibatch D, uniform with replacement over what is stored, and each transition's
-    number, which counts from 0 over all that were ever added."""
+    """Sample a minibatch D uniformly, with replacement.
+
+    Also returns each transition's number, in the order in which transitions were added, from 0.
+    """
     slots = noise.integers(key, (batch_size,), stored(replay))
     return _transitions(replay, slots), _numbers(replay, slots)
 
 
 def last(replay: Replay) -> Transition:
-    """The transition that was added last."""
+    """Return the transition that was added last."""
     slot = (replay.added - 1) % replay.rows.shape[0]
     return jax.tree.map(lambda column: column[0], _transitions(replay, slot[None]))
 
 
 def stored(replay: Replay) -> Int[Array, ""]:
-    """How many transitions it holds."""
+    """Return the number of transitions in the buffer."""
     return jnp.minimum(replay.added, replay.rows.shape[0])
 
 
 def block(replay: Replay, i: int | Array, size: int) -> tuple[Transition, Bool[Array, " size"]]:
-    """The i-th `size` slots, and which of them hold a transition."""
+    """Return the i-th block of `size` slots, and which of them contain a transition."""
     slots = i * size + jnp.arange(size)
     return _transitions(replay, slots), slots < stored(replay)
 
 
 def everything(replay: Replay) -> tuple[Transition, Bool[Array, " capacity"]]:
-    """All slots, and which of them hold a transition."""
+    """Return all slots, and which of them contain a transition."""
     return block(replay, 0, replay.rows.shape[0])
 
 
 def _transitions(replay: Replay, slots: Int[Array, " n"]) -> Transition:
+    """Return the transitions in the given slots."""
     ends = list(accumulate(replay.layout.widths[:-1]))
     columns = jnp.split(replay.rows[slots], ends, axis=1)
     s, s_next, a, r, terminated, priors, next_priors = columns
@@ -122,5 +126,6 @@ def _transitions(replay: Replay, slots: Int[Array, " n"]) -> Transition:
 
 
 def _numbers(replay: Replay, slots: Int[Array, " n"]) -> Int[Array, " n"]:
+    """Return the numbers of the transitions in the given slots."""
     last = replay.added - 1
     return last - (last - slots) % replay.rows.shape[0]

@@ -1,4 +1,4 @@
-"""The family of parameter distributions q_φ(θ)."""
+"""The interface of parameter distributions q_φ(θ)."""
 
 import abc
 from collections.abc import Callable, Sequence
@@ -18,134 +18,152 @@ from rove.parts.replay import Replay, Transition
 from rove.posteriors.priors import Input
 
 Law = TypeVar("Law")
-"""q_φ written out (for a Gaussian: means and variances), a pytree of arrays."""
+"""The parameters of q_φ in the form that sampling needs, as a pytree: a Gaussian's means and
+variances, for example."""
 Draw = TypeVar("Draw")
-"""One θ ~ q_φ, in the family's own form: weights, a member's number, an index z, masks."""
+"""A sample θ ~ q_φ, in whatever form suits the family: weights, the index of an ensemble member, an
+epistemic index z, or dropout masks."""
 
 
 class Phi(NamedTuple):
-    """φ, all that q_φ depends on."""
+    """φ, the parameters of q_φ."""
 
     learned: Any
-    """What the gradient of the objective moves."""
+    """Parameters that are trained by gradient descent."""
     held: Any = ()
-    """What the gradient leaves alone: what `refit` computes, or a bootstrap's key."""
+    """Parameters that are not: those that `refit` computes, or the key of the bootstrap masks."""
     priors: Theta | tuple[()] = ()
-    """The prior functions, networks stacked along a first axis, which never change."""
+    """Prior functions: fixed networks, stacked along the first axis."""
 
 
 class Rows(eqx.Module, Generic[Law]):
-    """A θ ~ q_φ, or several, for each row of a minibatch.
+    """One or more samples θ ~ q_φ for each row of a minibatch.
 
-    It holds the random numbers that a θ is made of, and nothing of φ, so it can be used again:
-    with φ⁻ in place of φ (which is what pairing θ and θ⁻ means), or under a gradient.
+    An instance stores only random numbers (those that are transformed into θ), not φ. The same
+    instance can therefore be evaluated for φ⁻ as well as for φ, which pairs θ⁻ with θ, and the
+    result can be differentiated with respect to φ.
     """
 
     @abc.abstractmethod
     def __call__(self, law: Law, x: Input) -> Float[Array, "draws n outputs"]:
-        """f_θ of each row, for each of its draws."""
+        """Return f_θ(x) for each row of x and each of its samples of θ."""
 
     @property
     def weights(self) -> Float[Array, "draws_ n_"]:
-        """How much each draw learns from each row (bootstrap masks), in a shape that broadcasts.
-        Where a weight is 0, `__call__` may give anything."""
+        """Weights of the loss for each sample and row, such as bootstrap masks.
+
+        The shape broadcasts to [draws, n]. Where a weight is 0, the result of `__call__` is
+        arbitrary.
+        """
         return jnp.ones((1, 1))
 
     @property
     def paired(self) -> bool:
-        """Whether θ⁻ uses these random numbers too in the target of a transition, rather than its
-        own as in the paper. Families for which that matters have a setting."""
+        """Whether the target of a transition uses the same random numbers for θ⁻ as for θ.
+
+        In the paper, θ⁻ is sampled independently. Families for which this matters have a setting.
+        """
         return False
 
 
 class Pairs(NamedTuple):
-    """(s, a) of some transitions, in the form that a critic takes them."""
+    """A batch of state–action pairs (s, a), as inputs of a critic."""
 
     inputs: Input
     action: Int[Array, " n"]
-    """Which of the network's actions it is; 0 for a critic that takes a as an input."""
+    """Index of the action among the network's outputs; 0 if the action is one of its inputs."""
 
 
 class Data(NamedTuple):
-    """What `Posterior.refit` fits to."""
+    """The data that `Posterior.refit` fits q_φ to."""
 
     scale: float | Array
-    """The `scale` of the return."""
+    """`Return.scale`."""
     counter: Int[Array, ""]
     """Number of environment steps so far."""
     replay: Replay
     pairs: Callable[[Any, Transition], Pairs]
-    """Given `Phi.priors` and transitions from the replay: what f_θ takes for them."""
+    """Converts transitions from the replay buffer to inputs of f_θ, given `Phi.priors`."""
     target: Callable[[Transition, Key, int | Array], Float[Array, " n"]]
-    """Draws x for transitions, all with one θ⁻, which the key decides. Where the transitions come
-    in parts, the number of the part gives each part its own draws of what else is random."""
+    """Samples a target x for each transition, given a key and the index of a block.
+
+    The key determines θ⁻, which is the same for all transitions and all blocks. The index gives
+    each block its own randomness in everything else.
+    """
     key: Key
 
 
 class Spec(NamedTuple):
-    """What a posterior is asked to work with."""
+    """The properties of an agent and its environment that a posterior may depend on."""
 
     exact: bool
-    """`Return.exact`: whether the loss is ½(z − x)² of one output."""
+    """`Return.exact`: whether the network has one output z per action, with loss ½(z − x)²."""
     scale: float | Array
     """`Return.scale`."""
     hidden: tuple[int, ...]
     """Widths of the hidden layers."""
     observation: np.ndarray | None = None
-    """An observation of the environment; None before the environment is known."""
+    """An example of an observation; None if the environment is not known yet."""
 
 
 class Posterior(eqx.Module, Generic[Law, Draw]):
-    """A family q_φ(θ). Five methods make one; the others have defaults.
+    """A family of parameter distributions q_φ(θ).
 
-    `law` turns φ into the form that every draw uses, so that an update computes it once, and the
-    target network keeps it for as long as φ⁻ stays the same.
+    A subclass implements five methods: `init`, `law`, `sample`, `apply` and `mean`. The others have
+    defaults. `law` converts φ to the form that sampling needs; it is computed once per update, and
+    the target network stores its result instead of φ⁻.
     """
 
     @abc.abstractmethod
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
-        """φ at the start, for networks of these layer sizes."""
+        """Return the initial φ, for networks with the given layer sizes."""
 
     @abc.abstractmethod
     def law(self, phi: Phi) -> Law:
-        """q_φ, written out."""
+        """Return the parameters of q_φ in the form that sampling needs."""
 
     @abc.abstractmethod
     def sample(self, law: Law, key: Key) -> Draw:
-        """One θ ~ q_φ, for use on many states."""
+        """Sample one θ ~ q_φ, to be applied to many states."""
 
     @abc.abstractmethod
     def apply(self, law: Law, draw: Draw, x: Input) -> Float[Array, " outputs"]:
-        """f_θ(x) for a θ that was drawn."""
+        """Return f_θ(x) for one sampled θ and one input."""
 
     @abc.abstractmethod
     def mean(self, law: Law, x: Input) -> Float[Array, " outputs"]:
-        """f(x) without noise, for greedy evaluation: of the mean of θ, or the mean of f_θ(x)."""
+        """Return the prediction for greedy evaluation: f_θ(x) at the mean of θ, or E[f_θ(x)]."""
 
     def sample_rows(self, law: Law, ids: Int[Array, " n"] | None, key: Key) -> Rows[Law]:
-        """A θ for each row of a minibatch, by default one `sample` per row.
+        """Sample a θ for each row of a minibatch. By default, this calls `sample` for each row.
 
-        `ids` are the transitions' numbers in the replay; None is for control, which has one row.
-        Replace it where there is a cheaper way to values with the same law.
+        Override it if the outputs can be sampled at a lower cost from the same distribution.
+
+        **Arguments**
+        - `ids`: the transitions' numbers in the replay buffer, or None to sample a single row for
+          choosing an action.
         """
         if ids is None:
             return OneTheta(self, key)
         return ThetaPerRow(self, noise.folds(key, ids.shape[0]))
 
     def entropy(self, law: Law) -> Float[Array, ""]:
-        """H(q_φ), up to a constant, or −KL to a prior; 0 where q_φ has no density."""
+        """Return H(q_φ) up to a constant, or −KL(q_φ ‖ prior); 0 if q_φ has no density."""
         return jnp.zeros(())
 
     def refit(self, phi: Phi, data: Data) -> Phi:
-        """φ after an update: exact minimisation, where conjugacy gives it, over the replay."""
+        """Return φ after a closed-form fit to the replay buffer, for families that have one.
+
+        This is called after every gradient step.
+        """
         return phi
 
     def validate(self, spec: Spec) -> None:
-        """Raise a `ConfigError` if this family cannot work with that, naming what works."""
+        """Raise a `ConfigError` that names an alternative if this family cannot be used."""
 
 
 class OneTheta(Rows[Law]):
-    """One θ for all rows."""
+    """The same sample θ for all rows."""
 
     posterior: Posterior[Law, Any]
     key: Key
@@ -156,7 +174,7 @@ class OneTheta(Rows[Law]):
 
 
 class ThetaPerRow(Rows[Law]):
-    """One θ for each row, drawn in full."""
+    """A separate sample θ for each row."""
 
     posterior: Posterior[Law, Any]
     keys: UInt32[Array, "n 2"]
@@ -171,10 +189,10 @@ class ThetaPerRow(Rows[Law]):
 def apply_all(
     posterior: Posterior[Law, Draw], law: Law, draw: Draw, x: Input
 ) -> Float[Array, "n outputs"]:
-    """f_θ of every row of x, for one θ that was drawn."""
+    """Return f_θ(x) for every row of x and a single sampled θ."""
     return jax.vmap(posterior.apply, (None, None, 0))(law, draw, x)
 
 
 def row_count(ids: Int[Array, " n"] | None) -> int:
-    """Number of rows that `Posterior.sample_rows` is asked for."""
+    """Return the number of rows that `Posterior.sample_rows` has to sample."""
     return 1 if ids is None else ids.shape[0]

@@ -1,4 +1,4 @@
-"""q_φ(θ): a table of independent Gaussians with exact updates (bandits, small problems)."""
+"""q_φ(θ): a table of independent Gaussians with exact updates, for bandits and small problems."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,12 +17,14 @@ from rove.posteriors.priors import Input
 
 
 class Table(NamedTuple):
+    """Means and variances of the values of all features and actions."""
+
     mean: Float[Array, "features actions"]
     variance: Float[Array, "features actions"]
 
 
 class TableRows(Rows[Table]):
-    """Standard normal noise for the value of every action, one row per transition."""
+    """Samples that consist of standard normal noise for the value of every action."""
 
     epsilon: Float[Array, "n actions"]
 
@@ -32,14 +34,17 @@ class TableRows(Rows[Table]):
 
 
 class Conjugate(Posterior[Table, Array]):
-    """f_θ(x) = x·θ with one number for each feature and action, for observations that hold a
-    single 1: then the posterior of each number is the normal-normal closed form. Every `period`
-    steps it is computed from all that the replay buffer holds. Nothing is left to the gradient."""
+    """A linear model f_θ(x) = x·θ of one-hot observations, with the exact Gaussian posterior.
+
+    With one-hot observations, θ is a table with one value per state and action, and each value has
+    a normal posterior in closed form. Every `period` steps, the posterior is computed from the
+    whole replay buffer. No parameters are trained by gradient descent.
+    """
 
     prior: float | Array = 1.0
-    """Standard deviation of every number before there are data; its mean is 0."""
+    """Prior standard deviation of every value; the prior mean is 0."""
     period: int | Array = 1
-    """Steps between refits."""
+    """Number of steps between refits."""
 
     def __check_init__(self) -> None:
         check_number("prior", self.prior, above=0.0)
@@ -69,7 +74,7 @@ class Conjugate(Posterior[Table, Array]):
         return TableRows(noise.normal(key, (ids.shape[0], law.mean.shape[1])))
 
     def refit(self, phi: Phi, data: Data) -> Phi:
-        """The exact posterior, given the whole replay."""
+        """Compute the exact posterior given the whole replay buffer, every `period` steps."""
         table = lax.cond(
             data.counter % self.period == 0,
             lambda: self._posterior(phi, data),
@@ -80,14 +85,19 @@ class Conjugate(Posterior[Table, Array]):
     def validate(self, spec: Spec) -> None:
         check_conjugate(self, spec)
         if spec.hidden:
-            raise ConfigError("hidden", spec.hidden, "(), for Conjugate is a table")
+            message = f"hidden must be () for Conjugate, which is a table, got {spec.hidden!r}"
+            raise ConfigError("hidden", spec.hidden, "()", message)
         x = spec.observation
         if x is not None and not (np.sum(x != 0) == 1 and x.max() == 1):
-            what = "observations that hold a single 1, such as those of bandit-10"
-            raise ConfigError("observation", x, what)
+            allowed = "one-hot observations, such as those of bandit-10 and deep-sea-10"
+            message = f"Conjugate requires {allowed}; this environment has others"
+            raise ConfigError("observation", x, allowed, message)
 
     def _posterior(self, phi: Phi, data: Data) -> Table:
-        """Precision 1/prior² + n/σ², mean Σx/σ² over the precision, n and Σ of each cell."""
+        """Return the posterior: precision 1/prior² + n/σ², and mean (Σx/σ²)/precision.
+
+        n and Σx are the number and the sum of the targets of a table entry.
+        """
         transitions, stored = replay.everything(data.replay)
         inputs, action = data.pairs(phi.priors, transitions)
         actions = jnp.arange(phi.held.mean.shape[1])

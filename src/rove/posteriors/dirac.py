@@ -1,4 +1,4 @@
-"""q_φ(θ) = δ(θ − φ): no uncertainty about the parameters (DQN, C51)."""
+"""q_φ(θ) = δ(θ − φ): no uncertainty about the parameters, as in DQN and C51."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from rove.posteriors.priors import Input
 
 
 class Dirac(Posterior[Theta, tuple[()]]):
-    """All mass on one network. Its entropy is a constant, taken as 0."""
+    """A point mass at a single network. The entropy is defined as 0."""
 
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
         return Phi(networks.init(key, sizes))
@@ -22,7 +22,7 @@ class Dirac(Posterior[Theta, tuple[()]]):
         return phi.learned
 
     def sample(self, law: Theta, key: Key) -> tuple[()]:
-        """Nothing is drawn: θ is the law itself, and keeps learning while it is acted on."""
+        """Return an empty sample: θ is always the current network, which continues to learn."""
         return ()
 
     def apply(self, law: Theta, draw: tuple[()], x: Input) -> Float[Array, " outputs"]:

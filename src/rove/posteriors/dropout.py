@@ -1,4 +1,4 @@
-"""q_φ(θ): one network whose hidden units drop out at random (Gal and Ghahramani)."""
+"""q_φ(θ): a network with dropout (Gal and Ghahramani 2016)."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -18,23 +18,25 @@ from rove.posteriors.priors import Input
 
 
 class MaskRows(Rows[Theta]):
-    """What to multiply the hidden units by, one row per transition."""
+    """Samples that consist of dropout masks for all hidden units."""
 
     masks: Float[Array, "n units"]
     paired: bool = eqx.field(default=False, static=True)
 
     def __call__(self, law: Theta, x: Input) -> Float[Array, "1 n outputs"]:
-        return _thinned(law, self.masks, x.features)[None]
+        return _masked(law, self.masks, x.features)[None]
 
 
 class Dropout(Posterior[Theta, Array]):
-    """θ is the network without some of its hidden units, the rest made larger to match. It has no
-    density: its entropy is taken as 0."""
+    """Dropout: a sample θ is the network with a random subset of its hidden units set to zero.
+
+    The remaining units are scaled by 1/(1 − rate). q_φ has no density; its entropy is defined as 0.
+    """
 
     rate: float | Array = 0.1
-    """Probability that a hidden unit is left out."""
+    """Probability that a hidden unit is dropped."""
     paired: bool = eqx.field(default=False, static=True, kw_only=True)
-    """Whether θ⁻ uses the masks of θ in the target of a transition."""
+    """Whether the target of a transition uses the same masks for θ⁻ as for θ."""
 
     def __check_init__(self) -> None:
         check_number("rate", self.rate, at_least=0.0, below=1.0)
@@ -46,11 +48,11 @@ class Dropout(Posterior[Theta, Array]):
         return phi.learned
 
     def sample(self, law: Theta, key: Key) -> Float[Array, " units"]:
-        """Which hidden units stay, as what to multiply them by. The network keeps learning."""
+        """Sample masks. The network that they are applied to continues to learn."""
         return self._masks(law, 1, key)[0]
 
     def apply(self, law: Theta, draw: Float[Array, " units"], x: Input) -> Float[Array, " outputs"]:
-        return _thinned(law, draw[None], x.features[None])[0]
+        return _masked(law, draw[None], x.features[None])[0]
 
     def mean(self, law: Theta, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(law, x.features)
@@ -59,14 +61,16 @@ class Dropout(Posterior[Theta, Array]):
         return MaskRows(self._masks(law, row_count(ids), key), self.paired)
 
     def _masks(self, law: Theta, n: int, key: Key) -> Float[Array, "n units"]:
+        """Return n rows of masks, with entries 0 or 1/(1 − rate)."""
         units = sum(layer.bias.shape[0] for layer in law[:-1])
-        stays = noise.uniform(key, (n, units)) >= self.rate
-        return stays / (1.0 - self.rate)
+        kept = noise.uniform(key, (n, units)) >= self.rate
+        return kept / (1.0 - self.rate)
 
 
-def _thinned(
+def _masked(
     law: Theta, masks: Float[Array, "n units"], xs: Float[Array, "n features"]
 ) -> Float[Array, "n outputs"]:
+    """Return the outputs of the network with masked hidden units."""
     widths = [layer.bias.shape[0] for layer in law[:-1]]
     layer_masks = jnp.split(masks, list(accumulate(widths[:-1])), axis=1)
     for layer, mask in zip(law[:-1], layer_masks, strict=False):

@@ -1,4 +1,4 @@
-"""q_φ(θ): K networks, each as likely as another (Bootstrapped DQN)."""
+"""q_φ(θ): K equally likely networks, as in Bootstrapped DQN (Osband et al. 2016)."""
 
 import math
 from collections.abc import Sequence
@@ -19,26 +19,32 @@ from rove.posteriors.priors import Input
 
 
 class EnsembleLaw(NamedTuple):
+    """The members of the ensemble, and the key of their bootstrap masks."""
+
     members: Theta
-    """K networks, stacked."""
+    """K networks, stacked along the first axis."""
     bootstrap: Key
-    """What the masks are drawn with."""
+    """The key that determines the bootstrap masks."""
 
 
 class Ensemble(Posterior[EnsembleLaw, Array]):
-    """A finite q_φ, so its expectation is taken whole: every member learns from every transition
-    that its bootstrap sample holds. It has no density: its entropy is taken as 0."""
+    """A uniform distribution over the K members of an ensemble.
+
+    The expectation over θ in the objective is computed exactly, as a sum over members: each learns
+    from all transitions of a minibatch that belong to its bootstrap sample. q_φ has no density; its
+    entropy is defined as 0.
+    """
 
     size: int = eqx.field(default=10, static=True)
     """K, the number of members."""
     mask: float = eqx.field(default=1.0, static=True)
-    """Probability that a member's bootstrap sample holds a transition. Of a minibatch of N, a
-    member learns from the first ⌈mask·N⌉ that it holds."""
+    """Probability that a transition belongs to a member's bootstrap sample. In a minibatch of N
+    transitions, a member learns from the first ⌈mask·N⌉ that do."""
     prior: float | Array | None = None
-    """β: member k is f_k + β·g_k, with g_k a prior function; None: f_k alone."""
+    """Scale β of the prior functions g_k: member k is f_k + β·g_k. None: no prior functions."""
     paired: bool = eqx.field(default=True, static=True, kw_only=True)
-    """Whether a member's target is its own (the default), or any member's. Paired members are
-    computed for the rows they learn from alone."""
+    """Whether each member computes its own targets (the default), or those of a random member. If
+    so, members are evaluated only for the rows that they learn from."""
 
     def __check_init__(self) -> None:
         check_integer("size", self.size, at_least=1, at_most=10_000)
@@ -57,7 +63,7 @@ class Ensemble(Posterior[EnsembleLaw, Array]):
         return EnsembleLaw(phi.learned, phi.held)
 
     def sample(self, law: EnsembleLaw, key: Key) -> Int[Array, ""]:
-        """The number of a member, which keeps learning while it is acted on."""
+        """Sample the index of a member, which continues to learn while it chooses actions."""
         return noise.integers(key, (), self.size)
 
     def apply(self, law: EnsembleLaw, draw: Int[Array, ""], x: Input) -> Float[Array, " outputs"]:
@@ -66,14 +72,17 @@ class Ensemble(Posterior[EnsembleLaw, Array]):
         return y if self.prior is None else y + self.prior * x.priors[draw]
 
     def mean(self, law: EnsembleLaw, x: Input) -> Float[Array, " outputs"]:
-        """The mean of all members' outputs."""
+        """Return the mean of all members' outputs."""
         x = jax.tree.map(lambda leaf: leaf[None], x)
         return jnp.mean(all_members(law, x, self.prior), axis=(0, 1))
 
     def sample_rows(
         self, law: EnsembleLaw, ids: Int[Array, " n"] | None, key: Key
     ) -> Rows[EnsembleLaw]:
-        """All members, counted from one that the key draws: the same key, the same member."""
+        """Return all members, starting from a random one that the key determines.
+
+        The random rotation pairs each member with a random one in the target, unless `paired`.
+        """
         if ids is None:
             return OneTheta(self, key)
         first, weights = noise.integers(key, (), self.size), self._learned_from(law, ids)
@@ -83,8 +92,10 @@ class Ensemble(Posterior[EnsembleLaw, Array]):
         return OwnMemberRows(first, weights, self.prior, self._share(ids))
 
     def masks(self, law: EnsembleLaw, ids: Int[Array, " n"]) -> Bool[Array, "size n"]:
-        """Whether each member's bootstrap sample holds a transition. It is drawn again from the
-        transition's number each time, so it is always the same."""
+        """Return whether each transition belongs to each member's bootstrap sample.
+
+        A mask is a function of the transition's number, so that it need not be stored.
+        """
 
         def mask(number: Array) -> Array:
             return noise.uniform(noise.fold(law.bootstrap, number), (self.size,)) < self.mask
@@ -92,24 +103,25 @@ class Ensemble(Posterior[EnsembleLaw, Array]):
         return jax.vmap(mask)(ids).T
 
     def _learned_from(self, law: EnsembleLaw, ids: Int[Array, " n"]) -> Float[Array, "size n"]:
-        """1 for the rows that each member learns from."""
+        """Return 1 for the rows that each member learns from, and 0 for all others."""
         masks = self.masks(law, ids)
         masks &= jnp.cumsum(masks, axis=1) <= self._share(ids)
         return masks.astype(jnp.float32)
 
     def _share(self, ids: Int[Array, " n"]) -> int:
-        """Maximum number of a minibatch's rows that a member learns from."""
+        """Return the maximum number of rows of a minibatch that a member learns from."""
         return math.ceil(self.mask * ids.shape[0])
 
 
 class MemberRows(Rows[EnsembleLaw]):
-    """Every member at every row."""
+    """All members, evaluated for every row."""
 
     first: Int[Array, ""]
-    """By how many places the members are rotated."""
+    """Number of positions by which the members are rotated."""
     learned: Float[Array, "size n"]
+    """1 for the rows that each member learns from, and 0 for all others."""
     prior: float | Array | None
-    """β of the family."""
+    """`Ensemble.prior`, the scale β."""
     paired: bool = eqx.field(default=False, static=True)
 
     @property
@@ -121,17 +133,18 @@ class MemberRows(Rows[EnsembleLaw]):
 
 
 class OwnMemberRows(Rows[EnsembleLaw]):
-    """Every member at the rows that it learns from, and anything elsewhere.
+    """All members, each evaluated only for the rows that it learns from.
 
-    These serve θ⁻ as well, so that a member's target is its own: another member's would be needed
-    at rows that the other does not learn from.
+    The outputs for all other rows are arbitrary. This requires paired members: the target of
+    another member would be needed for rows that it does not learn from.
     """
 
     first: Int[Array, ""]
-    """By how many places the members are rotated."""
+    """Number of positions by which the members are rotated."""
     learned: Float[Array, "size n"]
+    """1 for the rows that each member learns from, and 0 for all others."""
     prior: float | Array | None
-    """β of the family."""
+    """`Ensemble.prior`, the scale β."""
     share: int = eqx.field(static=True)
     """Maximum number of rows that a member learns from."""
 
@@ -144,11 +157,12 @@ class OwnMemberRows(Rows[EnsembleLaw]):
         return True
 
     def __call__(self, law: EnsembleLaw, x: Input) -> Float[Array, "size n outputs"]:
-        """A member's j-th row is the first up to which it learns from j + 1."""
+        """Gather each member's rows, evaluate it for them, and scatter the outputs."""
         n = x.features.shape[0]
         order = jnp.cumsum(self.learned, axis=1).astype(jnp.int32)
+        # A member's j-th row (from 0) is the number of rows with at most j of its own up to there.
         rows = jnp.sum(order[:, None] <= jnp.arange(self.share)[:, None], axis=2)
-        rows = jnp.minimum(rows, n - 1)  # it is n where a member has fewer
+        rows = jnp.minimum(rows, n - 1)  # n if the member has fewer rows
         rows = jnp.roll(rows, -self.first, axis=0)
         ys = jax.vmap(networks.forward)(law.members, x.features[rows])
         if self.prior is not None:
@@ -161,6 +175,6 @@ class OwnMemberRows(Rows[EnsembleLaw]):
 def all_members(
     law: EnsembleLaw, x: Input, prior: float | Array | None
 ) -> Float[Array, "size n outputs"]:
-    """Every member at every row."""
+    """Return the outputs of every member for every row."""
     ys = networks.forward_many(law.members, x.features)
     return ys if prior is None else ys + prior * jnp.moveaxis(x.priors, 1, 0)

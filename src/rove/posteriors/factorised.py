@@ -1,4 +1,4 @@
-"""NoisyNet's factorised noise: a draw for each input and each output, multiplied per weight."""
+"""q_φ(θ): NoisyNet's factorised noise, a product of noise per input and per output of a layer."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -26,14 +26,16 @@ class FactorisedLaw(NamedTuple):
 
 
 class FactorRows(Rows[FactorisedLaw]):
-    """f(ε) for the inputs and outputs of every layer, one row per transition."""
+    """Samples that consist of f(ε) for all inputs and outputs of every layer."""
 
     f: Float[Array, "n factors"]
     paired: bool = eqx.field(default=False, static=True)
 
     def __call__(self, law: FactorisedLaw, x: Input) -> Float[Array, "1 n outputs"]:
-        """x·(σ_W ⊙ e_in e_outᵀ) = ((x ⊙ e_in)·σ_W) ⊙ e_out: a draw of all weights for each x,
-        without writing them out."""
+        """Evaluate the network without forming the weights of each row.
+
+        With e = f(ε), x·(σ_W ⊙ e_in e_outᵀ) = ((x ⊙ e_in)·σ_W) ⊙ e_out.
+        """
 
         def linear(layer: tuple[Linear, Linear, Array, Array], x: Array) -> Array:
             mean, std, e_in, e_out = layer
@@ -43,15 +45,17 @@ class FactorRows(Rows[FactorisedLaw]):
 
 
 class Factorised(Posterior[FactorisedLaw, Theta]):
-    """θ = μ_θ + σ_θ·f(ε_in)·f(ε_out), with f(ε) = sign(ε)·√|ε| and σ_θ = softplus(ρ_θ).
+    """Factorised Gaussian noise (Fortunato et al. 2018): θ = μ_θ + σ_θ·f(ε_in)·f(ε_out).
 
-    The noise of a layer has rank one, so q_φ has no density: its entropy is taken as 0, as in
-    NoisyNet. The independent form of NoisyNet's noise is `MeanField`.
+    Here f(ε) = sign(ε)·√|ε| and σ_θ = softplus(ρ_θ). The noise of a layer has rank one, so q_φ has
+    no density; its entropy is defined as 0, as in NoisyNet. NoisyNet's independent noise is
+    `MeanField`.
     """
 
     rho: float | Array
+    """Initial value of every ρ_θ."""
     paired: bool = eqx.field(default=False, static=True, kw_only=True)
-    """Whether θ⁻ uses the noise of θ in the target of a transition."""
+    """Whether the target of a transition uses the same noise for θ⁻ as for θ."""
 
     def __check_init__(self) -> None:
         check_rho(self.rho)
@@ -81,19 +85,19 @@ class Factorised(Posterior[FactorisedLaw, Theta]):
 
 
 def _sizes(law: FactorisedLaw) -> list[int]:
-    """Inputs and outputs of each layer in turn."""
+    """Return the numbers of inputs and outputs of each layer in turn."""
     return [size for layer in law.mean for size in layer.weight.shape]
 
 
 def _noise(law: FactorisedLaw, n: int, key: Key) -> Float[Array, "n factors"]:
-    """n rows of f(ε) for every input and output of every layer."""
+    """Return n rows of f(ε) for every input and output of every layer."""
     epsilon = noise.normal(key, (n, sum(_sizes(law))))
-    return epsilon / jnp.sqrt(jnp.abs(epsilon))  # sign(ε)·√|ε|; a draw is never 0
+    return epsilon / jnp.sqrt(jnp.abs(epsilon))  # sign(ε)·√|ε|; `noise.normal` is never 0
 
 
 def _factors(
     law: FactorisedLaw, f: Float[Array, "n factors"]
 ) -> list[tuple[Linear, Linear, Array, Array]]:
-    """Each layer's means and standard deviations, with its rows of f(ε_in) and f(ε_out)."""
+    """Return each layer's means and standard deviations, and its rows of f(ε_in) and f(ε_out)."""
     parts = jnp.split(f, list(accumulate(_sizes(law)[:-1])), axis=1)
     return list(zip(law.mean, law.std, parts[::2], parts[1::2], strict=True))

@@ -1,4 +1,4 @@
-"""q_φ(θ): Bayesian linear regression on the last hidden layer (Bayesian DQN), exact."""
+"""q_φ(θ): exact Bayesian linear regression on the last hidden layer, as in Bayesian DQN."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,23 +19,25 @@ from rove.posteriors.priors import Input
 
 
 class Head(NamedTuple):
-    """A Gaussian over each action's weights, the last of which is its bias."""
+    """A Gaussian for each action's weights, the last of which is its bias."""
 
     mean: Float[Array, "actions weights"]
     root: Float[Array, "actions weights weights"]
-    """R with covariance R·Rᵀ."""
+    """A square root R of the covariance, which is R·Rᵀ."""
 
 
 class LastLayerLaw(NamedTuple):
+    """The hidden layers, and the distribution of the last layer."""
+
     body: Theta
     head: Head
 
 
 class LastLayerRows(Rows[LastLayerLaw]):
-    """Standard normal noise for the value of every action, one row per transition.
+    """Samples that consist of standard normal noise for the value of every action.
 
-    Given the last hidden layer h, the values are independent Gaussians of mean h·m and variance
-    |Rᵀh|².
+    Given the last hidden layer h, the value of an action is Gaussian with mean h·m and variance
+    |Rᵀh|², independently of the other actions.
     """
 
     epsilon: Float[Array, "n actions"]
@@ -47,15 +49,18 @@ class LastLayerRows(Rows[LastLayerLaw]):
 
 
 class LastLayer(Posterior[LastLayerLaw, Array]):
-    """The gradient moves the hidden layers; every `period` steps the last layer gets its exact
-    posterior given all that the replay buffer holds, with a prior N(0, `prior`²) on each weight
-    and the return's σ² as the variance of a target. Without hidden layers it is the regression on
-    the observation itself."""
+    """A point estimate of the hidden layers, and the exact posterior of the last layer.
+
+    The hidden layers are trained by gradient descent. Every `period` steps, the posterior of the
+    last layer is computed from the whole replay buffer, with a prior N(0, `prior`²) for each weight
+    and the variance σ² of the Gaussian return as that of a target. Without hidden layers, this is
+    Bayesian linear regression on the observations.
+    """
 
     prior: float | Array = 1.0
-    """Standard deviation of a weight before there are data."""
+    """Prior standard deviation of each weight of the last layer."""
     period: int | Array = 1000
-    """Steps between refits."""
+    """Number of steps between refits of the last layer."""
 
     def __check_init__(self) -> None:
         check_number("prior", self.prior, above=0.0)
@@ -71,7 +76,7 @@ class LastLayer(Posterior[LastLayerLaw, Array]):
         return LastLayerLaw(phi.learned, phi.held)
 
     def sample(self, law: LastLayerLaw, key: Key) -> Float[Array, "actions weights"]:
-        """Weights of every action; the hidden layers keep learning while they are acted on."""
+        """Sample the last layer's weights. The hidden layers continue to learn."""
         epsilon = noise.normal(key, law.head.mean.shape)
         return law.head.mean + jnp.einsum("avw,aw->av", law.head.root, epsilon)
 
@@ -91,7 +96,7 @@ class LastLayer(Posterior[LastLayerLaw, Array]):
         return LastLayerRows(noise.normal(key, (ids.shape[0], law.head.mean.shape[0])))
 
     def refit(self, phi: Phi, data: Data) -> Phi:
-        """The exact posterior of the last layer, given the whole replay."""
+        """Compute the posterior of the last layer from the replay buffer, every `period` steps."""
         head = lax.cond(
             data.counter % self.period == 0,
             lambda: self._regression(phi, data),
@@ -103,6 +108,7 @@ class LastLayer(Posterior[LastLayerLaw, Array]):
         check_conjugate(self, spec)
 
     def _regression(self, phi: Phi, data: Data) -> Head:
+        """Return the posterior of the last layer given the whole replay buffer."""
         deviation = jnp.sqrt(data.scale)
         actions = jnp.arange(phi.held.mean.shape[0])
 
@@ -119,7 +125,7 @@ class LastLayer(Posterior[LastLayerLaw, Array]):
 
 
 BLOCK = 1024
-"""Rows of the buffer that are regressed on at a time."""
+"""Number of transitions that the regression processes at a time."""
 PASSES = 2
 """Maximum number of refinement passes."""
 
@@ -130,13 +136,20 @@ def regression(
     prior: float | Array,
     like: Head,
 ) -> Head:
-    """Mean and root of the posterior of w in b ~ N(a·w, 1), w ~ N(0, prior·I), for each action:
-    precision P = aᵀa + I/prior, root R with R·Rᵀ = P⁻¹, mean P⁻¹·aᵀb. `block(i)` gives the i-th
-    rows, a [actions, n, weights] and b [actions, n], which are 0 where they are not the action's.
+    """Return the posterior of w given b ~ N(a·w, 1), with prior w ~ N(0, prior·I), per action.
 
-    By rotations, which give a triangle U with UᵀU = P and never square the rows: float32 rounds
-    off far more of aᵀa than I/prior is. Where it may do so of the rows too, a further pass goes
-    over the columns of a·R, which are nearly orthonormal, and what the mean leaves of b."""
+    The precision is P = aᵀa + I/prior, the mean P⁻¹·aᵀb, and the root satisfies R·Rᵀ = P⁻¹.
+    QR decompositions give an upper triangular U with UᵀU = P without forming aᵀa: in float32, its
+    rounding error could exceed I/prior by far. If U itself is ill-conditioned, a second pass
+    decomposes a·R, whose columns are nearly orthonormal, and fits the residuals of b.
+
+    **Arguments**
+    - `block`: returns the i-th block of rows, a [actions, n, weights] and b [actions, n], in which
+      the rows of all other actions are 0.
+    - `blocks`: the number of blocks.
+    - `prior`: the prior variance of a weight.
+    - `like`: an example of the result, for its shape.
+    """
     deviation = jnp.sqrt(prior)
     identity = jnp.broadcast_to(jnp.eye(like.root.shape[1]), like.root.shape)
 
@@ -155,39 +168,44 @@ def regression(
         root = root @ solve_triangular(upper, identity)
         mean += (root @ moment)[:, :, 0]
         sizes = jnp.abs(jnp.diagonal(upper, axis1=1, axis2=2))
-        rough = jnp.any(sizes < SAFE * jnp.max(sizes, axis=1, keepdims=True))
-        return passes + 1, Head(mean, root), rough
+        inaccurate = jnp.any(sizes < SAFE * jnp.max(sizes, axis=1, keepdims=True))
+        return passes + 1, Head(mean, root), inaccurate
 
     start = 0, Head(jnp.zeros_like(like.mean), identity), jnp.ones((), bool)
     _, (mean, root), _ = lax.while_loop(lambda c: c[2] & (c[0] < PASSES), improved, start)
-    # Of all triangles the one with a positive diagonal: targets that follow a head, and draws,
-    # mix or compare roots.
+    # Of all roots, choose the one with a positive diagonal. It is unique, so that roots can be
+    # averaged (for target networks that move gradually) and samples compared.
     signs = jnp.where(jnp.diagonal(root, axis1=1, axis2=2) < 0, -1.0, 1.0)
     return Head(mean, root * signs[:, None, :])
 
 
 SAFE = 1e-4
-"""Of a triangle's diagonal: a smallest entry that is this part of the largest is not rounding."""
+"""Minimum ratio of the smallest to the largest entry on the diagonal of an accurate triangle."""
 
 
 def _triangle(*rows: Float[Array, "actions _ columns"]) -> Float[Array, "actions columns columns"]:
-    """The triangle that rows are a rotation of, of one action at a time: a batch of decompositions
-    waits for threads of XLA's pool, and waits forever if lanes that do the same have them all."""
+    """Return the R factors of the QR decompositions of the concatenated rows.
+
+    Actions are processed one at a time: a batch of decompositions waits for threads of XLA's pool,
+    and seeds that run in parallel would wait for each other forever.
+    """
     return lax.map(partial(jnp.linalg.qr, mode="r"), jnp.concatenate(rows, axis=1))
 
 
 def hidden(body: Theta, x: Float[Array, "*n features"]) -> Float[Array, "*n weights"]:
-    """The last hidden layer, and a 1 for the bias."""
+    """Return the last hidden layer, with a 1 appended for the bias."""
     for layer in body:
         x = jax.nn.relu(networks.affine(layer, x))
     return jnp.concatenate([x, jnp.ones((*x.shape[:-1], 1))], axis=-1)
 
 
 def check_conjugate(posterior: Posterior[Any, Any], spec: Spec) -> None:
-    """Refuse anything but a Gaussian return of known variance, which has a closed form."""
+    """Raise `ConfigError` unless the return is Gaussian with a known variance above 0.
+
+    Otherwise, the posterior has no closed form.
+    """
     name = type(posterior).__name__
     if not spec.exact:
-        raise ConfigError(
-            "posterior", name, f"with a Gaussian return alone: Gaussian × {name} works"
-        )
+        reason = f"{name} requires a Gaussian return with fixed σ: Gaussian × {name} works"
+        raise ConfigError("posterior", name, reason, reason)
     check_number("sigma", spec.scale, above=0.0)

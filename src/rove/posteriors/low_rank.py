@@ -1,4 +1,4 @@
-"""q_φ(θ): a Gaussian of low rank, plus a diagonal, over the last layer; with prior functions."""
+"""q_φ(θ): a low-rank Gaussian for the last layer, with an optional diagonal and prior functions."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -19,17 +19,21 @@ from rove.posteriors.priors import Input
 
 
 class LowRankLearned(NamedTuple):
+    """The parameters that are trained by gradient descent."""
+
     body: Theta
-    """All layers but the last."""
+    """All layers except the last."""
     head: Linear
-    """The mean of the last layer."""
+    """Mean W₀ of the last layer."""
     factors: Linear
-    """M directions in which it varies, stacked."""
+    """Factors W_1, …, W_M of its covariance, stacked along the first axis."""
     rho: Any
-    """ρ of its diagonal part, shaped like it, or nothing."""
+    """ρ of the diagonal part, shaped like the last layer; () without a diagonal part."""
 
 
 class LowRankLaw(NamedTuple):
+    """As `LowRankLearned`, with variances in place of ρ."""
+
     body: Theta
     head: Linear
     factors: Linear
@@ -37,19 +41,21 @@ class LowRankLaw(NamedTuple):
 
 
 class Draw(NamedTuple):
+    """A sample of θ."""
+
     index: Float[Array, " rank"]
-    """z."""
+    """The index z."""
     diagonal: Any
-    """What the diagonal part adds to the last layer, or nothing."""
+    """Noise that the diagonal part adds to the last layer; () without a diagonal part."""
 
 
 class IndexRows(Rows[LowRankLaw]):
-    """Indices, and noise for the diagonal part if there is one, for each row and draw."""
+    """Samples that consist of an index z and, with a diagonal part, noise for the outputs."""
 
     index: Float[Array, "draws n rank"]
     diagonal: Float[Array, "draws n outputs"] | None
     prior: float | Array | None
-    """β of the family."""
+    """`LowRank.prior`, the scale β."""
     paired: bool = eqx.field(default=False, static=True)
 
     def __call__(self, law: LowRankLaw, x: Input) -> Float[Array, "draws n outputs"]:
@@ -62,7 +68,10 @@ class IndexRows(Rows[LowRankLaw]):
 def indexed(
     law: LowRankLaw, x: Input, z: Float[Array, "*draws_n rank"], prior: float | Array | None
 ) -> tuple[Float[Array, "n hidden"], Float[Array, "*draws n outputs"]]:
-    """The last hidden layer, and the outputs: for one index, or draws of one for each row."""
+    """Return the last hidden layer, and the outputs for an index z without diagonal noise.
+
+    z is either a single index for all rows, or an index for each sample and row.
+    """
     h = x.features
     for layer in law.body:
         h = jax.nn.relu(networks.affine(layer, h))
@@ -74,24 +83,27 @@ def indexed(
 
 
 class LowRank(Posterior[LowRankLaw, Draw]):
-    """The last layer is W₀ + Σ_m z_m·W_m, with one index z ~ N(0, I/M) for all outputs, and, with
-    `rho`, independent noise of softplus(ρ) on each weight. With `prior`, the index also drives
-    fixed random networks: f_θ(x) = W₀ᵀh(x) + Σ_m z_m·(W_mᵀh(x) + β·g_m(x)). What W_m learns
-    cancels g_m where there are data, and leaves it where there are none."""
+    """A low-rank Gaussian: the last layer is W₀ + Σ_m z_m·W_m with an index z ~ N(0, I/M).
+
+    The index is shared by all outputs. With `rho`, each weight also has independent noise of
+    standard deviation softplus(ρ). With `prior`, the index also multiplies prior functions g_m,
+    which are fixed random networks: f_θ(x) = W₀ᵀh(x) + Σ_m z_m·(W_mᵀh(x) + β·g_m(x)). W_m learns to
+    cancel g_m where there are data; elsewhere, g_m remains as uncertainty.
+    """
 
     rank: int = eqx.field(default=4, static=True)
-    """M, the length of the index z."""
+    """M, the rank of the covariance and the length of the index z."""
     prior: float | Array | None = None
-    """β, the scale of the prior functions g_m; None: without them."""
+    """Scale β of the prior functions g_m; None: no prior functions."""
     rho: float | Array | None = None
-    """ρ at the start, for the diagonal part; None: without it."""
+    """Initial ρ of the diagonal part; None: no diagonal part."""
     draws: int = eqx.field(default=1, static=True)
-    """Number of θ drawn for each transition of an update. More of them give a gradient of less
-    variance; all share the networks' work except the last sum."""
+    """Number of samples of θ for each transition of an update. More samples reduce the variance of
+    the gradient at a low cost, since they share the hidden layers and the prior functions."""
     prior_std: float | Array | None = eqx.field(default=None, kw_only=True)
     """As `MeanField.prior_std`, for the weights of the last layer; None: no such prior."""
     paired: bool = eqx.field(default=True, static=True, kw_only=True)
-    """Whether θ⁻ uses the index z and the diagonal noise of θ (the default), or its own."""
+    """Whether the target of a transition uses the same z and diagonal noise for θ⁻ as for θ."""
 
     def __check_init__(self) -> None:
         check_integer("rank", self.rank, at_least=1, at_most=10_000)
@@ -105,8 +117,9 @@ class LowRank(Posterior[LowRankLaw, Draw]):
 
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
         if self.rho is None and self.rank > (most := sizes[-2] * sizes[-1]):
-            what = f"at most {most}, the weights of the last layer, or a diagonal part (rho)"
-            raise ConfigError("rank", self.rank, what)
+            allowed = f"at most {most}, the number of weights of the last layer"
+            hint = ". Set rho to add a diagonal part, which allows any rank"
+            raise ConfigError.must_be("rank", self.rank, allowed, hint)
         k_network, k_factors, k_priors = (noise.fold(key, i) for i in range(3))
         *body, head = networks.init(k_network, sizes)
         (factors,) = networks.init_many(k_factors, sizes[-2:], self.rank)
@@ -149,13 +162,16 @@ class LowRank(Posterior[LowRankLaw, Draw]):
         return IndexRows(self._index(k_index, *shape), diagonal, self.prior, self.paired)
 
     def entropy(self, law: LowRankLaw) -> Float[Array, ""]:
-        """½·log det(D + F·Fᵀ) = ½·(Σ log d + log det(I + Fᵀ·D⁻¹·F)), with F the factors over √M:
-        a determinant of M rows. Without a diagonal it is of the density on the plane that the
-        factors span: ½·log det(Fᵀ·F).
+        """Return ½·log det(D + F·Fᵀ), where F contains the factors divided by √M.
 
-        With `prior_std` it is −KL to a prior N(W₀, s²·I), which takes off the sum of the variances
-        over 2s². Without a diagonal the prior is on the plane, and has there the variance that it
-        has in all: s² for each weight, shared by M directions."""
+        It equals ½·(Σ log d + log det(I + Fᵀ·D⁻¹·F)), a determinant of M rows. Without a diagonal
+        part, q_φ has a density only on the subspace spanned by the factors, with entropy
+        ½·log det(Fᵀ·F).
+
+        With `prior_std`, this is −KL to a prior N(W₀, s²·I), which subtracts the sum of the
+        variances divided by 2s². Without a diagonal part, the prior is restricted to the subspace
+        and scaled to keep its total variance: s² per weight, divided among M directions.
+        """
         total = self._log_volume(law)
         if self.prior_std is None:
             return total
@@ -167,8 +183,11 @@ class LowRank(Posterior[LowRankLaw, Draw]):
         return total - prior_penalty(variance, self.prior_std) * self.rank / weights
 
     def _log_volume(self, law: LowRankLaw) -> Float[Array, ""]:
-        """½·log det by the diagonal of a triangle U with UᵀU = FᵀF, or I + FᵀD⁻¹F: to form these
-        products would square the condition number, which float32 does not bear."""
+        """Return ½·log det from the diagonal of a triangle U with UᵀU = FᵀF or I + FᵀD⁻¹F.
+
+        U comes from a QR decomposition. Forming the products would square the condition number,
+        which is too inaccurate in float32.
+        """
         f = jnp.concatenate([w.reshape(self.rank, -1) for w in law.factors], axis=1).T
         f /= self.rank**0.5
         total = jnp.zeros(())
@@ -180,4 +199,5 @@ class LowRank(Posterior[LowRankLaw, Draw]):
         return total + jnp.sum(jnp.log(jnp.abs(jnp.diagonal(triangle))))
 
     def _index(self, key: Key, *shape: int) -> Float[Array, "*shape rank"]:
+        """Sample indices z ~ N(0, I/M)."""
         return noise.normal(key, (*shape, self.rank)) / self.rank**0.5

@@ -1,4 +1,4 @@
-"""q_φ(θ) = Π N(θ; μ_θ, softplus(ρ_θ)²): every weight and bias has its own μ and ρ."""
+"""q_φ(θ) = Π N(θ; μ_θ, softplus(ρ_θ)²): independent Gaussians for all weights and biases."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -20,24 +20,25 @@ from rove.posteriors.priors import Input
 
 
 class MeanFieldLearned(NamedTuple):
-    """Shaped like θ, both."""
+    """μ_θ and ρ_θ of every parameter, each in the structure of θ."""
 
     mu: Theta
     rho: Theta
 
 
 class MeanFieldLaw(NamedTuple):
-    """Means and variances, shaped like θ."""
+    """Means and variances of every parameter, each in the structure of θ."""
 
     mean: Theta
     variance: Theta
 
 
 class NoiseRows(Rows[MeanFieldLaw]):
-    """Standard normal noise for the pre-activations of every layer, one row per transition.
+    """Samples that consist of standard normal noise for the pre-activations of every layer.
 
-    Given its input, a layer's pre-activations are independent Gaussians of mean x·μ_W + μ_b and
-    variance x²·σ_W² + σ_b²: drawing those (local reparameterisation) needs no weights per row.
+    Given its input x, a layer's pre-activations are independent Gaussians with mean x·μ_W + μ_b and
+    variance x²·σ_W² + σ_b². Sampling them instead of weights is the local reparameterisation trick
+    (Kingma et al. 2015).
     """
 
     epsilon: Float[Array, "n units"]
@@ -56,27 +57,28 @@ class NoiseRows(Rows[MeanFieldLaw]):
 
 
 def _widths(law: MeanFieldLaw) -> list[int]:
-    """Number of units of each layer."""
+    """Return the number of units of each layer."""
     return [layer.bias.shape[0] for layer in law.mean]
 
 
 class MeanField(Posterior[MeanFieldLaw, Theta]):
-    """Independent Gaussians. Every ρ_θ starts at `rho` and is learned.
+    """Independent Gaussians for all parameters, with learned means and standard deviations.
 
-    The prior of a parameter is uniform (the paper's), N(0, `prior`²) (BBQ's) or N(μ_θ, s²) with
-    s = `prior_std`/√inputs, which has a width and no location of its own. Under the uniform one the
-    objective has no minimum in a network: σ_θ of a weight that no data inform grows for as long as
-    training lasts, and it pays without limit to switch hidden units off.
+    The prior of a parameter is uniform (as in the paper), N(0, `prior`²) (as in BBQ), or N(μ_θ, s²)
+    with s = `prior_std`/√inputs, which constrains σ_θ but not μ_θ. For neural networks, a uniform
+    prior leaves the objective without a minimum: where the data do not determine a weight, its σ_θ
+    grows throughout training, and switching hidden units off lowers the objective without bound.
     """
 
     rho: float | Array
+    """Initial value of every ρ_θ."""
     prior: float | Array | None = None
-    """Standard deviation of a Gaussian prior of mean 0; None: no such prior."""
+    """Standard deviation of a Gaussian prior with mean 0; None: no such prior."""
     prior_std: float | Array | None = eqx.field(default=None, kw_only=True)
-    """What σ_θ tends to where no data inform θ, as a multiple of 1/√inputs, the standard deviation
-    of a new network's weights; None: it grows without end."""
+    """Value of σ_θ where the data do not determine θ, as a multiple of 1/√inputs, the standard
+    deviation of a weight at initialisation; None: it grows without bound."""
     paired: bool = eqx.field(default=False, static=True, kw_only=True)
-    """Whether θ⁻ uses the noise of θ in the target of a transition."""
+    """Whether the target of a transition uses the same noise for θ⁻ as for θ."""
 
     def __check_init__(self) -> None:
         check_rho(self.rho)
@@ -85,8 +87,8 @@ class MeanField(Posterior[MeanFieldLaw, Theta]):
         if self.prior_std is not None:
             check_prior_std(self.prior_std)
             if self.prior is not None:
-                what = "None where prior is set: a parameter has one prior"
-                raise ConfigError("prior_std", self.prior_std, what)
+                hint = ". A parameter has only one prior"
+                raise ConfigError.must_be("prior_std", self.prior_std, "None if prior is set", hint)
 
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
         return centred(sizes, self.rho, key)
@@ -96,7 +98,7 @@ class MeanField(Posterior[MeanFieldLaw, Theta]):
         return MeanFieldLaw(mu, jax.tree.map(lambda rho: softplus(rho) ** 2, rho))
 
     def sample(self, law: MeanFieldLaw, key: Key) -> Theta:
-        """θ = μ_θ + σ_θ·ε."""
+        """Sample θ = μ_θ + σ_θ·ε."""
         means, treedef = jax.tree.flatten(law.mean)
         variances = treedef.flatten_up_to(law.variance)
         return treedef.unflatten(
@@ -114,9 +116,11 @@ class MeanField(Posterior[MeanFieldLaw, Theta]):
         return NoiseRows(noise.normal(key, (row_count(ids), sum(_widths(law)))), self.paired)
 
     def entropy(self, law: MeanFieldLaw) -> Float[Array, ""]:
-        """Σ log σ_θ, leaving out ½·log 2πe for each parameter. With a prior it is −KL, leaving out
-        ½ − log s for each: Σ log σ_θ − (μ_θ² + σ_θ²)/2s² for N(0, s²), and without μ_θ² for
-        N(μ_θ, s²)."""
+        """Return Σ log σ_θ, which is the entropy without ½·log 2πe for each parameter.
+
+        With a prior, this is −KL without ½ − log s for each parameter:
+        Σ log σ_θ − (μ_θ² + σ_θ²)/2s² for N(0, s²), and the same without μ_θ² for N(μ_θ, s²).
+        """
         total = jnp.zeros(())
         for v in jax.tree.leaves(law.variance):
             total += 0.5 * jnp.sum(jnp.log(v))
@@ -130,8 +134,10 @@ class MeanField(Posterior[MeanFieldLaw, Theta]):
 
 
 def prior_penalty(variance: Linear, prior_std: float | Array) -> Float[Array, ""]:
-    """Σ σ_θ²/2s² over a layer, with s = prior_std/√inputs: what a prior N(μ_θ, s²) takes off its
-    entropy."""
+    """Return Σ σ_θ²/2s² of a layer, with s = prior_std/√inputs.
+
+    A prior N(μ_θ, s²) subtracts this from the layer's entropy.
+    """
     inputs = variance.weight.shape[-2]
     total = jnp.sum(variance.weight) + jnp.sum(variance.bias)
     return total * inputs / (2.0 * prior_std**2)
@@ -146,16 +152,19 @@ def check_rho(rho: float | Array) -> None:
 
 
 def centred(sizes: Sequence[int], rho: float | Array, key: Key) -> Phi:
-    """φ with means at a fresh network, and every ρ_θ the same."""
+    """Return φ with the means of a newly initialised network, and the same ρ_θ everywhere."""
     network = networks.init(key, sizes)
     return Phi(MeanFieldLearned(network, jax.tree.map(lambda x: jnp.full_like(x, rho), network)))
 
 
 @jax.custom_jvp
 def softplus(rho: Array) -> Array:
-    """log(1 + exp ρ), for half the price of the library's: it is taken of every ρ_θ in every
-    update. With e = exp(−|ρ|) and s = e/(2 + e), log(1 + e) = 2·(s + s³/3 + s⁵/5 + …), s ≤ ⅓.
-    The 2e-19 on top keeps its square, the logarithm and the slope of the root finite."""
+    """Return log(1 + exp ρ), at half the cost of `jax.nn.softplus`.
+
+    It is computed for every ρ_θ in every update. With e = exp(−|ρ|) and s = e/(2 + e) ≤ ⅓,
+    log(1 + e) = 2·(s + s³/3 + s⁵/5 + …). Adding 2e-19 keeps the square above 0 in float32, and so
+    its logarithm and the derivative of its root finite.
+    """
     return _softplus(rho)
 
 
@@ -171,7 +180,7 @@ def _softplus(rho: Array) -> Array:
 
 @softplus.defjvp
 def _softplus_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    """The derivative of softplus is the logistic function."""
+    """Differentiate softplus: its derivative is the logistic function."""
     (rho,), (tangent,) = primals, tangents
     e = jnp.exp(-jnp.abs(rho))
     return softplus(rho), tangent * jnp.where(rho > 0.0, 1.0, e) / (1.0 + e)

@@ -1,4 +1,4 @@
-"""q_φ(θ): one network and Gaussian noise whose scale adapts (Plappert et al. 2018)."""
+"""q_φ(θ): a network with Gaussian noise of an adaptive scale (Plappert et al. 2018)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,33 +16,40 @@ from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows
 from rove.posteriors.priors import Input
 
 _STATES = 64
+"""Number of states on which the distance is measured."""
 _STEP = 1.01
+"""Factor by which σ grows or shrinks."""
 
 
 class ParameterNoiseLaw(NamedTuple):
+    """The network μ, and the standard deviation σ of all parameters."""
+
     mean: Theta
     std: Float[Array, ""]
 
 
 class MeanRows(Rows[ParameterNoiseLaw]):
-    """μ for every row."""
+    """The unperturbed network μ for every row."""
 
     def __call__(self, law: ParameterNoiseLaw, x: Input) -> Float[Array, "1 n outputs"]:
         return networks.forward(law.mean, x.features)[None]
 
 
 class ParameterNoise(Posterior[ParameterNoiseLaw, Theta]):
-    """Control draws θ = μ + σ·ε with one σ for all; learning uses μ, and φ⁻ its own. Every
-    `period` steps σ grows or shrinks by 1%, so that the perturbed values stay as far from the
-    unperturbed as `distance` says: the root mean square of their difference over states from the
-    replay buffer, in units of the spread of the network's outputs over them."""
+    """Adaptive parameter noise: actions are chosen with θ = μ + σ·ε, where σ is a single number.
+
+    Learning and targets use μ without noise. Every `period` steps, σ grows or shrinks by 1% to keep
+    the distance between the perturbed and the unperturbed network's outputs at `distance`: the root
+    mean square of their difference over states from the replay buffer, divided by the standard
+    deviation of the unperturbed outputs.
+    """
 
     std: float | Array = 0.05
-    """σ at the start."""
+    """Initial standard deviation σ of the noise."""
     distance: float | Array = 0.5
-    """How far apart to keep the two."""
+    """Desired distance between the perturbed and the unperturbed network's outputs."""
     period: int | Array = 10
-    """Steps between adaptations."""
+    """Number of steps between adaptations of σ."""
 
     def __check_init__(self) -> None:
         check_number("std", self.std, above=0.0)
@@ -70,11 +77,11 @@ class ParameterNoise(Posterior[ParameterNoiseLaw, Theta]):
     def sample_rows(
         self, law: ParameterNoiseLaw, ids: Int[Array, " n"] | None, key: Key
     ) -> Rows[ParameterNoiseLaw]:
-        """Without noise in learning: it is for control alone."""
+        """Return θ with noise for choosing an action, and without noise for learning."""
         return OneTheta(self, key) if ids is None else MeanRows()
 
     def refit(self, phi: Phi, data: Data) -> Phi:
-        """Adapt σ."""
+        """Adapt σ every `period` steps."""
         std = lax.cond(
             data.counter % self.period == 0,
             lambda: self._adapted(phi, data),
@@ -83,12 +90,13 @@ class ParameterNoise(Posterior[ParameterNoiseLaw, Theta]):
         return phi._replace(held=std)
 
     def _adapted(self, phi: Phi, data: Data) -> Float[Array, ""]:
+        """Return σ, larger if the networks are closer than `distance` and smaller otherwise."""
         k_states, k_theta = (noise.fold(data.key, i) for i in range(2))
         batch, _ = replay.sample(data.replay, k_states, _STATES)
         states = data.pairs(phi.priors, batch).inputs.features
         law = self.law(phi)
         plain = networks.forward(law.mean, states)
         perturbed = networks.forward(self.sample(law, k_theta), states)
-        apart = jnp.sqrt(jnp.mean((perturbed - plain) ** 2))
-        near = apart < self.distance * (jnp.std(plain) + 1e-6)
+        distance = jnp.sqrt(jnp.mean((perturbed - plain) ** 2))
+        near = distance < self.distance * (jnp.std(plain) + 1e-6)
         return phi.held * jnp.where(near, _STEP, 1.0 / _STEP)

@@ -1,7 +1,7 @@
-"""Prior functions g_1 … g_M: random networks that never learn, and what f_θ takes for an x.
+"""Prior functions g_1, …, g_M: random networks that are never trained (Osband et al. 2018).
 
-The value of a prior function at an observation never changes, so the replay buffer may keep it
-with the observation. `inputs` uses such a cached value where there is one.
+The value of a prior function at an observation never changes, so the replay buffer can store it
+with the observation. `inputs` uses such cached values if they are available.
 """
 
 from typing import Any, NamedTuple
@@ -14,12 +14,12 @@ from rove.parts import networks
 from rove.parts.networks import Theta
 
 LEAST_CACHE = 64
-"""Maximum number of cached values per observation: the larger of this and the observation's
-size. More would make the replay buffer much larger than the observations it is for."""
+"""Maximum number of cached values per observation: the larger of this and the observation's size.
+More would make the replay buffer much larger than without them."""
 
 
 class Input(NamedTuple):
-    """What f_θ takes: an observation, and the values of the prior functions there."""
+    """An input of f_θ: an observation, and the values of the prior functions there."""
 
     features: Float[Array, "*n features"]
     priors: Any = ()
@@ -31,12 +31,12 @@ def inputs(
     x: Float[Array, "*n features"],
     cached: Float[Array, "*n cached"] | None = None,
 ) -> Input:
-    """The input for x, given the stack of prior functions and, if they were kept, their values.
+    """Return x as an input of f_θ, with the values of the prior functions.
 
-    Args:
-        priors: M networks, stacked along a first axis, or () if there are none.
-        x: One observation, or several.
-        cached: What `cache` gave for x. Without it, or if it is empty, the values are computed.
+    **Arguments**
+    - `priors`: M networks, stacked along the first axis, or () if there are none.
+    - `x`: one or more observations.
+    - `cached`: the result of `cache` for x. If it is None or empty, the values are computed.
     """
     if not priors:
         return Input(x)
@@ -47,12 +47,12 @@ def inputs(
 
 
 def cache(priors: Theta | tuple[()], x: Float[Array, "n features"]) -> Float[Array, "n cached"]:
-    """The values to keep with each observation: all, or none if they are too many."""
+    """Return the values to store with each observation: all, or none if there are too many."""
     width = cache_size(priors, x.shape[-1])
     return inputs(priors, x).priors.reshape(len(x), -1) if width else jnp.zeros((len(x), 0))
 
 
 def cache_size(priors: Theta | tuple[()], features: int) -> int:
-    """How many values `cache` keeps with an observation of so many features."""
+    """Return the number of values that `cache` returns per observation of the given size."""
     size = priors[-1].bias.size if priors else 0
     return size if size <= max(features, LEAST_CACHE) else 0

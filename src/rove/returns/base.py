@@ -1,4 +1,4 @@
-"""The family of return distributions Z_θ(s, a)."""
+"""The interface of return distributions Z_θ(s, a)."""
 
 import abc
 
@@ -13,26 +13,26 @@ from rove.parts.noise import Key
 
 
 class Return(eqx.Module):
-    """A family Z_θ(s, a), described by the numbers z that the network puts out for one action.
+    """A family of return distributions Z_θ(s, a), whose parameters z are outputs of the network.
 
-    All methods are for one action and one transition; the algorithm maps them over a batch.
+    All methods take a single action or transition; the algorithm maps them over a batch.
     """
 
     @property
     @abc.abstractmethod
     def outputs(self) -> int:
-        """How many numbers describe one action's distribution."""
+        """Number of network outputs per action: the length of z."""
 
     @property
     @abc.abstractmethod
     def scale(self) -> float | Array:
-        """c: the objective is mean(loss) − (c/N)·H(q_φ), over a minibatch of N.
+        """Weight c of the entropy in the objective, which is mean(loss) − (c/N)·H(q_φ).
 
-        Where the loss is −c·log Z_θ, as the Gaussian's is with c = σ², that is (4) times c/N.
-        Where it is −log Z_θ, or a discrepancy in its place, c is the family's `weight` and
-        multiplies the entropy only: q_φ is fitted to a tempered posterior, Π Z_θ(x_j)^(1/c).
-        c = 1 takes the minibatch for the whole data set, a smaller c for a sample of a larger
-        one, of N/c transitions; c = 0 leaves no entropy.
+        N is the size of the minibatch. If the loss is −c·log Z_θ, as for a Gaussian with c = σ²,
+        the objective is (4) of the paper times c/N. If the loss is −log Z_θ or another discrepancy,
+        c is the family's setting `weight` and multiplies the entropy only: q_φ approximates a
+        tempered posterior, Π Z_θ(x_j)^(1/c). c = 1 treats the minibatch as the whole data set, a
+        smaller c as a sample of a data set of N/c transitions, and c = 0 removes the entropy.
         """
 
     @property
@@ -42,24 +42,28 @@ class Return(eqx.Module):
 
     @property
     def exact(self) -> bool:
-        """Whether `loss` is ½(z − x)² of one output, so that a Gaussian q_φ over a linear layer
-        has a closed form."""
+        """Whether `loss` is ½(z − x)² for a single output z.
+
+        If so, the posterior of a linear layer is Gaussian and has a closed form.
+        """
         return False
 
     @abc.abstractmethod
     def mean(self, z: Float[Array, " outputs"]) -> Float[Array, ""]:
-        """E[Z_θ(s, a)], exact."""
+        """Return E[Z_θ(s, a)], exactly."""
 
     @abc.abstractmethod
     def std(self, z: Float[Array, " outputs"]) -> Float[Array, ""]:
-        """The standard deviation of Z_θ(s, a), exact."""
+        """Return the standard deviation of Z_θ(s, a), exactly."""
 
     @abc.abstractmethod
     def picture(
         self, z: Float[Array, " outputs"]
     ) -> tuple[Float[Array, " points"], Float[Array, " points"]]:
-        """Z_θ(s, a) to draw: where, ascending, and how high. Atoms and their probabilities if
-        `discrete`; else a density on a `GRID`."""
+        """Return Z_θ(s, a) for plotting: positions in ascending order, and heights.
+
+        These are atoms and their probabilities if `discrete`, and otherwise a density on `GRID`.
+        """
 
     @abc.abstractmethod
     def target(
@@ -69,47 +73,54 @@ class Return(eqx.Module):
         discount: Float[Array, ""],
         key: Key,
     ) -> Array:
-        """x ~ r + γ·Z_θ⁻(s′, a′), a draw or the law itself; `discount` is 0 where s′ ends it.
-        A draw comes from one call on the key, which is a row's own (see `noise.folds`)."""
+        """Return the target x: a sample of r + γ·Z_θ⁻(s′, a′), or that distribution itself.
+
+        `discount` is γ, or 0 if s′ is terminal. The key belongs to this transition (see
+        `noise.folds`), and at most one call of `noise` may use it.
+        """
 
     @abc.abstractmethod
     def loss(self, z: Float[Array, " outputs"], target: Array) -> Float[Array, ""]:
-        """−log Z_θ(x), up to a constant, or times one (see `scale`); of a law in place of a draw
-        x, the family's discrepancy from it."""
+        """Return −log Z_θ(x) up to a constant term, or up to a constant factor (see `scale`).
+
+        If the target is a distribution, return the family's discrepancy from it.
+        """
 
 
 LEAST_SCALE = 1e-16
-"""The least `scale` above 0, σ² at the low end of the paper's range. Gradients are divided by its
-root, and their squares must be within float32."""
+"""Minimum `scale` above 0: σ² at the lower end of the paper's range. Gradients are divided by its
+square root, and their squares must be representable in float32."""
 
 
 def check_weight(field: str, value: float | Array, least: float = LEAST_SCALE) -> None:
-    """Refuse a weight of the entropy that is neither 0 nor one that float32 can act on."""
+    """Raise `ConfigError` unless a weight of the entropy is 0, or large enough for float32."""
     check_number(field, value, at_least=0.0, at_most=1e6)
     if 0.0 < float(value) < least:
-        raise ConfigError(field, value, f"0, or at least {least:g}")
+        raise ConfigError.must_be(field, value, f"0, or at least {least:g}")
 
 
 GRID = np.linspace(-4.0, 4.0, 101, dtype=np.float32)
-"""Where a density is drawn, in standard deviations from the mean."""
+"""Positions at which densities are plotted, in standard deviations from the mean."""
 
 
 def visible(mean: Float[Array, ""], std: Float[Array, ""]) -> Float[Array, ""]:
-    """The unit of `GRID`: the standard deviation, but at least 1e-5·max(1, |mean|), so that
-    float32 tells the points apart. A point mass is drawn as a spike that wide."""
+    """Return the unit of `GRID`: the standard deviation, but at least 1e-5·max(1, |mean|).
+
+    The minimum keeps the points distinct in float32. A point mass is plotted as a spike that wide.
+    """
     return jnp.maximum(std, 1e-5 * jnp.maximum(1.0, jnp.abs(mean)))
 
 
 def by_action(returns: Return, z: Float[Array, "*n numbers"]) -> Float[Array, "*n actions outputs"]:
-    """A network's output as one row for each action."""
+    """Reshape a network's output to one row per action."""
     return z.reshape(*z.shape[:-1], -1, returns.outputs)
 
 
 def means(returns: Return, z: Float[Array, "*n outputs"]) -> Float[Array, "*n"]:
-    """E[Z] of every row of outputs."""
+    """Return E[Z] of every row of outputs."""
     return jnp.vectorize(returns.mean, signature="(k)->()")(z)
 
 
 def stds(returns: Return, z: Float[Array, "*n outputs"]) -> Float[Array, "*n"]:
-    """The standard deviation of Z, of every row of outputs."""
+    """Return the standard deviation of Z of every row of outputs."""
     return jnp.vectorize(returns.std, signature="(k)->()")(z)

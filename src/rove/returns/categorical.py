@@ -12,19 +12,20 @@ from rove.returns.base import Return, check_weight
 
 
 class Categorical(Return):
-    """Probabilities softmax(z) on atoms evenly spaced from `low` to `high`.
+    """A categorical distribution with probabilities softmax(z) on evenly spaced atoms.
 
-    The target is the law of r + γZ_θ⁻ itself, projected on the atoms; the loss is the
-    cross-entropy with it. The entropy of q_φ is weighted by `weight`.
+    The target is the distribution of r + γZ_θ⁻, projected on the atoms; the loss is the
+    cross-entropy.
     """
 
     atoms: int = eqx.field(default=51, static=True)
+    """Number of atoms."""
     low: float | Array = -10.0
-    """The lowest atom; what lies below is moved to it."""
+    """Position of the lowest atom. Lower returns are clipped to it."""
     high: float | Array = 10.0
-    """The highest atom; what lies above is moved to it."""
+    """Position of the highest atom. Higher returns are clipped to it."""
     weight: float | Array = 1e-4
-    """c of `Return.scale`."""
+    """Weight c of the entropy of q_φ (see `Return.scale`)."""
 
     def __check_init__(self) -> None:
         check_integer("atoms", self.atoms, at_least=2, at_most=2**16)
@@ -46,7 +47,7 @@ class Categorical(Return):
 
     @property
     def support(self) -> Float[Array, " atoms"]:
-        """Where the atoms are."""
+        """The positions of the atoms."""
         return jnp.linspace(self.low, self.high, self.atoms)
 
     def mean(self, z: Float[Array, " atoms"]) -> Float[Array, ""]:
@@ -67,12 +68,15 @@ class Categorical(Return):
         discount: Float[Array, ""],
         key: Key,
     ) -> Float[Array, " atoms"]:
-        """The probabilities of r + γZ_θ⁻ projected: an atom that falls between two of the
-        support is shared by them, the nearer one getting more, so that its mean stays."""
+        """Return the probabilities of r + γZ_θ⁻, projected on the atoms.
+
+        The probability of a shifted atom is divided between its two neighbours in proportion to
+        their proximity, which preserves the mean.
+        """
         gap = (self.high - self.low) / (self.atoms - 1)
-        place = (reward + discount * self.support - self.low) / gap
-        place = jnp.clip(place, 0.0, self.atoms - 1.0)
-        distance = jnp.abs(place[None, :] - jnp.arange(self.atoms)[:, None])
+        index = (reward + discount * self.support - self.low) / gap
+        index = jnp.clip(index, 0.0, self.atoms - 1.0)
+        distance = jnp.abs(index[None, :] - jnp.arange(self.atoms)[:, None])
         return jnp.maximum(1.0 - distance, 0.0) @ jax.nn.softmax(z)
 
     def loss(self, z: Float[Array, " atoms"], target: Float[Array, " atoms"]) -> Float[Array, ""]:

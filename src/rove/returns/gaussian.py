@@ -14,19 +14,20 @@ from rove.parts.noise import Key
 from rove.returns.base import GRID, LEAST_SCALE, Return, check_weight, visible
 
 LEAST_SIGMA = LEAST_SCALE**0.5 * (1.0 - 1e-7)
-"""1e-8, or what rounding leaves of it."""
+"""Minimum σ above 0: 1e-8, with a tolerance for rounding to float32."""
 
 
 class Gaussian(Return):
-    """A Gaussian of mean Q_θ and fixed standard deviation σ.
+    """A Gaussian with mean Q_θ and fixed standard deviation σ.
 
-    The loss is multiplied by σ²: σ²·(Q − x)²/2σ² = ½(Q − x)². So σ = 0 is the limit of Section
-    5.2: targets without noise, no weight on the entropy, the squared Bellman error alone.
+    The loss is −log Z_θ multiplied by σ²: σ²·(Q − x)²/2σ² = ½(Q − x)². Hence σ = 0 is the limit of
+    Section 5.2, with noise-free targets and no entropy: the squared Bellman error.
     """
 
     sigma: float | Array
+    """Standard deviation σ of the return."""
     draw: Literal["sample", "mean"] = eqx.field(default="sample", static=True)
-    """What stands for r + γZ: a sample of it (the paper), or its mean (Variational DQN)."""
+    """Targets: samples of r + γZ (as in the paper), or its mean (as in Variational DQN)."""
 
     def __check_init__(self) -> None:
         check_weight("sigma", self.sigma, LEAST_SIGMA)
@@ -72,13 +73,13 @@ class Gaussian(Return):
 
 
 def log_density(error: Float[Array, "*n"], std: Float[Array, "*#n"]) -> Float[Array, "*n"]:
-    """log N(x; mean, std²) from the error x − mean."""
+    """Return log N(x; mean, std²), given the error x − mean."""
     return -0.5 * (error / std) ** 2 - jnp.log(std) - 0.5 * math.log(2.0 * math.pi)
 
 
 def bell(
     mean: Float[Array, ""], std: Float[Array, ""]
 ) -> tuple[Float[Array, " 101"], Float[Array, " 101"]]:
-    """The density of N(mean, std²) on a grid; a std of 0 as a narrow spike (see `visible`)."""
+    """Return the density of N(mean, std²) on a grid, or a narrow spike if std is 0."""
     width = visible(mean, std)
     return mean + width * GRID, jnp.exp(log_density(width * GRID, width))

@@ -1,4 +1,4 @@
-"""Z_θ(s, a) = N(m_θ(s, a), s_θ(s, a)²): mean and standard deviation both from the network."""
+"""Z_θ(s, a) = N(m_θ(s, a), s_θ(s, a)²): a Gaussian with a learned standard deviation."""
 
 from typing import Literal
 
@@ -15,17 +15,17 @@ from rove.returns.gaussian import bell, log_density
 
 
 class LearnedGaussian(Return):
-    """A Gaussian with z = (m, ϱ): mean m, standard deviation softplus(ϱ) + `floor`.
+    """A Gaussian whose mean and standard deviation are outputs of the network.
 
-    The loss is −log density, without a factor; the entropy of q_φ is weighted by `weight`.
+    z = (m, ϱ), with mean m and standard deviation softplus(ϱ) + `floor`. The loss is −log density.
     """
 
     floor: float | Array = 1e-2
-    """The least standard deviation. The slope of the loss grows as its inverse."""
+    """Minimum standard deviation. Gradients of the loss can grow as large as its inverse."""
     weight: float | Array = 1e-4
-    """c of `Return.scale`."""
+    """Weight c of the entropy of q_φ (see `Return.scale`)."""
     draw: Literal["sample", "mean"] = eqx.field(default="sample", static=True)
-    """What stands for r + γZ: a sample of it, or its mean."""
+    """Targets: samples of r + γZ, or its mean."""
 
     def __check_init__(self) -> None:
         check_number("floor", self.floor, at_least=1e-6)

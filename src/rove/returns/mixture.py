@@ -1,4 +1,4 @@
-"""Z_θ(s, a) = Σ_k w_k·N(m_k, s_k²): a mixture of Gaussians, all of it from the network."""
+"""Z_θ(s, a) = Σ_k w_k·N(m_k, s_k²): a mixture of Gaussians."""
 
 from typing import Literal
 
@@ -17,20 +17,20 @@ from rove.returns.gaussian import log_density
 
 
 class Mixture(Return):
-    """K Gaussians. z holds K logits, then K means, then K numbers ϱ: the weights are
-    softmax(logits), the standard deviations softplus(ϱ) + `floor`.
+    """A mixture of K Gaussians, whose parameters are outputs of the network.
 
-    The loss is −log density, without a factor; the entropy of q_φ is weighted by `weight`.
+    z consists of K logits, K means and K values ϱ. The weights are softmax(logits), and the
+    standard deviations softplus(ϱ) + `floor`. The loss is −log density.
     """
 
     components: int = eqx.field(default=3, static=True)
-    """K."""
+    """Number K of components."""
     floor: float | Array = 1e-2
-    """The least standard deviation of a component."""
+    """Minimum standard deviation of a component."""
     weight: float | Array = 1e-4
-    """c of `Return.scale`."""
+    """Weight c of the entropy of q_φ (see `Return.scale`)."""
     draw: Literal["sample", "mean"] = eqx.field(default="sample", static=True)
-    """What stands for r + γZ: a sample of it, or its mean."""
+    """Targets: samples of r + γZ, or its mean."""
 
     def __check_init__(self) -> None:
         check_integer("components", self.components, at_least=1, at_most=2**16)
@@ -53,7 +53,7 @@ class Mixture(Return):
     def parts(
         self, z: Float[Array, " outputs"]
     ) -> tuple[Float[Array, " k"], Float[Array, " k"], Float[Array, " k"]]:
-        """Logarithms of the weights, means, standard deviations."""
+        """Return the log-weights, means and standard deviations of the components."""
         logits, means, raw = z.reshape(3, self.components)
         return jax.nn.log_softmax(logits), means, jax.nn.softplus(raw) + self.floor
 
@@ -83,9 +83,10 @@ class Mixture(Return):
         if self.draw == "mean":
             return reward + discount * self.mean(z)
         log_weights, means, stds = self.parts(z)
-        which, xi = noise.normal(key, (2,))
-        # Φ(which) is uniform; the component is where the running sum of the weights passes it.
-        k = jnp.sum(ndtr(which) > jnp.cumsum(jnp.exp(log_weights))[:-1])
+        u, xi = noise.normal(key, (2,))
+        # Inverse transform sampling: Φ(u) is uniform, and k is the first component at which the
+        # cumulative sum of the weights reaches it.
+        k = jnp.sum(ndtr(u) > jnp.cumsum(jnp.exp(log_weights))[:-1])
         return reward + discount * (means[k] + stds[k] * xi)
 
     def loss(self, z: Float[Array, " outputs"], target: Float[Array, ""]) -> Float[Array, ""]:

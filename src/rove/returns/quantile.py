@@ -1,4 +1,4 @@
-"""Z_θ(s, a) by its quantiles, as in QR-DQN (Dabney et al. 2018)."""
+"""Z_θ(s, a) represented by its quantiles, as in QR-DQN (Dabney et al. 2018)."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,18 +11,19 @@ from rove.returns.base import Return, check_weight
 
 
 class Quantile(Return):
-    """n values z of equal probability: z_i is the quantile at the midpoint τ̂_i = (i − ½)/n.
+    """A distribution on n equally likely values: z_i is the quantile at level τ̂_i = (i − ½)/n.
 
-    The target is the law of r + γZ_θ⁻ itself, again n values; the loss is the quantile Huber
-    loss. At κ = 0 each of its terms is −log of an asymmetric Laplace density, up to a constant.
-    The entropy of q_φ is weighted by `weight`.
+    The target is the distribution of r + γZ_θ⁻, again n values; the loss is the quantile Huber
+    loss. For κ = 0, each of its terms is −log of an asymmetric Laplace density, up to a constant.
     """
 
     quantiles: int = eqx.field(default=32, static=True)
+    """Number n of quantiles."""
     kappa: float | Array = 1.0
-    """κ: errors up to κ are squared, larger ones absolute; 0 gives the pinball loss."""
+    """Threshold κ of the Huber loss: quadratic for errors up to κ, linear beyond; 0 gives the
+    pinball loss."""
     weight: float | Array = 1e-4
-    """c of `Return.scale`."""
+    """Weight c of the entropy of q_φ (see `Return.scale`)."""
 
     def __check_init__(self) -> None:
         check_integer("quantiles", self.quantiles, at_least=1, at_most=2**16)
@@ -64,14 +65,16 @@ class Quantile(Return):
     def loss(
         self, z: Float[Array, " quantiles"], target: Float[Array, " quantiles"]
     ) -> Float[Array, ""]:
-        """Σ_i mean_j |τ̂_i − 1{u_ij < 0}|·L_κ(u_ij)/κ with u_ij = x_j − z_i and Huber's L_κ.
+        """Return Σ_i mean_j |τ̂_i − 1{u_ij < 0}|·L_κ(u_ij)/κ, where u_ij = x_j − z_i.
 
-        The division by κ (which QR-DQN leaves out) makes the pinball loss the limit κ → 0.
+        L_κ is the Huber loss. Dividing by κ, which QR-DQN's paper omits, makes the pinball loss the
+        limit κ → 0.
         """
         tau = (jnp.arange(self.quantiles) + 0.5) / self.quantiles
         u = target[None, :] - z[:, None]
         size = jnp.abs(u)
-        # L_κ(u)/κ: u²/2κ up to κ, |u| − κ/2 beyond. Finite, as its slope, at κ = 0.
+        # L_κ(u)/κ is u²/2κ up to κ and |u| − κ/2 beyond. This form and its gradient are finite for
+        # κ = 0 as well.
         inner = jnp.minimum(size, self.kappa)
         huber = 0.5 * inner**2 / jnp.maximum(self.kappa, 1e-30) + size - inner
         weights = jnp.abs(tau[:, None] - (u < 0.0))

@@ -31,19 +31,20 @@ class Tabular(Learner):
         return 1
 
     def validate(self, observation: np.ndarray) -> None:
-        """Accept one-hot and thermometer features only."""
+        """Raise `ConfigError` unless the features are one-hot or thermometer features."""
         ones = np.flatnonzero(observation)
         fits = len(ones) and np.all(observation[ones] == 1) and len(ones) in (1, ones[-1] + 1)
         if not fits:
             needed = "one-hot or thermometer observations, such as those of chain-10 or deep-sea-10"
-            raise ConfigError("observation", observation, needed)
+            message = f"tabular agents require {needed}; this environment has others"
+            raise ConfigError("observation", observation, needed, message)
 
     def observe(
         self, state: AgentState, transition: Transition, where: bool | Array = True
     ) -> AgentState:
         """Store the transition for `learn`, replacing the previous one."""
-        memory = replay.add(state.replay, transition, where)
-        return state._replace(replay=memory, counter=state.counter + 1)
+        buffer = replay.add(state.replay, transition, where)
+        return state._replace(replay=buffer, counter=state.counter + 1)
 
 
 def point_masses(values: Float[Array, " actions"]) -> list[tuple[Array, Array]]:
