@@ -26,9 +26,15 @@ RUNS = [
 ]
 
 
-def test_at_least_forty_pairs_work():
-    assert len(WORKING) >= 40
-    assert len(WORKING) + len(REFUSED) == len(grid.RETURNS) * len(grid.POSTERIORS)
+def test_only_pairs_without_a_closed_form_are_refused():
+    """LastLayer and Conjugate solve for their posterior, which only Gaussian returns allow."""
+    closed_forms = {"LastLayer", "Conjugate"}
+    assert set(REFUSED) == {
+        (returns, posterior)
+        for returns in ("LearnedGaussian", "Categorical", "Quantile", "Mixture")
+        for posterior in closed_forms
+    }
+    assert len(WORKING) == 5 * 12 - 4 * 2
 
 
 def usable(agent: Agent, chain: rove.Chain) -> bool:
@@ -42,22 +48,21 @@ def usable(agent: Agent, chain: rove.Chain) -> bool:
 
 @pytest.mark.parametrize("pair", RUNS)
 def test_a_pair_trains_is_saved_and_evaluated(tmp_path, pair):
-    """Training moves φ, the run folder gives the same run back, and the greedy policy plays an
+    """Training changes φ, the run folder gives the same run back, and the greedy policy plays an
     episode. Each pair has one of the three kinds of control, and each family meets all three."""
     agent = PAIRS[pair]
-    assert isinstance(agent, Agent)
     column, row = list(grid.RETURNS).index(pair[0]), list(grid.POSTERIORS).index(pair[1])
     resample = CONTROL[(column + row) % 3]
     agent = Agent(
         agent.returns, agent.posterior, resample=resample, epsilon=0.1,
         hidden=agent.hidden, batch_size=8, buffer_size=64, learning_starts=8,
     )  # fmt: skip
-    place = next(
+    environment = next(
         chain
         for chain in (rove.Chain(4), rove.Chain(4, features="one-hot"))
         if usable(agent, chain)
     )
-    run = rove.train(agent, place, seeds=1, episodes=6, out=tmp_path / "run")
+    run = rove.train(agent, environment, seeds=1, episodes=6, out=tmp_path / "run")
     assert run.returns.shape == (1, 6)
     lane = run.outcomes[0].lane
     assert np.isfinite(float(lane.loss))
@@ -68,7 +73,7 @@ def test_a_pair_trains_is_saved_and_evaluated(tmp_path, pair):
     assert np.array_equal(again.returns, run.returns)
     assert grid.families_of(again.config.compose()) == pair
     policies = [r.policy() for r in (run, again)]
-    for x in place.probes().values():
+    for x in environment.probes().values():
         assert policies[0](x) == policies[1](x)
     assert run.evaluate()[0] == again.evaluate()[0] >= 0.0
 
@@ -76,16 +81,15 @@ def test_a_pair_trains_is_saved_and_evaluated(tmp_path, pair):
 @pytest.mark.parametrize("pair", REFUSED, ids=" × ".join)
 def test_a_pair_that_makes_no_sense_names_one_that_does(pair):
     error = PAIRS[pair]
-    assert isinstance(error, ConfigError)
     assert f"Gaussian × {pair[1]} works" in str(error)
-    assert isinstance(PAIRS["Gaussian", pair[1]], Agent)
+    assert ("Gaussian", pair[1]) in WORKING
 
 
-def test_every_composition_has_its_place():
-    """Except the tabular ones, which are not compositions."""
+def test_every_agent_is_named_by_its_two_families():
+    """Except the tabular agents, which are not made of two families."""
     for pair in WORKING:
         assert grid.families_of(PAIRS[pair]) == pair
-    for diagonal in (None, -3.0):  # which neither row is about
+    for diagonal in (None, -3.0):  # which does not distinguish the two rows
         for prior, row in ((None, "LowRank"), (2.0, "LowRank, prior functions")):
             agent = Agent(rove.Gaussian(0.2), rove.LowRank(prior=prior, rho=diagonal))
             assert grid.families_of(agent) == ("Gaussian", row)

@@ -121,15 +121,16 @@ def test_counts_and_rewards_are_the_posterior():
     state, losses = after(AGENTS["psrl"], rows)
     alpha, mean, std = numpy_posterior(rows)
     agent, counts = AGENTS["psrl"], state.phi.held
-    np.testing.assert_allclose(agent._alpha(counts.next), alpha, rtol=1e-6)
-    found = agent._reward(counts)
-    np.testing.assert_allclose(found[0], mean, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(found[1], std, rtol=1e-6)
     model = agent.mean(counts)
     np.testing.assert_allclose(
         model.transition, alpha / alpha.sum(axis=-1, keepdims=True), rtol=1e-5
     )
     np.testing.assert_allclose(model.reward, mean, rtol=1e-4, atol=1e-6)
+    # One key draws the same standard normals from the prior and from the posterior.
+    sample, unseen = jax.jit(agent.sample), agent.init(STATES, ACTIONS, noise.root(0)).phi.held
+    normals = np.asarray(sample(unseen, noise.root(2)).reward) / agent.reward_std
+    drawn = sample(counts, noise.root(2)).reward
+    np.testing.assert_allclose(drawn, mean + std * normals, rtol=1e-4, atol=1e-5)
     assert int(state.counter) == 60
     # The last loss is −log of what its outcome's probability was before.
     s, a, _, s_next, terminated = rows[-1]
@@ -141,8 +142,8 @@ def test_counts_and_rewards_are_the_posterior():
 @pytest.mark.parametrize("sweeps", [1, 2, 7])
 def test_value_iteration_against_loops(sweeps):
     p, r = random_mdp(2)
-    found = psrl.solve(Model(jnp.asarray(p, jnp.float32), jnp.asarray(r, jnp.float32)), 0.9, sweeps)
-    np.testing.assert_allclose(found, numpy_q(p, r, 0.9, sweeps), rtol=1e-4, atol=1e-5)
+    q = psrl.solve(Model(jnp.asarray(p, jnp.float32), jnp.asarray(r, jnp.float32)), 0.9, sweeps)
+    np.testing.assert_allclose(q, numpy_q(p, r, 0.9, sweeps), rtol=1e-4, atol=1e-5)
 
 
 def test_value_iteration_ends_at_the_best_policy():
@@ -236,8 +237,8 @@ def test_moment_updating_as_published():
         errors.append((m1 - tables[s, a][0]) ** 2)
         tables[s, a] = published_update(tables[s, a], m1, m2)
     for (s, a), wanted in tables.items():
-        found = [float(table[s, a]) for table in state.phi.held]
-        np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=1e-5)
+        learned = [float(table[s, a]) for table in state.phi.held]
+        np.testing.assert_allclose(learned, wanted, rtol=2e-4, atol=1e-5)
     np.testing.assert_allclose(losses, errors, rtol=1e-3, atol=1e-5)
     for s in range(STATES):
         best = np.argmax([tables[s, a][0] for a in range(ACTIONS)])
@@ -329,11 +330,11 @@ def test_a_run_folder_gives_back_returns_and_policies(name, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_together_agrees_with_apart(name):
-    told = [
+    configs = [
         configure(SETTINGS[name], "deep-sea-4", seeds=seeds, episodes=episodes)
         for seeds, episodes in ((2, 12), ([2], 5))
     ]
-    jobs = [job for config in told for job in config.jobs(None)]
+    jobs = [job for config in configs for job in config.jobs(None)]
     for a, b in zip(Threads().execute(jobs), Threads(together=True).execute(jobs), strict=True):
         np.testing.assert_array_equal(a.episodes.returns, b.episodes.returns)
         for x, y in zip(
@@ -371,10 +372,10 @@ def test_the_command_shows_its_fields_and_no_others(name, capsys):
     assert name in capsys.readouterr().out
     with pytest.raises(SystemExit):
         cli.main(["train", name, "chain-10", "--help"])
-    told = capsys.readouterr().out
-    assert "--agent.gamma" in told
+    text = capsys.readouterr().out
+    assert "--agent.gamma" in text
     for field in ("hidden", "batch-size", "lr", "epsilon", "target-period", "learning-starts"):
-        assert f"--agent.{field}" not in told
+        assert f"--agent.{field}" not in text
 
 
 # Learning

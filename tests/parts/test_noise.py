@@ -73,33 +73,42 @@ def test_uniform_is_uniform():
         assert abs(z) < limit(4), (k, z)
 
 
-EVERY = jnp.arange(2**23, dtype=jnp.uint32) << 9  # words for all the values of `_unit`
+EVERY = np.arange(2**23, dtype=np.uint32) << 9  # of a word, the upper 23 bits are used
 
 
-def test_the_parts_of_a_normal_are_right_everywhere():
-    """Over all 2²³ radii and angles: the lattice, the logarithm and the sine."""
-    u = np.asarray(noise._unit(EVERY)).astype(np.float64)
-    assert np.array_equal(u, (2 * np.arange(2**23) + 1) * 2.0**-23)
-    log = np.asarray(jax.jit(lambda w: noise._log(0.5 * noise._unit(w)))(EVERY))
-    assert np.max(np.abs(log / np.log(u / 2) - 1)) < 2e-6
-    sine = np.asarray(jax.jit(lambda w: noise._sin_pi(noise._unit(w) - 1.0))(EVERY))
-    assert np.max(np.abs(sine - np.sin(np.pi * (u - 1)))) < 1e-6
-    assert np.array_equal(sine, -sine[::-1])
-    assert np.min(np.abs(sine)) > 0
+def test_uniforms_are_the_upper_23_bits_of_words():
+    key = noise.fold(noise.root(5), 0)
+    upper = np.asarray(words(key, (CHUNK,))) >> 9
+    assert np.array_equal(uniforms(key, (CHUNK,)), (2 * upper.astype(float) + 1) * 2.0**-24)
 
 
-def test_normals_are_box_and_mullers(monkeypatch):
-    """Two of each radius and angle, at right angles; the longest radius is √(2·24·log 2)."""
-    radius, angle = EVERY, EVERY[::-1] * jnp.uint32(0x9E3779B1)
-    monkeypatch.setattr(noise, "bits", lambda *_: (radius, angle))
-    with jax.disable_jit():  # a jitted one would not see the patch
-        drawn = np.asarray(noise.normal(noise.root(0), (2**24,)))
-    x, y = drawn[: 2**23], drawn[2**23 :]
+def normals_of(radius, angle, monkeypatch) -> tuple[np.ndarray, np.ndarray]:
+    """The two halves of the normals that these words give. No key gives all possible words, so
+    `bits` is replaced."""
+    monkeypatch.setattr(noise, "bits", lambda *_: (jnp.asarray(radius), jnp.asarray(angle)))
+    with jax.disable_jit():  # otherwise an earlier trace, with the original `bits`, is used
+        drawn = np.asarray(noise.normal(noise.root(0), (2 * len(radius),)))
+    return drawn[: len(radius)], drawn[len(radius) :]
+
+
+def test_normals_are_box_and_mullers_for_every_radius(monkeypatch):
+    """And for every angle, each with one radius. The longest radius is √(2·24·log 2)."""
+    angle = EVERY[::-1] * np.uint32(0x9E3779B1)
+    x, y = normals_of(EVERY, angle, monkeypatch)
     r = np.sqrt(-2 * np.log((2 * np.arange(2**23) + 1) * 2.0**-24))
-    turn = (2 * (np.asarray(angle) >> 9) + 1) * 2.0**-23 - 1
+    turn = (2 * (angle >> 9) + 1) * 2.0**-23 - 1
     assert np.max(np.abs(x - r * np.sin(np.pi * turn))) < 1e-5
     assert np.max(np.abs(y - r * np.cos(np.pi * turn))) < 1e-5
-    assert 5.76 < np.max(np.hypot(x, y)) < 5.77
+    radius = np.hypot(x, y)
+    assert np.max(np.abs(radius / r - 1)) < 3e-6  # also of the shortest radii
+    assert 5.76 < np.max(radius) < 5.77
+
+
+def test_normals_are_symmetric_and_never_zero(monkeypatch):
+    """Over every angle, at the shortest radius."""
+    sine, _ = normals_of(np.full_like(EVERY, EVERY[-1]), EVERY, monkeypatch)
+    assert np.array_equal(sine, -sine[::-1])
+    assert np.min(np.abs(sine)) > 0
 
 
 def test_every_bit_is_balanced_and_pairs_of_bits_are_independent():
@@ -210,8 +219,8 @@ def test_every_bit_of_a_fold_moves_every_bit_of_the_key():
             return noise.fold(key, d) ^ noise.fold(key, d ^ (jnp.uint32(1) << bit))
 
         changed = jax.vmap(one)(jnp.arange(n))
-        each = (changed[:, :, None] >> jnp.arange(32, dtype=jnp.uint32)) & 1
-        return each.sum(0)
+        flipped = (changed[:, :, None] >> jnp.arange(32, dtype=jnp.uint32)) & 1
+        return flipped.sum(0)
 
     counts = np.asarray(jax.jit(lambda: jax.lax.map(flips, jnp.arange(32, dtype=jnp.uint32)))())
     z = (counts - n / 2) / np.sqrt(n / 4)
@@ -272,11 +281,11 @@ def python_bits(key: tuple[int, int], n: int) -> list[int]:
 
 
 def test_bits_are_those_of_whole_number_arithmetic():
-    key, mine = noise.root(11), python_fold((0x243F6A88, 0x85A308D3), 11)
+    key, expected = noise.root(11), python_fold((0x243F6A88, 0x85A308D3), 11)
     for d in (0, 1, 12345, 2**31 - 1):
-        key, mine = noise.fold(key, d), python_fold(mine, d)
-        assert tuple(np.asarray(key).tolist()) == mine
-        assert np.asarray(noise.bits(key, (5,))).tolist() == python_bits(mine, 5)
+        key, expected = noise.fold(key, d), python_fold(expected, d)
+        assert tuple(np.asarray(key).tolist()) == expected
+        assert np.asarray(noise.bits(key, (5,))).tolist() == python_bits(expected, 5)
 
 
 def test_bits_are_what_they_were():
