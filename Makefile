@@ -6,12 +6,13 @@ INSTALLED := $(VENV)/.installed
 ORACLES := $(VENV)/.oracles
 EXTRAS := $(VENV)/.extras
 
-.PHONY: help reproduce test test-slow lint types bench tune clean
+.PHONY: help reproduce test check test-slow lint types bench tune clean
 
 help:
 	@echo "make reproduce   install, and reproduce the paper in quick form (reproduction/)"
 	@echo "make test        install; lint, types, tests"
-	@echo "make test-slow   learning checks of minutes, Ray, films, trackio, more cases of other tests"
+	@echo "make check       lint, types and the tests of the core, in less than a minute"
+	@echo "make test-slow   learning checks of minutes, Ray, videos, trackio, more cases of other tests"
 	@echo "make bench       throughput beside stable-baselines3 (benchmarks/README.md)"
 	@echo "make tune        search the settings of every agent again (docs/tuning/)"
 
@@ -30,9 +31,14 @@ $(ORACLES): $(INSTALLED)
 		--editable '.[oracles,tensorboard]' && touch $@ || echo "their tests are skipped"
 
 # Tests compile more than they run: with fewer passes of the compiler they take less time.
+PYTEST := XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=1 --xla_cpu_parallel_codegen_split_count=1" \
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow' -rs
+
 test: lint types $(ORACLES)
-	XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=1 --xla_cpu_parallel_codegen_split_count=1" \
-		$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow' -rs
+	$(PYTEST)
+
+check: lint types $(ORACLES)
+	$(PYTEST) tests/core tests/returns tests/posteriors tests/test_layout.py
 
 $(EXTRAS): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[ray,watch,trackio]'

@@ -3,20 +3,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from rove import posteriors, returns
-from rove.agents import AGENTS, Settings
-from rove.agents.actor_critic import DDPG, DDPGGE, TD3, DDPGNoisyNet
-from rove.agents.paper import BBQ, C51, DQN, GE, VDQN, BayesianDQN, NoisyNet, Thompson
-from rove.agents.related import (
-    IGE,
-    PSRL,
-    QRDQN,
-    RLSVI,
-    BayesianQLearning,
-    BootstrappedDQN,
-    DoubleUncertain,
-    ParameterNoiseDQN,
-)
+from rove import agents, posteriors, returns
+from rove.agents import *  # noqa: F403
 from rove.agents.tabular import PosteriorSampling, QValueSampling
 from rove.core.actor_critic import ActorCritic
 from rove.core.algorithm import Agent
@@ -53,51 +41,29 @@ platform.set_correct_sums()
 register()
 
 __all__ = [
-    "AGENTS",
-    "BBQ",
-    "C51",
-    "DDPG",
-    "DDPGGE",
-    "DQN",
     "ENVIRONMENTS",
-    "GE",
-    "IGE",
-    "PSRL",
-    "QRDQN",
-    "RLSVI",
-    "TD3",
-    "VDQN",
     "Acrobot",
     "ActorCritic",
     "Agent",
     "AgentState",
     "Bandit",
-    "BayesianDQN",
-    "BayesianQLearning",
-    "BootstrappedDQN",
     "CartPole",
     "Chain",
     "ConfigError",
-    "DDPGNoisyNet",
     "DeepSea",
-    "DoubleUncertain",
     "Environment",
     "LaneError",
     "Learner",
     "LinearQuadratic",
     "MountainCar",
-    "NoisyNet",
-    "ParameterNoiseDQN",
     "PosteriorSampling",
     "QValueSampling",
     "RoveError",
     "Run",
     "RunFolderError",
-    "Settings",
     "Sparse",
     "SparseReward",
     "Sweep",
-    "Thompson",
     "adopt",
     "load",
     "register",
@@ -105,6 +71,7 @@ __all__ = [
     "sweep",
     "train",
 ]
+__all__ += agents.__all__
 __all__ += posteriors.__all__
 __all__ += returns.__all__
 

@@ -1,7 +1,7 @@
 """The named agents. Each combines a return family with a parameter family, except for two tabular
 baselines."""
 
-from rove.agents.actor_critic import ACTOR_CRITICS
+from rove.agents.actor_critic import DDPG, DDPGGE, TD3, DDPGNoisyNet
 from rove.agents.paper import BBQ, C51, DQN, GE, VDQN, BayesianDQN, NoisyNet, Thompson
 from rove.agents.related import (
     IGE,
@@ -16,9 +16,34 @@ from rove.agents.related import (
 from rove.agents.settings import Settings
 from rove.errors import ConfigError, did_you_mean
 
+__all__ = [
+    "AGENTS",
+    "BBQ",
+    "C51",
+    "DDPG",
+    "DDPGGE",
+    "DQN",
+    "GE",
+    "IGE",
+    "PSRL",
+    "QRDQN",
+    "RLSVI",
+    "TD3",
+    "VDQN",
+    "BayesianDQN",
+    "BayesianQLearning",
+    "BootstrappedDQN",
+    "DDPGNoisyNet",
+    "DoubleUncertain",
+    "NoisyNet",
+    "ParameterNoiseDQN",
+    "Settings",
+    "Thompson",
+]
+
 _ALL = (
     DQN, C51, QRDQN, NoisyNet, GE, VDQN, BBQ, BayesianDQN, BootstrappedDQN, ParameterNoiseDQN,
-    DoubleUncertain, Thompson, RLSVI, IGE, PSRL, BayesianQLearning, *ACTOR_CRITICS,
+    DoubleUncertain, Thompson, RLSVI, IGE, PSRL, BayesianQLearning, DDPG, DDPGNoisyNet, DDPGGE, TD3,
 )  # fmt: skip
 AGENTS: dict[str, type[Settings]] = {kind.name: kind for kind in _ALL}
 

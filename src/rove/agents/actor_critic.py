@@ -132,6 +132,3 @@ class TD3(ActorCriticSettings, name="td3", label="TD3"):
             smoothing_clip=self.smoothing_clip,
             **self.shared(),
         )
-
-
-ACTOR_CRITICS = (DDPG, DDPGNoisyNet, DDPGGE, TD3)

@@ -56,11 +56,6 @@ class Bandit(Environment):
         return self.n
 
     @property
-    def optimum(self) -> None:
-        """None, since returns are noisy, so that a high one proves nothing."""
-        return None
-
-    @property
     def bins(self) -> int:
         return self.n + 1
 

@@ -1,6 +1,7 @@
 """Base classes of environments: `Task`, and `Environment` for those that can be compiled."""
 
 import abc
+import math
 from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
@@ -80,9 +81,9 @@ class Task(eqx.Module):
         return False
 
     @property
-    @abc.abstractmethod
     def optimum(self) -> float | None:
         """The best possible score of an episode, or None if it is not known."""
+        return None
 
     @property
     def score_label(self) -> str:
@@ -158,9 +159,9 @@ class Environment(Task):
     """An environment whose `reset` and `step` can be compiled by JAX."""
 
     @property
-    @abc.abstractmethod
     def observation_bounds(self) -> tuple[Bound, Bound]:
         """The minimum and maximum values of observations."""
+        return -math.inf, math.inf
 
     @abc.abstractmethod
     def step(self, state: State, action: Int[Array, ""] | Float[Array, " k"], key: Key) -> Step:

@@ -137,11 +137,6 @@ class HostEnvironment(Task):
         return self.vectors
 
     @property
-    def optimum(self) -> None:
-        """None, since it is not known."""
-        return None
-
-    @property
     def score_label(self) -> str:
         if self.sparse is None:
             return "return"

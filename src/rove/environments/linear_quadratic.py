@@ -58,21 +58,12 @@ class LinearQuadratic(Environment):
         return 2 * self.n
 
     @property
-    def observation_bounds(self) -> tuple[float, float]:
-        return -np.inf, np.inf
-
-    @property
     def num_actions(self) -> int:
         return self.n
 
     @property
     def continuous(self) -> bool:
         return True
-
-    @property
-    def optimum(self) -> None:
-        """None, since the best return depends on the initial state."""
-        return None
 
     @property
     def bins(self) -> int:
