@@ -1,12 +1,22 @@
-"""Shortcuts that several tests share: draws for a minibatch, targets, objectives and refits."""
+"""Shortcuts that several tests share: draws for a minibatch, targets, objectives and refits;
+counts of compiled programs; lanes of runs that were stopped."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import pytest
 
 from rove.parts import noise
 from rove.parts.replay import Transition
 from rove.posteriors.base import Data, OneTheta, Pairs, Phi
 from rove.posteriors.priors import Input, inputs
+from rove.runs.execution import run_all
+from rove.training import outcomes, progress
+from rove.training.lane import Lane
 
 
 def in_buffer(transition: Transition) -> Transition:
@@ -66,3 +76,41 @@ def refit(posterior, phi: Phi, scale, counter, memory, key) -> Phi:
         return transitions.reward
 
     return posterior.refit(phi, Data(scale, counter, memory, pairs, reward, key))
+
+
+class _Programs(logging.Handler):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.start, self.messages = f"Compiling jit({name})", []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.getMessage().startswith(self.start):
+            self.messages.append(record.getMessage())
+
+
+@contextmanager
+def compilations(name: str) -> Iterator[list[str]]:
+    """The programs that JAX compiles from a function of this name, in any thread, as it logs
+    them. A program that this process has compiled before is not among them."""
+    handler, logger = _Programs(name), logging.getLogger("jax")
+    logger.addHandler(handler)
+    jax.config.update("jax_log_compiles", True)
+    try:
+        yield handler.messages
+    finally:
+        jax.config.update("jax_log_compiles", False)
+        logger.removeHandler(handler)
+
+
+def lane_at(config, step: int, out: Path, monkeypatch) -> Lane:
+    """The lane of a run on the host, with its replay, at the end of the episode that ends with
+    this step: the run is stopped there, and its checkpoint is read."""
+    monkeypatch.setattr(progress, "CHECKPOINT_SECONDS", 0.0)
+
+    def stop(update: progress.Progress) -> None:
+        if update.step == step:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_all([(config, out)], stop)
+    return outcomes.load(config.jobs(out)[0]).lane

@@ -3,15 +3,15 @@
 import os
 import subprocess
 import sys
-import types
 
 import numpy as np
 import pytest
 
 from rove import AGENTS, Bandit, load
 from rove.cli import main as cli
-from rove.cli import training
 from rove.environments import make
+from rove.runs.configure import configure
+from rove.runs.folder import RunFolder
 
 SMALL = ["--agent.hidden", "16", "--agent.batch-size", "16", "--agent.learning-starts", "50"]
 
@@ -26,10 +26,10 @@ def refused(capsys, *arguments):
     """Run in this process; the error text, after checking for exit code 2 and no traceback."""
     with pytest.raises(SystemExit) as stopped:
         cli.main([str(a) for a in arguments])
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
     assert stopped.value.code == 2
-    assert "Traceback" not in told.err
-    return " ".join((told.err + told.out).split())
+    assert "Traceback" not in printed.err
+    return " ".join((printed.err + printed.out).split())
 
 
 def test_help_and_list(capsys):
@@ -161,46 +161,52 @@ def test_underscores_and_hyphens_are_one(tmp_path):
 )
 def test_mistakes_are_named(capsys, tmp_path, monkeypatch, arguments, words):
     monkeypatch.chdir(tmp_path)
-    told = refused(capsys, *arguments)
+    message = refused(capsys, *arguments)
     for word in words.split():
-        assert word in told
+        assert word in message
     assert not list(tmp_path.iterdir())  # refused before anything was made
 
 
 def test_a_buffer_that_does_not_fit_is_refused(capsys, tmp_path):
-    told = refused(
+    message = refused(
         capsys, "train", "ge", "chain-100", "--agent.buffer-size", 2**30, "--out", tmp_path / "c"
     )
-    assert "buffer_size = 1073741824" in told
-    assert "bytes, mostly for the replay" in told
+    assert "buffer_size = 1073741824" in message
+    assert "bytes, mostly for the replay" in message
 
 
-@pytest.mark.parametrize(("steps", "warned"), [(499, True), (500, False)])
-def test_a_run_that_ends_before_learning_starts_says_so(steps, warned, capsys):
-    outcome = types.SimpleNamespace(
-        lane=types.SimpleNamespace(step=steps), job=types.SimpleNamespace(agent=AGENTS["ge"]())
-    )
-    training._warn_untrained(types.SimpleNamespace(outcomes=[outcome], errors=[]))
-    warning = "nothing was learned: learning starts at step 500, but the run ended after 499 steps"
-    assert (warning in " ".join(capsys.readouterr().err.split())) == warned
+@pytest.mark.parametrize(("steps", "warned"), [(49, True), (50, False)])
+def test_a_run_that_ends_before_learning_starts_says_so(steps, warned, capsys, tmp_path):
+    words = ["train", "dqn", "chain-5", "--steps", str(steps), "--out", str(tmp_path / "run")]
+    cli.main([*words, *SMALL, "--on", "threads"])
+    printed = " ".join(capsys.readouterr().err.split())
+    assert ("nothing was learned" in printed) == warned
+    assert ("learning starts at step 50, but the run ended after 49 steps" in printed) == warned
 
 
 @pytest.mark.parametrize(
-    ("agent", "place", "budget"),
-    [("ge", "chain-10", (250, None)), ("ddpg", "linear-quadratic-1", (None, 50_000))],
+    ("agent", "environment", "words", "budget"),
+    [
+        ("ge", "chain-10", [], {"episodes": 250}),
+        ("ge", "chain-10", ["--steps", "3"], {"steps": 3}),
+        ("ddpg", "linear-quadratic-1", [], {"steps": 50_000}),
+        ("ddpg", "linear-quadratic-1", ["--episodes", "3"], {"episodes": 3}),
+    ],
 )
-def test_a_budget_that_is_not_told(agent, place, budget):
-    """Episodes; where actions are continuous, steps. One that is told is the only one."""
-    told, _ = training._parse("train", training.TrainOptions, [agent, place])
-    assert (told.episodes, told.steps) == budget
-    told, _ = training._parse("train", training.TrainOptions, [agent, place, "--episodes", "3"])
-    assert (told.episodes, told.steps) == (3, None)
+def test_the_budget_is_by_default_episodes_or_with_continuous_actions_steps(
+    agent, environment, words, budget, capsys, tmp_path
+):
+    """The command finds the same run in a folder that another process has locked: a different run
+    would be refused for another reason."""
+    with RunFolder(tmp_path / "run").open(configure(agent, environment, **budget)):
+        message = refused(capsys, "train", agent, environment, *words, "--out", tmp_path / "run")
+    assert "is in use by another process" in message
 
 
 def test_a_folder_that_cannot_be_written(capsys, tmp_path):
     (tmp_path / "file").write_text("")
-    told = refused(capsys, "train", "ge", "chain-5", "--out", tmp_path / "file" / "x")
-    assert "cannot write" in told
+    message = refused(capsys, "train", "ge", "chain-5", "--out", tmp_path / "file" / "x")
+    assert "cannot write" in message
 
 
 def test_a_lane_that_diverges_ends_with_1(tmp_path):
@@ -226,18 +232,18 @@ FITTING = {
 def test_every_agent_trains_from_the_command_line(name, tmp_path, capsys):
     """And learns: its last episodes, in which it may still explore, are better than its first, and
     without exploration it is as good as can be."""
-    place, *budget = FITTING.get(name, ("chain-10", "--episodes", "200"))
-    cli.main(["train", name, place, *budget, "--seeds", "2", "--out", str(tmp_path / "run")])
+    environment, *budget = FITTING.get(name, ("chain-10", "--episodes", "200"))
+    cli.main(["train", name, environment, *budget, "--seeds", "2", "--out", str(tmp_path / "run")])
     run = load(tmp_path / "run")
     scores = run.scores
     scores = scores[:, ~np.isnan(scores).any(axis=0)]
     tenth = scores.shape[1] // 10
     first, last = scores[:, :tenth].mean(), scores[:, -tenth:].mean()
-    if place == "bandit-10":  # the mean of all arms is near 0, the best has 1.3 or more
+    if environment == "bandit-10":  # the mean of all arms is near 0, the best has 1.3 or more
         assert last > 0.8 * Bandit(10).means.max()
-    elif place == "linear-quadratic-1":
+    elif environment == "linear-quadratic-1":
         assert last > 0.5 * first  # costs, which are below 0
     else:
         assert last > first
-        assert np.allclose(run.evaluate(), make(place).optimum)
+        assert np.allclose(run.evaluate(), make(environment).optimum)
     assert "written to" in capsys.readouterr().out

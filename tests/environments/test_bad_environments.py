@@ -168,8 +168,9 @@ def test_a_bad_environment_ends_its_lane_and_no_other(case, tmp_path):
     assert re.search(words, str(error)), error
     assert f"dqn on {kind.__name__}, seed 1, step {step} (episode " in str(error)
     back = rove.load(tmp_path, environment=environment)
+    loaded = {outcome.job.seed: outcome for outcome in back.outcomes}
     for outcome in run.outcomes:  # the lane that failed may have had the time to save an episode
-        kept = back._outcome(outcome.job.seed)
+        kept = loaded[outcome.job.seed]
         assert kept.finished
         np.testing.assert_array_equal(kept.episodes.returns, outcome.episodes.returns)
 

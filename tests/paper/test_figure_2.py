@@ -74,23 +74,24 @@ def world(solved=11.0, seen=(128, 3), wild=(0.0, 11.0), steady=(9.0, 9.0), **cha
             end = solved if environment == "chain-10" else level
             returns = np.tile(level, (30, 40)) if np.isscalar(level) else np.tile(level, (40, 1)).T
             runs[environment, name.replace("_", "-")] = made_up(returns, end)
-    judged = claims_without_variance(runs, seen)
-    pair = [np.tile(np.resize(each, 30)[:, None], (1, 40)) for each in (wild, steady)]
-    judged.insert(11, figure_2._wilder("a claim", *map(made_up, pair)))
+    judged = claims(runs | visited(seen))
+    assert [i for i, claim in enumerate(judged) if claim.verdict == "not tested"] == [11]
+    # GE cannot have the returns of `wild` and those of the other claims in one world.
+    for agent, returns in (("ge-step", wild), ("bootstrapped_dqn", steady)):
+        runs["chain-100", agent] = made_up(np.tile(np.resize(returns, 30)[:, None], (1, 40)))
+    judged[11] = claims(runs | visited(seen))[11]
     return [claim.verdict for claim in judged]
 
 
-def claims_without_variance(runs, seen):
-    """All but GE's variance, which those of its returns would be at odds with."""
+def visited(seen):
+    """Runs in which GE and both DQNs visit so many states."""
+    runs = {}
     for agent, states in zip(
         ("ge-step", "dqn-paper", "dqn"), (seen[0], seen[1], seen[1]), strict=True
     ):
         visits = np.tile(np.arange(128) < states, (30, 1)).astype(float)
         runs[VISITS, agent] = made_up(np.zeros((30, 20)), visits=visits)
-    found = claims(runs)
-    untested = [i for i, claim in enumerate(found) if claim.verdict == "not tested"]
-    assert untested == [11]
-    return [claim for claim in found if claim.verdict != "not tested"]
+    return runs
 
 
 def test_claims_hold_in_the_papers_world():
@@ -125,13 +126,21 @@ def test_claims_fail_in_others(changes, failing):
     assert found == failing
 
 
+def stuck_claim(agent, run):
+    """The claim that an agent gets stuck at N = 100, where this is its run; all others have
+    returns of 0."""
+    runs = {(e, a): made_up(np.zeros((10, 40)), 0.0) for e in EPISODES for a in AGENTS}
+    runs["chain-100", agent] = run
+    names = {"dqn-paper": "DQN, ε = 0.1", "dqn": "DQN"}
+    judged = claims(runs | visited((128, 3)))
+    (claim,) = [c for c in judged if c.text == f"N = 100: {names[agent]} gets stuck"]
+    return claim
+
+
 def test_what_dqn_earns_while_it_explores_does_not_make_it_stuck():
     """With ε = 0.1 the optimal policy itself earns 2.03 of 11 at N = 100, and less on bad days."""
-    run = made_up(np.full((10, 40), 0.5), greedy=11.0)
-    claim = figure_2._stuck(
-        "{} gets stuck", {("chain-100", "dqn-paper"): run}, "chain-100", "dqn-paper"
-    )
-    assert claim.text == "DQN, ε = 0.1 gets stuck"
+    claim = stuck_claim("dqn-paper", made_up(np.full((10, 40), 0.5), greedy=11.0))
+    assert claim.text == "N = 100: DQN, ε = 0.1 gets stuck"
     assert claim.verdict == "not reproduced"
     assert "tenth of the optimum: 0 of 10 seeds" in claim.evidence
 
@@ -139,11 +148,10 @@ def test_what_dqn_earns_while_it_explores_does_not_make_it_stuck():
 def test_one_seed_that_is_lucky_does_not_refute_that_an_agent_is_stuck():
     def verdict(lucky):
         greedy = np.where(np.arange(10) < lucky, 11.0, 0.1)
-        runs = {("chain-100", "dqn"): made_up(np.zeros((10, 40)), greedy)}
-        return figure_2._stuck("{} gets stuck", runs, "chain-100", "dqn").verdict
+        return stuck_claim("dqn", made_up(np.zeros((10, 40)), greedy)).verdict
 
-    found = [verdict(lucky) for lucky in (0, 1, 2, 8, 9)]
-    assert found == 2 * ["reproduced"] + 2 * ["inconclusive"] + ["not reproduced"]
+    verdicts = [verdict(lucky) for lucky in (0, 1, 2, 8, 9)]
+    assert verdicts == 2 * ["reproduced"] + 2 * ["inconclusive"] + ["not reproduced"]
 
 
 def test_curves_of_unequal_length_can_be_drawn(tmp_path):

@@ -97,10 +97,10 @@ def test_normals_are_box_and_mullers_for_every_radius(monkeypatch):
     x, y = normals_of(EVERY, angle, monkeypatch)
     r = np.sqrt(-2 * np.log((2 * np.arange(2**23) + 1) * 2.0**-24))
     turn = (2 * (angle >> 9) + 1) * 2.0**-23 - 1
-    assert np.max(np.abs(x - r * np.sin(np.pi * turn))) < 1e-5
-    assert np.max(np.abs(y - r * np.cos(np.pi * turn))) < 1e-5
+    for drawn, exact in ((x, np.sin(np.pi * turn)), (y, np.cos(np.pi * turn))):
+        assert np.max(np.abs(drawn / r - exact)) < 1.3e-6  # also of the shortest radii
     radius = np.hypot(x, y)
-    assert np.max(np.abs(radius / r - 1)) < 3e-6  # also of the shortest radii
+    assert np.max(np.abs(radius / r - 1)) < 1.3e-6
     assert 5.76 < np.max(radius) < 5.77
 
 

@@ -243,7 +243,12 @@ def test_the_policy_holds(browser, page):
 def test_a_page_that_follows_reloads_and_can_be_paused(browser, runs, tmp_path):
     """On a clock of the test's own."""
     path = tmp_path / "f.html"
-    report._write([runs / "ge"], path, every=5.0)
+
+    def stop(message):  # after the first page
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        report.follow([runs / "ge"], path, every=5.0, say=stop)
     clock = "window.beats = []; window.setInterval = (f, ms) => beats.push([f, ms])"
     held = browser.send("Page.addScriptToEvaluateOnNewDocument", source=clock)
     browser.open(path)

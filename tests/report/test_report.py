@@ -6,7 +6,6 @@ import re
 import shlex
 import shutil
 from contextlib import contextmanager
-from types import SimpleNamespace
 
 import gymnasium
 import jax.numpy as jnp
@@ -16,14 +15,16 @@ from made import sweep_of
 
 import rove
 from rove import report
+from rove.agents.settings import with_settings
 from rove.analysis.curves import area_under_curve, moving_average
 from rove.analysis.intervals import BAND_DRAWS, mean_interval
 from rove.cli import main as cli
 from rove.errors import RoveError, RunFolderError
-from rove.report import binning, commands, data, folders, groups
-from rove.runs.configure import configure
+from rove.report import binning, commands, folders, groups
+from rove.runs.configure import configure, default_settings
 from rove.runs.execution import run_all
-from rove.search import sweep, sweep_plan
+from rove.runs.folder import RunFolder
+from rove.search import sweep_plan
 from rove.training import outcomes
 
 
@@ -102,11 +103,12 @@ def test_a_budget_of_steps_is_told_over_steps(tmp_path):
     assert line.get_ydata()[-1] == pytest.approx(np.mean(last))
 
 
-def test_a_sweep_tells_how_to_run_it_again(tmp_path, monkeypatch):
+def test_a_sweep_tells_how_to_run_it_again(tmp_path, capsys):
     """The command in the page, given to `rove sweep`, is the same sweep."""
+    environment = rove.Chain(5, permuted=True)
     plan = sweep_plan.plan(
-        rove.GE(hidden=(8, 4), lr=0.01),
-        rove.Chain(5, permuted=True),
+        with_settings(default_settings("ge", environment), {"hidden": (8, 4), "lr": 0.01}),
+        environment,
         {"rho": [-6.0, -4.0], "target_period": [10, 20]},
         seeds=2,
         confirm_seeds=1,
@@ -121,47 +123,46 @@ def test_a_sweep_tells_how_to_run_it_again(tmp_path, monkeypatch):
     shown = told(report.write([folder], tmp_path / "a.html"))["sources"][0]["sweep"]["about"]
     assert shown["versions"] == {"jax": "1"}
     assert shown["run"]["seeds"] == [1000, 1001]
-    assert lanes_of(asked(shown["command"], monkeypatch)) == lanes_of(plan)
+    assert_is_the_command_of(shown["command"], plan, tmp_path / "locked", capsys)
 
 
-def lanes_of(plan):
-    """All that a sweep may run."""
-    points = [plan.config(i, plan.base.seeds).identity() for i in range(len(plan.points))]
-    return points, plan.rungs, plan.confirm_seeds
+def assert_is_the_command_of(command, plan, folder, capsys):
+    """The command finds its own sweep in a folder that is locked, as if by another process; any
+    other sweep is refused as a different one."""
+    words = [*shlex.split(command)[1:], "--out", str(folder)]
+    for change, message in (
+        ([], "in use by another process"),
+        (["--agent.gamma=0.5"], "contains a different run"),
+    ):
+        with RunFolder(folder).open(plan), pytest.raises(SystemExit) as stopped:
+            cli.main(words + change)
+        assert stopped.value.code == 2
+        assert message in " ".join(capsys.readouterr().err.split())
 
 
-def asked(command, monkeypatch):
-    """The sweep that a command is."""
-    made = []
-    monkeypatch.setattr(sweep, "run", lambda plan, *rest, **options: made.append(plan) or 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        cli.main(shlex.split(command)[1:])
-    return made[0]
+def test_sweeps_that_the_command_has_few_words_for(tmp_path, capsys):
+    """A list of one value has a comma; what no command can express is a call in Python."""
 
-
-def test_sweeps_that_the_command_has_few_words_for(monkeypatch):
-    """A list of one value has a comma; what is left is a call in Python."""
-
-    def plan(fields, place="chain-5", **options):
-        return sweep_plan.plan("dqn", place, fields, episodes=5, **options)
+    def plan(fields, environment="chain-5", **options):
+        return sweep_plan.plan("dqn", environment, fields, episodes=5, **options)
 
     one = plan({"lr": [1e-3], "double": [True, False]})
     command = commands.of_sweep(one.identity()["sweep"])
     assert "--agent.lr=0.001, " in command
-    assert lanes_of(asked(command, monkeypatch)) == lanes_of(one)
+    assert_is_the_command_of(command, one, tmp_path, capsys)
     own = gymnasium.make("CartPole-v1")
     halved = {"method": "halving", "points": 2, "seeds": 2, "confirm_seeds": 0}
-    for made in (
-        plan({"hidden": [(8,), (9, 4)]}, place="permuted-chain-6", **halved),
-        plan({"lr": [1e-3, 1e-2]}, place=own),
+    for planned in (
+        plan({"hidden": [(8,), (9, 4)]}, environment="permuted-chain-6", **halved),
+        plan({"lr": [1e-3, 1e-2]}, environment=own),
     ):
-        call = commands.of_sweep(made.identity()["sweep"])
+        call = commands.of_sweep(planned.identity()["sweep"])
         assert call.startswith("rove.sweep(rove.DQN(")
         again = eval(
             call.replace("rove.sweep(", "rove.search.sweep_plan.plan("),
             {"rove": rove, "environment": own},
         )
-        assert again.identity() == made.identity()
+        assert again.identity() == planned.identity()
 
 
 def test_curves_and_intervals_are_those_of_the_run(page, runs):
@@ -268,41 +269,65 @@ def test_a_lane_that_diverged_is_told_and_gains_nothing_by_it(until_solved, tmp_
 def test_runs_of_one_agent_are_told_apart(runs, tmp_path):
     shutil.copytree(runs / "ge", tmp_path / "a")
     shutil.copytree(runs / "ge", tmp_path / "b")
-    labels = groups._labels([folders._run(tmp_path / name) for name in "ab"])
-    assert sorted(labels.values()) == ["GE, a", "GE, b"]
+
+    def labels():
+        page = report.write([tmp_path / "a", tmp_path / "b"], tmp_path / "r.html")
+        return sorted(run["label"] for run in group_of(page, "chain-5")["runs"])
+
+    assert labels() == ["GE, a", "GE, b"]
     config = json.loads((tmp_path / "b" / "config.json").read_text())
     config["agent"]["settings"]["rho"] = -1.0
     (tmp_path / "b" / "config.json").write_text(json.dumps(config))
-    labels = groups._labels([folders._run(tmp_path / name) for name in "ab"])
-    assert sorted(labels.values()) == ["GE, rho -1.0", "GE, rho -3.0"]
+    assert labels() == ["GE, rho -1.0", "GE, rho -3.0"]
 
 
-class OnATask:
-    """A group of lanes with given shares of an optimum of 2."""
+def write_run(folder, runs, agent, environment, fractions):
+    """A run folder without checkpoints, in which every seed has one episode, with the given
+    fraction of the optimum of a chain, 11."""
+    folder.mkdir(parents=True)
+    config = json.loads((runs / "ge" / "config.json").read_text())
+    config["agent"] = {"name": agent, "settings": {}}
+    config["environment"]["name"] = environment
+    config |= {"episodes": 1, "seeds": list(range(len(fractions)))}
+    (folder / "config.json").write_text(json.dumps(config))
+    head = (runs / "ge" / "episodes.csv").read_text().splitlines()[0]
+    rows = [
+        f"{agent},{environment},{seed},1,9,{11 * x},9,0,{11 * x},0.1,0.1,5"
+        for seed, x in enumerate(fractions)
+    ]
+    (folder / "episodes.csv").write_text("\n".join([head, *rows]) + "\n")
 
-    optimum = 2.0
 
-    def __init__(self, name, **shares):
-        self.runs = [SimpleNamespace(environment=name, agent=agent) for agent in shares]
-        self.labels = {id(run): run.agent for run in self.runs}
-        self.areas = {id(run): 2.0 * np.array(shares[run.agent]) for run in self.runs}
+def test_all_tasks_together_have_the_most_agents_and_tasks(runs, tmp_path):
+    """Three agents on two tasks are more pairs than two agents on three tasks; an agent that is
+    not on all of the tasks is named."""
+    three = {"dqn": [0.5, 1.0], "ge": [0.25, 0.75], "c51": [0.0, 0.0]}
+    tasks = {
+        "chain-5": three, "chain-6": three | {"qr_dqn": [1.0]},
+        "chain-7": {"dqn": [1.0], "ge": [1.0]},
+    }  # fmt: skip
+    for task, agents in tasks.items():
+        for agent, fractions in agents.items():
+            write_run(tmp_path / task / agent, runs, agent, task, fractions)
+    (source,) = told(report.write([tmp_path], tmp_path / "r.html"))["sources"]
+    overall = source["overall"]
+    assert overall["tasks"] == ["chain-5", "chain-6"]
+    assert [row["label"] for row in overall["agents"]] == ["DQN", "GE", "C51"]
+    assert [row["estimates"]["mean"][0] for row in overall["agents"]] == [0.75, 0.5, 0.0]
+    assert overall["left_out"] == ["QR-DQN"]
+    (source,) = told(report.write([tmp_path / "chain-5"], tmp_path / "r.html"))["sources"]
+    assert source["overall"] is None
 
 
-def test_all_tasks_together_have_the_most_agents_and_tasks():
-    """Three agents on two tasks are more than two on three; who is not on all is named."""
-    every = {"a": [0.5, 1.0], "b": [0.25, 0.75], "c": [0.0, 0.0]}
-    groups = [OnATask("x", **every), OnATask("y", **every, d=[1.0]), OnATask("z", a=[1.0], b=[1.0])]
-    found = data._overall(groups, dict.fromkeys("abcd", 0))
-    assert found["tasks"] == ["x", "y"]
-    assert [row["label"] for row in found["agents"]] == ["a", "b", "c"]
-    assert [row["estimates"]["mean"][0] for row in found["agents"]] == [0.75, 0.5, 0.0]
-    assert found["left_out"] == ["d"]
-    assert data._overall(groups[:1], dict.fromkeys("abcd", 0)) is None
+def run_in(folder):
+    """The run in a folder, as the report reads it."""
+    (source,) = folders.read([folder])
+    return source.runs[0]
 
 
 def test_the_command_is_that_run(runs, capsys):
     """It goes on from the run's folder, which refuses any other run."""
-    words = shlex.split(commands.of_run(folders._run(runs / "ge")))
+    words = shlex.split(commands.of_run(run_in(runs / "ge")))
     assert words[:4] == ["rove", "train", "ge", "chain-5"]
     before = (runs / "ge" / "episodes.csv").read_bytes()
     cli.main([*words[1:], "--out", str(runs / "ge"), "--on", "threads"])
@@ -313,19 +338,21 @@ def test_the_command_is_that_run(runs, capsys):
     assert "rho" in capsys.readouterr().err
 
 
+def claimed_by(config, folder):
+    """A run that has not finished an episode, in a new folder."""
+    with RunFolder(folder).open(config):
+        return folders.RunData(folder, RunFolder(folder).read(), {})
+
+
 def test_the_command_of_other_environments_and_seeds(tmp_path):
-    made = rove.environments.make("sparse-acrobot", reward=2.0)
-    config = configure("dqn", made, seeds=2, steps=100)
-    with rove.runs.folder.RunFolder(tmp_path / "a").open(config):
-        pass
-    words = commands.of_run(folders._run(tmp_path / "a"))
+    environment = rove.environments.make("sparse-acrobot", reward=2.0)
+    config = configure("dqn", environment, seeds=2, steps=100)
+    words = commands.of_run(claimed_by(config, tmp_path / "a"))
     assert "--env.reward=2.0" in words
     assert "--env.environment" not in words
     assert "--steps 100" in words
     config = configure("ge", "permuted-chain-6", seeds=[4, 7], episodes=5)
-    with rove.runs.folder.RunFolder(tmp_path / "b").open(config):
-        pass
-    text = commands.of_run(folders._run(tmp_path / "b"))
+    text = commands.of_run(claimed_by(config, tmp_path / "b"))
     assert text.startswith("rove.train(rove.GE(")
     again = eval(text.replace("rove.train(", "configure("), {"rove": rove, "configure": configure})
     assert again.identity() == config.identity()

@@ -1,26 +1,28 @@
 """A sweep: values, points, one program, chosen on some seeds and confirmed on others, kill -9."""
 
 import csv
+import dataclasses
 import json
 import math
 import random
 import time
 from pathlib import Path
 
-import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
 
 import killing
 import rove
+from helpers import compilations
 from rove.cli import main as cli
 from rove.errors import ConfigError, LaneError, RunFolderError
 from rove.runs.configure import configure
 from rove.search import space, sweep, sweep_plan, trials
 from rove.search.sweep_result import Point, Sweep
 from rove.search.trials import Rung
-from rove.training import checkpoint, chunks, compiled, outcomes, progress
+from rove.training import checkpoint, progress
 
 GE = rove.GE()
 SMALL = rove.GE(hidden=(8,), batch_size=8, buffer_size=400, learning_starts=50)
@@ -28,7 +30,7 @@ FIELDS = {"rho": (-6.0, -3.0), "sigma": (1e-3, 1e-2)}
 
 
 @pytest.mark.parametrize(
-    ("field", "told", "values"),
+    ("field", "given", "values"),
     [
         ("rho", "-10:-1:10", tuple(map(float, range(-10, 0)))),
         ("sigma", "1e-8:1e-1:log8", tuple(float(f"1e-{k}") for k in range(8, 0, -1))),
@@ -44,14 +46,14 @@ FIELDS = {"rho": (-6.0, -3.0), "sigma": (1e-3, 1e-2)}
         ("hidden", [[4], [3]], ((4,), (3,))),
     ],
 )
-def test_values(field, told, values):
-    found = space.values(GE, field, told)
-    assert found == values
-    assert list(map(type, found)) == list(map(type, values))
+def test_values(field, given, values):
+    parsed = space.values(GE, field, given)
+    assert parsed == values
+    assert list(map(type, parsed)) == list(map(type, values))
 
 
 @pytest.mark.parametrize(
-    ("fields", "options", "told"),
+    ("fields", "options", "message"),
     [
         ({"rho": "-4:-4:3"}, {}, "rho = '-4:-4:3' is not allowed: two different ends"),
         ({"rho": "-4:-1:0"}, {}, "between 2 and 10,000 values"),
@@ -108,11 +110,10 @@ def test_values(field, told, values):
         ({"rho": "-4,-1"}, {"confirm_seeds": 1001}, "at most 1000"),
     ],
 )
-def test_refused_before_anything_compiles(fields, options, told, tmp_path, monkeypatch):
-    monkeypatch.setattr(trials, "run_all", None)
+def test_refused_before_a_folder_is_made(fields, options, message, tmp_path):
     with pytest.raises(ConfigError) as error:
         rove.sweep("ge", "chain-5", fields, episodes=5, out=tmp_path / "s", **options)
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert not (tmp_path / "s").exists()
 
 
@@ -133,39 +134,40 @@ def test_the_command_takes_ranges_and_other_options():
 
 
 @pytest.mark.parametrize(
-    ("field", "told"),
+    ("field", "message"),
     [
         ("--agent.rho=-4:-4:3", "is not allowed"),
         ("--agent.rho=-4", "nothing to sweep"),
         ("--agent.roh=1,2", "is not allowed"),
     ],
 )
-def test_the_command_refuses_with_code_2(field, told, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(trials, "run_all", None)
+def test_the_command_refuses_with_code_2(field, message, capsys, tmp_path):
     with pytest.raises(SystemExit) as stopped:
         cli.main(["sweep", "ge", "chain-5", field, "--out", str(tmp_path / "s")])
     assert stopped.value.code == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "s").exists()
 
 
 def test_the_papers_grid_is_one_command():
     fields = {"rho": "-10:-1:10", "sigma": "1e-8:1e-1:log8", "lr": "1e-5,1e-4,1e-3"}
-    made = sweep_plan.plan("ge", "sparse-cartpole", fields, seeds=5, episodes=200)
-    assert made.total == 10 * 8 * 3 * 5 + 5
-    assert made.points[0] == {"rho": -10.0, "sigma": 1e-8, "lr": 1e-5}
-    assert made.points[1] == {"rho": -10.0, "sigma": 1e-8, "lr": 1e-4}
-    assert made.points[-1] == {"rho": -1.0, "sigma": 1e-1, "lr": 1e-3}
-    assert len({json.dumps(point) for point in made.points}) == 240
+    plan = sweep_plan.plan("ge", "sparse-cartpole", fields, seeds=5, episodes=200)
+    assert plan.total == 10 * 8 * 3 * 5 + 5
+    assert plan.points[0] == {"rho": -10.0, "sigma": 1e-8, "lr": 1e-5}
+    assert plan.points[1] == {"rho": -10.0, "sigma": 1e-8, "lr": 1e-4}
+    assert plan.points[-1] == {"rho": -1.0, "sigma": 1e-1, "lr": 1e-3}
+    assert len({json.dumps(point) for point in plan.points}) == 240
 
 
 def test_random_points_are_some_of_the_grid_and_stay_the_same():
     fields = {"rho": "-9:0:1000", "sigma": "1e-8:1:log1000"}
     options = {"method": "random", "points": 20, "episodes": 1}
-    made, again = (sweep_plan.plan("ge", "chain-5", fields, **options) for _ in range(2))
-    assert made.points == again.points
-    assert len({json.dumps(point) for point in made.points}) == 20
-    assert all(p[k] in made.fields[k] for p in made.points for k in p)
-    assert len({point["rho"] for point in made.points}) > 10
+    plan, again = (sweep_plan.plan("ge", "chain-5", fields, **options) for _ in range(2))
+    assert plan.points == again.points
+    assert len({json.dumps(point) for point in plan.points}) == 20
+    assert all(point.keys() == fields.keys() for point in plan.points)
+    assert all(p[k] in plan.fields[k] for p in plan.points for k in p)
+    assert len({point["rho"] for point in plan.points}) > 10
 
 
 def test_halving_tries_the_better_half_on_more_seeds():
@@ -197,21 +199,18 @@ def test_a_better_mean_of_fewer_seeds_does_not_win():
     assert trials.ranking([[9.0], [1.0, 1.0], [], [2.0, 2.0]]) == [3, 1, 0, 2]
 
 
-def test_one_program_for_all_points(monkeypatch, tmp_path):
-    traces = []
-
-    def counted(*arguments):
-        traces.append(1)
-        return compiled.run(*arguments)
-
-    monkeypatch.setattr(chunks, "_run", jax.jit(counted, donate_argnums=2))
+def test_one_program_for_all_points():
+    """Of points that differ in numbers only. No other test has layers of these sizes."""
     fields = {"rho": "-6:-2:5", "sigma": "1e-4,1", "lr": "1e-4,1e-3", "target_period": "5:50:5"}
-    found = rove.sweep(SMALL, "chain-4", fields, seeds=1, episodes=2)
-    assert len(found.points) == 100
-    assert found.path is None
-    assert len(traces) == 1
-    rove.sweep(SMALL, "chain-4", {"hidden": [(8,), (9,)]}, seeds=1, episodes=2)
-    assert len(traces) == 2  # the counter can count
+    agent = dataclasses.replace(SMALL, hidden=(7,))
+    with compilations("run") as programs:
+        result = rove.sweep(agent, "chain-4", fields, seeds=1, episodes=2)
+    assert len(result.points) == 100
+    assert result.path is None
+    assert len(programs) == 1
+    with compilations("run") as programs:
+        rove.sweep(agent, "chain-4", {"hidden": [(7,), (9,)]}, seeds=1, episodes=2)
+    assert len(programs) == 1  # a layer of another size is another program
 
 
 def test_what_a_sweep_leaves(tmp_path):
@@ -291,17 +290,25 @@ def test_a_point_that_diverges_is_last_and_has_no_score(tmp_path):
     assert not (tmp_path / "copy").exists()
 
 
-def test_a_lane_without_a_score_that_did_not_diverge_is_an_error(monkeypatch):
-    config = configure(SMALL, "chain-5", steps=40)
-    none = outcomes.fresh(config.jobs(None)[0])._replace(finished=True)
-    fault = LaneError("seed 0: the reward was not a finite number at step 1")
-    for run, told in (
-        (rove.Run(config, [none]), "seed 0: no episode ended within 40 steps; increase steps"),
-        (rove.Run(config, [], errors=[fault]), str(fault)),
-    ):
-        monkeypatch.setattr(trials, "run_all", lambda *_, run=run: [run])
-        with pytest.raises(LaneError, match=told):
-            trials.train([(config, None)])
+class PaysNaN(rove.Chain):
+    def step(self, state, action, key):
+        after = super().step(state, action, key)
+        return after._replace(reward=after.reward * jnp.nan)
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        (rove.Chain(5), "seed 0: no episode ended within 10 steps; increase steps"),
+        (PaysNaN(5), "seed 0: the reward was not a finite number at step 1"),
+    ],
+    ids=["no episode", "no reward"],
+)
+def test_a_lane_without_a_score_that_did_not_diverge_is_an_error(environment, message):
+    """An episode of chain-5 has 14 steps."""
+    config = configure(rove.PSRL(), environment, steps=10)
+    with pytest.raises(LaneError, match=message):
+        trials.train([(config, None)], on="threads")
 
 
 def test_halving_end_to_end(tmp_path):

@@ -1,8 +1,10 @@
 """The searches: one budget for every agent, on seeds of its own, resumable; and what they feed."""
 
+import csv
 import dataclasses
 import json
 import math
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -92,37 +94,64 @@ def test_every_point_of_every_search_can_be_run():
 
 
 @pytest.mark.slow
-def test_a_tiny_search_picks_the_best_and_goes_on_from_its_record(tmp_path, monkeypatch):
-    said = []
-    tune.tune(TINY, tmp_path, said.append)
-    rows = (tmp_path / "record.csv").read_text().splitlines()
-    assert len(rows) == 1 + 2 * 2 + 3
-    record = tune._read(tmp_path / "record.csv")
-    winner = json.loads((tmp_path / "tuned.json").read_text())["chain-3"]["dqn"]
-    scores = {p: [s for (_, _, q, _), s in record.items() if q == p] for _, _, p, _ in record}
+def test_a_tiny_search_picks_the_best_and_goes_on_from_its_record(tmp_path):
+    """A second call trains nothing: its scores are those of the record, which is changed."""
+    tune.tune(TINY, tmp_path, lambda text: None)
+    record = read_record(tmp_path)
+    assert len(record) == 2 * 2 + 3
+    scores = scores_by_point(record)
     best = max(scores, key=lambda p: sum(scores[p][:2]))
-    assert winner["settings"] == json.loads(best)
-    assert winner["score"] == pytest.approx(sum(scores[best]) / 5, rel=1e-4)
-    monkeypatch.setattr(trials, "run_all", None)  # a second call trains nothing
-    again = []
-    tune.tune(TINY, tmp_path, again.append)
-    assert again == said
+    assert winner(tmp_path)["settings"] == json.loads(best)
+    assert winner(tmp_path)["score"] == pytest.approx(sum(scores[best]) / 5, rel=1e-4)
+    changed = [
+        r | {"score": str(float(r["score"]) + 100 * (r["settings"] == best))} for r in record
+    ]
+    write_record(tmp_path, changed)
+    tune.tune(TINY, tmp_path, lambda text: None)
+    assert winner(tmp_path)["settings"] == json.loads(best)
+    assert winner(tmp_path)["score"] == pytest.approx(100 + sum(scores[best]) / 5, rel=1e-4)
+    assert read_record(tmp_path) == changed
+
+
+def read_record(out):
+    with open(out / "record.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write_record(out, rows):
+    with open(out / "record.csv", "w", newline="") as file:
+        table = csv.DictWriter(file, tune.COLUMNS)
+        table.writeheader()
+        table.writerows(rows)
+
+
+def winner(out):
+    return json.loads((out / "tuned.json").read_text())["chain-3"]["dqn"]
+
+
+def scores_by_point(record):
+    """The scores of every point, in the order in which its seeds were tried."""
+    scores = defaultdict(list)
+    for row in record:
+        scores[row["settings"]].append(float(row["score"]))
+    return scores
 
 
 @pytest.mark.slow
-def test_a_refined_search_tries_neighbours_too_and_resumes(tmp_path, monkeypatch):
+def test_a_refined_search_tries_neighbours_too_and_resumes(tmp_path):
     """Two points of twelve, then two neighbours of the better one; the best of all gets the
     further seeds."""
     epsilons = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0)
     grid = {"hidden": ((8,),), "epsilon": epsilons, "lr": (1e-3, 1e-4), "buffer_size": (64,)}
     search = dataclasses.replace(TINY, grids={"dqn": grid}, refined=True)
     tune.tune(search, tmp_path, lambda text: None)
-    record = tune._read(tmp_path / "record.csv")
-    points = {settings for _, _, settings, _ in record}
-    assert len(points) == 4
-    assert len(record) == 4 * 2 + 3
-    monkeypatch.setattr(trials, "run_all", None)  # a second call trains nothing
-    tune.tune(search, tmp_path, lambda text: None)
+    record = read_record(tmp_path)
+    assert sorted(map(len, scores_by_point(record).values())) == [2, 2, 2, 5]
+    raised = [row | {"score": str(float(row["score"]) + 100)} for row in record]
+    write_record(tmp_path, raised)
+    tune.tune(search, tmp_path, lambda text: None)  # trains nothing
+    assert winner(tmp_path)["score"] > 50
+    assert read_record(tmp_path) == raised
 
 
 def test_what_a_lane_scores_by_hand():
@@ -163,15 +192,26 @@ def test_every_agent_has_settings_for_every_task_of_the_scoreboard():
         assert np.isfinite(config.episodes)
 
 
-ROW = 'chain-10,dqn,{"lr": 0.1},1000,'
+def recorded(point, seed, score):
+    settings = json.dumps(point)
+    return dict(zip(tune.COLUMNS, ("chain-3", "dqn", settings, str(seed), score), strict=True))
 
 
-@pytest.mark.parametrize("rows", [[ROW + "nan"], [ROW + "inf"], [ROW + "1.0", ROW + "99.0"]])
-def test_a_record_with_impossible_or_repeated_scores_is_refused(tmp_path, rows):
-    cells = [r.replace('{"lr": 0.1}', '"{""lr"": 0.1}"') for r in rows]
-    path = tmp_path / "record.csv"
-    path.write_text("\n".join([",".join(tune.COLUMNS), *cells]) + "\n")
+@pytest.mark.parametrize("scores", [["nan"], ["inf"], ["1.0", "99.0"]])
+def test_a_record_with_impossible_or_repeated_scores_is_refused(tmp_path, scores):
+    point = TINY.points("dqn")[0]
+    write_record(tmp_path, [recorded(point, 1000, score) for score in scores])
     with pytest.raises(RunFolderError, match="not a record of this search"):
-        tune._read(path)
-    path.write_text("\n".join([",".join(tune.COLUMNS), cells[0].rpartition(",")[0] + ",-inf"]))
-    assert list(tune._read(path).values()) == [-np.inf]
+        tune.tune(TINY, tmp_path, lambda text: None)
+
+
+def test_a_recorded_run_that_diverged_loses(tmp_path):
+    first, second = TINY.points("dqn")
+    write_record(
+        tmp_path,
+        [recorded(first, 1000, "-inf"), recorded(first, 1001, "99.0")]
+        + [recorded(second, seed, "0.5") for seed in range(1000, 1005)],
+    )
+    tune.tune(TINY, tmp_path, lambda text: None)
+    assert winner(tmp_path)["settings"] == json.loads(json.dumps(second))
+    assert winner(tmp_path)["score"] == 0.5

@@ -7,8 +7,11 @@ import pytest
 from gymnasium import spaces
 
 import rove
+from helpers import lane_at
 from rove.environments.guard import BadEnvironment, Guard, decoder
 from rove.errors import ConfigError
+from rove.parts import replay
+from rove.runs.configure import configure
 from rove.training import progress
 
 SMALL = {"hidden": (8,), "batch_size": 8, "learning_starts": 20, "buffer_size": 200}
@@ -42,20 +45,24 @@ def test_minus_one_and_one_are_the_bounds_of_the_box():
     np.testing.assert_array_equal(decode([-3.0, 3.0]), [[-2.0, 10.0]])
 
 
-def test_every_action_is_in_the_box_and_as_the_replay_has_it():
+def test_every_action_is_in_the_box_and_as_the_replay_has_it(tmp_path, monkeypatch):
     """Two numbers, of bounds that differ; what the environment got is what was stored, scaled."""
     space = spaces.Box(np.array([-2.0, 0.0]), np.array([2.0, 10.0]), dtype=np.float64)
-    made = []
+    environments = []
 
     def make():
-        made.append(Recorder(space))
-        return made[-1]
+        environments.append(Recorder(space))
+        return environments[-1]
 
     run = rove.train("ddpg", make, steps=60, **SMALL)
-    taken = np.array(next(env.taken for env in made if env.taken))
+    taken = np.array(next(env.taken for env in environments if env.taken))
     assert taken.shape == (60, 2)
     assert all(space.contains(action) for action in taken)
     assert taken.std(axis=0).min() > 0.1
+    lane = lane_at(configure("ddpg", make, steps=60, **SMALL), 40, tmp_path, monkeypatch)
+    transitions, held = replay.everything(lane.agent.replay)
+    stored = np.asarray(transitions.action)[np.asarray(held)]
+    np.testing.assert_allclose(taken[:40], stored * [2.0, 5.0] + [0.0, 5.0], atol=1e-5)
     action = run.policy()(np.zeros(3, np.float32))
     assert space.contains(action)
 

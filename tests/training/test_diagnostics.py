@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import jax.numpy as jnp
 import numpy as np
@@ -81,18 +82,19 @@ def test_any_agent_draws_its_diagnostics(name, tmp_path):
     assert (run.spread.max() > 0) == (name != "dqn")
 
 
-def test_nothing_is_drawn_or_told_of_episodes_that_there_are_not(run, tmp_path, monkeypatch):
-    """A budget of steps may end before the first."""
+def test_without_an_episode_nothing_is_drawn_or_printed(run, tmp_path):
+    """A budget of steps may end before the first episode does."""
     outcome = run.outcomes[0]
     none = outcome._replace(episodes=type(outcome.episodes)(*(x[:0] for x in outcome.episodes)))
     rove.Run(run.config, [none]).plot_diagnostics(tmp_path / "d.svg")
     drawn = (tmp_path / "d.svg").read_text()
     assert "no episode of seed 0 has ended" in drawn
     assert not any(word in drawn for word in ("s = start", "spread", "visits"))
-    monkeypatch.setattr(rove.Run, "evaluate", lambda run: np.zeros(len(run.outcomes)))
-    told = Console(record=True, width=120, file=io.StringIO())
-    display.closing_table(told, rove.Run(run.config, [none, none]))
-    assert "nan" not in told.export_text()
+    console = Console(record=True, width=120, file=io.StringIO())
+    display.closing_table(console, rove.Run(run.config, [none, none]))
+    text = console.export_text()
+    assert re.search(r"│ +0 │ +0 │ +126 │ +– │ +– │", text), text
+    assert "nan" not in text
 
 
 def test_the_alarm_rings_when_the_spread_dies_before_the_return_is_found(run):

@@ -13,6 +13,7 @@ from gymnasium import spaces, wrappers
 
 import killing
 import rove
+from helpers import lane_at
 from rove.errors import ConfigError
 from rove.parts import noise, replay
 from rove.runs.configure import configure
@@ -55,36 +56,33 @@ def content(out):
 def assert_same(a, b):
     (csv_a, arrays_a), (csv_b, arrays_b) = content(a), content(b)
     assert csv_a == csv_b
-    for mine, theirs in zip(arrays_a, arrays_b, strict=True):
-        assert mine.keys() == theirs.keys()
-        for name in mine:
-            np.testing.assert_array_equal(mine[name], theirs[name], err_msg=name)
+    for x, y in zip(arrays_a, arrays_b, strict=True):
+        assert x.keys() == y.keys()
+        for name in x:
+            np.testing.assert_array_equal(x[name], y[name], err_msg=name)
 
 
 @pytest.mark.parametrize(
     ("ends", "wrapped"), [(True, wrappers.Autoreset), (False, lambda env: env)]
 )
-def test_final_observations_are_stored_and_only_an_end_is_terminal(ends, wrapped):
+def test_final_observations_are_stored_and_only_an_end_is_terminal(
+    ends, wrapped, tmp_path, monkeypatch
+):
     """Every row of the replay, written out: the last s′ of an episode is its own, not a reset's,
     also where the environment would reset itself. And every state counts, the first ones too, once
     an episode."""
     environment = rove.adopt(lambda: wrapped(Counting(ends)))
     config = configure(rove.DQN(**FAST), environment, seeds=1, episodes=100)
-    trainer = host._Trainer(config.jobs(None)[0], lambda told: None, lambda saved: None)
-    trainer.begin()
-    for _ in range(9):
-        trainer.step()
-    rows, held = replay.everything(trainer.lane.agent.replay)
+    lane = lane_at(config, 9, tmp_path, monkeypatch)
+    rows, held = replay.everything(lane.agent.replay)
     rows = [np.asarray(column)[np.asarray(held)] for column in rows]
     np.testing.assert_array_equal(rows[0], [[t, ends] for t in [0, 1, 2] * 3])
     np.testing.assert_array_equal(rows[3], [[t, ends] for t in [1, 2, 3] * 3])
     np.testing.assert_array_equal(rows[2], [1, 2, 3] * 3)
     np.testing.assert_array_equal(rows[4], [False, False, ends] * 3)
-    np.testing.assert_array_equal(trainer.lane.observation, [0, ends])
-    visits = np.asarray(trainer.lane.visits).reshape(environment.cells)
+    visits = np.asarray(lane.visits).reshape(environment.cells)
     assert np.argwhere(visits).tolist() == [[4 * ends, 4 * t] for t in range(4)]  # of 40 in [0, 10]
     assert visits.max() == 3
-    assert np.asarray(trainer.lane.seen).sum() == 1
 
 
 class OneStep(gymnasium.Env):
@@ -137,12 +135,12 @@ def test_a_lane_does_not_depend_on_its_neighbours():
     settings = rove.GE(**FAST, resample="episode")
     alone = rove.train(settings, "gym/CartPole-v1", seeds=[1], episodes=15).outcomes[0]
     among = rove.train(settings, "gym/CartPole-v1", seeds=3, episodes=15)
-    for mine, theirs in zip(
+    for x, y in zip(
         jax.tree.leaves(alone.lane._replace(log=None)),
         jax.tree.leaves(among.outcomes[1].lane._replace(log=None)),
         strict=True,
     ):
-        np.testing.assert_array_equal(mine, theirs)
+        np.testing.assert_array_equal(x, y)
     assert not np.array_equal(among.returns[0], among.returns[1])
     two = rove.train(settings, "gym/CartPole-v1", seeds=3, episodes=15, workers=2)
     np.testing.assert_array_equal(two.returns, among.returns)
@@ -334,8 +332,8 @@ def test_the_chain_is_learned_to_the_bit_as_in_the_compiled_loop():
     hosted = rove.train(settings, "gym/rove/Chain-v0", seeds=2, episodes=80)
     np.testing.assert_array_equal(hosted.returns, compiled.returns)
     assert compiled.returns.max() == 11.0, "nothing was found, so that little is compared"
-    for mine, theirs in zip(hosted.outcomes, compiled.outcomes, strict=True):
-        for x, y in zip(*(jax.tree.leaves(o.lane.agent) for o in (mine, theirs)), strict=True):
+    for pair in zip(hosted.outcomes, compiled.outcomes, strict=True):
+        for x, y in zip(*(jax.tree.leaves(o.lane.agent) for o in pair), strict=True):
             np.testing.assert_array_equal(x, y)
 
 

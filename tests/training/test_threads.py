@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import rove
+from helpers import compilations
 from rove.errors import ConfigError, LaneError, RunFolderError
 from rove.parts import noise
 from rove.parts.replay import Transition
@@ -77,26 +78,19 @@ def test_seeds_differ():
     assert not np.allclose(weights[1], weights[2])
 
 
-def test_numbers_do_not_retrace(monkeypatch):
-    """A grid over ρ, σ, α, γ, ε, τ and seeds compiles one program."""
-    traces = []
-    original = compiled.run
-
-    def counted(*arguments):
-        traces.append(1)
-        return original(*arguments)
-
-    monkeypatch.setattr(chunks, "_run", jax.jit(counted, donate_argnums=2))
+def test_a_grid_of_numbers_compiles_one_program():
+    """Over ρ, σ, α, γ, τ and seeds. No other test has a layer of this size."""
     jobs = []
     for rho, sigma, lr, gamma, period in [
         (-4.0, 1e-3, 1e-3, 0.99, 10),
         (-3.0, 1e-2, 1e-4, 0.9, 20),
         (-2.0, 1e-1, 1e-2, 0.5, 30),
     ]:
-        config = ge(2, 3, rho=rho, sigma=sigma, lr=lr, gamma=gamma, target_period=period)
-        jobs += config.jobs(None)
-    Threads().execute(jobs)
-    assert len(traces) == 1
+        numbers = {"rho": rho, "sigma": sigma, "lr": lr, "gamma": gamma, "target_period": period}
+        jobs += ge(2, 3, hidden=(13,), **numbers).jobs(None)
+    with compilations("run") as programs:
+        Threads().execute(jobs)
+    assert len(programs) == 1
 
 
 def test_together_agrees_with_apart():
@@ -176,7 +170,7 @@ class FarAway(rove.LinearQuadratic):
 
 
 @pytest.mark.parametrize(
-    ("agent", "place"),
+    ("agent", "environment"),
     [
         (rove.Agent(rove.Gaussian(0.1), rove.Ensemble(3, prior=1.0), hidden=(4,)), StartsAtNaN(5)),
         (rove.Agent(rove.Gaussian(0.1), rove.LowRank(2, prior=1.0), hidden=(4,)), StartsAtNaN(5)),
@@ -184,10 +178,10 @@ class FarAway(rove.LinearQuadratic):
     ],
     ids=["ensemble", "low rank", "actor-critic"],
 )
-def test_a_first_observation_that_is_not_finite_is_the_environments_fault(agent, place):
+def test_a_first_observation_that_is_not_finite_is_the_environments_fault(agent, environment):
     """Not the agent's, though its values of prior functions there, or its action, are no numbers
     either."""
-    config = configure(agent, place, seeds=1, episodes=2)
+    config = configure(agent, environment, seeds=1, episodes=2)
     (result,) = Threads().execute(config.jobs(None))
     assert isinstance(result, LaneError)
     assert "the observation was not a finite number at step 1" in str(result)
@@ -216,7 +210,7 @@ def test_a_very_small_spread_has_finite_gradients():
 
 
 @pytest.mark.parametrize(
-    ("agent", "environment", "least", "told"),
+    ("agent", "environment", "least", "message"),
     [
         (rove.GE(buffer_size=2**30), "chain-5", 4 * 2**30 * 13, "buffer_size = .* the replay"),
         (rove.GE(hidden=(2**16, 2**16)), "chain-5", 32 * 2**32, "hidden = .* the parameters"),
@@ -224,11 +218,13 @@ def test_a_very_small_spread_has_finite_gradients():
         (rove.TD3(buffer_size=2**30), "linear-quadratic-1", 4 * 2**30 * 7, "buffer_size = "),
     ],
 )
-def test_what_does_not_fit_is_refused_with_its_bytes(agent, environment, least, told, monkeypatch):
+def test_what_does_not_fit_is_refused_with_its_bytes(
+    agent, environment, least, message, monkeypatch
+):
     """GE has μ and ρ, their targets and two moments of each; RLSVI a root for each action."""
     monkeypatch.setattr(base, "_free_memory", lambda: 2**30)
     jobs = configure(agent, environment, episodes=1).jobs(None)
-    with pytest.raises(ConfigError, match=told) as caught:
+    with pytest.raises(ConfigError, match=message) as caught:
         Threads().execute(jobs)
     assert int(re.search(r"([\d,]+) bytes", str(caught.value))[1].replace(",", "")) > least
 
