@@ -15,13 +15,12 @@ from made import sweep_of
 
 import rove
 from rove import report
-from rove.agents.settings import with_settings
 from rove.analysis.curves import area_under_curve, moving_average
 from rove.analysis.intervals import BAND_DRAWS, mean_interval
 from rove.cli import main as cli
 from rove.errors import RoveError, RunFolderError
 from rove.report import binning, commands, folders, groups
-from rove.runs.configure import configure, default_settings
+from rove.runs.configure import configure
 from rove.runs.execution import run_all
 from rove.runs.folder import RunFolder
 from rove.search import sweep_plan
@@ -107,7 +106,9 @@ def test_a_sweep_tells_how_to_run_it_again(tmp_path, capsys):
     """The command in the page, given to `rove sweep`, is the same sweep."""
     environment = rove.Chain(5, permuted=True)
     plan = sweep_plan.plan(
-        with_settings(default_settings("ge", environment), {"hidden": (8, 4), "lr": 0.01}),
+        rove.GE(
+            hidden=(8, 4), lr=0.01, rho=-1.0
+        ),  # a swept setting has no effect outside the sweep
         environment,
         {"rho": [-6.0, -4.0], "target_period": [10, 20]},
         seeds=2,

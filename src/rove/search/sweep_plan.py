@@ -115,6 +115,9 @@ def plan(
         what = "at least 2 with the method halving, which tries the better half on more seeds"
         raise ConfigError("seeds", seeds, what)
     _check_count(method, points, math.prod(map(len, chosen.values())))
+    # The swept settings of the base have no effect: fix them, so that equal sweeps are equal.
+    first = {name: values[0] for name, values in chosen.items()}
+    base = replace(base, agent=with_settings(base.agent, first))
     planned = Plan(base, chosen, method, points, confirm_seeds)
     for i in range(len(planned.points)):
         planned.config(i, base.seeds).compose()
