@@ -106,9 +106,7 @@ def test_a_sweep_tells_how_to_run_it_again(tmp_path, capsys):
     """The command in the page, given to `rove sweep`, is the same sweep."""
     environment = rove.Chain(5, permuted=True)
     plan = sweep_plan.plan(
-        rove.GE(
-            hidden=(8, 4), lr=0.01, rho=-1.0
-        ),  # a swept setting has no effect outside the sweep
+        rove.GE(hidden=(8, 4), lr=0.01, rho=-1.0),  # the swept ρ has no effect
         environment,
         {"rho": [-6.0, -4.0], "target_period": [10, 20]},
         seeds=2,
