@@ -23,6 +23,8 @@ INIT, AGENT, ENVIRONMENT, EVALUATION, DIAGNOSTICS = range(5)
 
 LOG_CAPACITY = 256
 SNAPSHOTS, MEASUREMENTS = 16, 5
+HISTORY_BINS = 10_000
+"""Maximum number of cells of an environment for which a history of visits is kept."""
 UNLIMITED = 2**31 - 1
 FAULTS = ("", "observation", "action", "reward", "loss")
 
@@ -71,6 +73,8 @@ class Lane(NamedTuple):
     """Cells visited in the current episode."""
     visits: Int[Array, " bins"]
     """Number of episodes in which each cell was visited."""
+    history: Int[Array, "octaves bins"]
+    """The same for episodes 1, 2 and 3, 4 to 7, 8 to 15, …"""
     loss: Float[Array, ""]
     fault: Int[Array, ""]
     """Index into FAULTS of the first number that was not finite; 0 if all were."""
@@ -106,6 +110,7 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
         streak=zero,
         seen=mark(environment, state, jnp.zeros(environment.bins, bool)),
         visits=jnp.zeros(environment.bins, jnp.int32),
+        history=jnp.zeros(_history_shape(environment), jnp.int32),
         loss=jnp.zeros(()),
         fault=zero,
         due=jnp.zeros((), bool),
@@ -114,6 +119,18 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
         log=Log(zero, floats, integers, integers, integers.astype(bool), floats, floats, integers),
         snapshots=Snapshots(*(jnp.zeros((SNAPSHOTS, *leaf.shape)) for leaf in beliefs[:2])),
     )
+
+
+def _history_shape(environment: Task) -> tuple[int, int]:
+    return (SNAPSHOTS if environment.bins <= HISTORY_BINS else 0, environment.bins)
+
+
+def _add_to_history(history: Array, visited: Array, episode: Int[Array, ""]) -> Array:
+    """Count the cells that were visited in an episode; the last row is for all later ones."""
+    if not len(history):
+        return history
+    octave = jnp.minimum(_octave(episode), len(history) - 1)
+    return history.at[octave].add(visited.astype(history.dtype))
 
 
 def step_key(lane: Lane) -> Key:
@@ -151,7 +168,8 @@ def complete_step(
     done = after.terminated | after.truncated
     returns, length, step = lane.returns + after.reward, lane.length + 1, lane.step + 1
     seen = mark(environment, after.state, lane.seen)
-    visits = lane.visits + (seen & done)
+    visited = seen & done
+    visits = lane.visits + visited
     row = (returns, length, step, after.terminated, lane.spread, lane.return_spread)
     log = _append(lane.log, done, (*row, jnp.sum(visits > 0)))
     score, optimum = environment.score(returns, length, after.terminated), environment.optimum
@@ -173,6 +191,7 @@ def complete_step(
         streak=jnp.where(done, jnp.where(optimal, lane.streak + 1, 0), lane.streak),
         seen=seen,
         visits=visits,
+        history=_add_to_history(lane.history, visited, lane.episode + 1),
         loss=loss,
         fault=jnp.select(not_finite, [1, 2, 1, 3, 4], lane.fault),
         due=done & (episode % period == 0),

@@ -82,6 +82,11 @@ class Outcome(NamedTuple):
         return self.job.environment.score(played.returns, played.length, played.terminated)
 
     @property
+    def history(self) -> np.ndarray:
+        """Visits by episodes 1, 2 and 3, 4 to 7, 8 to 15, …, of shape [octaves, cells]."""
+        return np.asarray(self.lane.history)
+
+    @property
     def visits(self) -> np.ndarray:
         """The number of episodes that visited each cell."""
         return np.asarray(self.lane.visits)
@@ -155,6 +160,8 @@ def load(job: Job) -> Outcome:
     finished = bool(about.get("finished"))
     if finished:
         shape = jax.eval_shape(_retired, shape)
+        # Versions before this array existed: their finished runs can still be loaded.
+        arrays.setdefault(".history", np.zeros(shape.history.shape, np.int32))
     lane = checkpoint.unflatten(_portable(shape), arrays, job.path)
     episodes = _episodes(arrays, job.path)
     rows = np.zeros(shape.agent.replay.rows.shape, np.float32)

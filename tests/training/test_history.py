@@ -1,0 +1,37 @@
+"""The history of visits: which cells were visited early and late in training."""
+
+import numpy as np
+import pytest
+
+import rove
+
+SMALL = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
+
+
+@pytest.fixture(scope="module")
+def runs():
+    agent = rove.DQN(**SMALL, epsilon=0.5)
+    return {n: rove.train(agent, "chain-6", episodes=n, seeds=1).outcomes[0] for n in (3, 7, 12)}
+
+
+def test_each_octave_counts_the_episodes_of_its_own(runs):
+    """A run of n episodes is the beginning of a longer one: the difference of their visits are the
+    visits of the episodes in between."""
+    whole = runs[12]
+    np.testing.assert_array_equal(whole.history[:2].sum(axis=0), runs[3].visits)
+    np.testing.assert_array_equal(whole.history[2], runs[7].visits - runs[3].visits)
+    np.testing.assert_array_equal(whole.history[3], whole.visits - runs[7].visits)
+    assert not whole.history[4:].any()
+    assert whole.history[0, 1] == 1  # the first state, in the first episode
+
+
+def test_the_octaves_add_up(runs):
+    for outcome in runs.values():
+        np.testing.assert_array_equal(outcome.history.sum(axis=0), outcome.visits)
+
+
+def test_a_large_environment_has_none():
+    outcome = rove.train(rove.PSRL(sweeps=1), rove.DeepSea(10), episodes=1).outcomes[0]
+    assert outcome.history.shape == (16, 100)
+    wide = rove.train(rove.DQN(**SMALL), rove.Chain(10_001), steps=2).outcomes[0]
+    assert wide.history.shape == (0, 10_001)
