@@ -1,4 +1,4 @@
-# make reproduce and make test do everything on a fresh machine.
+# make demo and make test do everything on a fresh machine.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,9 +6,10 @@ INSTALLED := $(VENV)/.installed
 ORACLES := $(VENV)/.oracles
 EXTRAS := $(VENV)/.extras
 
-.PHONY: help reproduce test check test-slow lint types bench tune clean
+.PHONY: help demo reproduce test check test-slow lint types bench tune clean
 
 help:
+	@echo "make demo        install, and see what exploration does, in about a minute (demo/)"
 	@echo "make reproduce   install, and reproduce the paper in quick form (reproduction/)"
 	@echo "make test        install; lint, types, tests"
 	@echo "make check       lint, types and the tests of the core, in less than a minute"
@@ -21,6 +22,9 @@ $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[dev,mujoco]'
 	@touch $@
+
+demo: $(INSTALLED)
+	$(BIN)/rove demo
 
 reproduce: $(INSTALLED)
 	$(BIN)/rove reproduce --quick

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -16,9 +16,6 @@ from rove.analysis.curves import moving_average
 from rove.analysis.intervals import BAND_DRAWS, Support, mean_interval
 from rove.environments import Coordinate
 from rove.errors import RunFolderError
-
-if TYPE_CHECKING:
-    pass
 
 matplotlib.rcParams.update(
     {
@@ -126,6 +123,24 @@ def _board(axes: Any, mean: np.ndarray, coordinates: Sequence[Coordinate]) -> No
     axes.grid(False)
 
 
+def visit_history(axes: Any, history: np.ndarray, episodes: int) -> None:
+    """Draw the fraction of episodes that visited each cell, from early in training (top) to late
+    (bottom). `history` has the visits of episodes 1, 2 and 3, 4 to 7, …, [octaves, cells]."""
+    rows = episodes.bit_length()
+    starts = 2 ** np.arange(rows)
+    ends = np.minimum(2 * starts - 1, episodes)
+    shares = history[:rows] / (ends - starts + 1)[:, None]
+    image = axes.imshow(
+        shares, aspect="auto", vmin=0.0, vmax=1.0, extent=(0.5, history.shape[1] + 0.5, rows, 0)
+    )
+    labels = [f"{a}–{b}" if a < b else f"{a}" for a, b in zip(starts, ends, strict=True)]
+    axes.set_yticks(np.arange(rows) + 0.5, labels)
+    axes.set_xlabel("state")
+    axes.set_ylabel("episodes")
+    axes.grid(False)
+    axes.figure.colorbar(image, ax=axes, shrink=0.8, label="fraction of episodes")
+
+
 def lines(
     axes: Any, values: Mapping[str, np.ndarray], logarithmic: bool = False, window: int = WINDOW
 ) -> None:
@@ -143,12 +158,12 @@ def lines(
     axes.margins(x=0)
 
 
-def beliefs(axes: Any, values: np.ndarray, episodes: np.ndarray) -> None:
+def beliefs(axes: Any, values: np.ndarray, episodes: np.ndarray, names: Sequence[str]) -> None:
     """Draw q(Q(s, a)) over training from values of shape [snapshots, draws, actions]: draws as dots
     and their mean as a line, with one colour per action."""
-    for action in range(min(values.shape[2], 10)):
+    for action, name in enumerate(names[:10]):
         draws = values[:, :, action]
-        (line,) = axes.plot(episodes, draws.mean(axis=1), lw=1.4, label=f"action {action}")
+        (line,) = axes.plot(episodes, draws.mean(axis=1), lw=1.4, label=name)
         at = np.repeat(episodes, draws.shape[1])
         axes.plot(at, draws.ravel(), ".", ms=2.5, alpha=0.5, color=line.get_color())
     axes.set_xscale("log", base=2)

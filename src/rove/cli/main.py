@@ -9,11 +9,12 @@ from collections.abc import Sequence
 import tyro
 from rich.table import Table
 
-from rove.cli import listing, reproducing, showing, training
+from rove.cli import demo, listing, reproducing, showing, training
 from rove.cli.console import console, errors, say
 from rove.errors import LaneError, RoveError, did_you_mean
 
 COMMANDS = {
+    "demo": "see what exploration does, in about a minute",
     "list": "list the agents, environments and experiments",
     "train": "train an agent on an environment",
     "sweep": "try many settings of an agent and confirm the best on fresh seeds",
@@ -56,6 +57,8 @@ def _dispatch(arguments: list[str]) -> None:
         from rove import __version__
 
         say(f"rove {__version__}")
+    elif command == "demo":
+        tyro.cli(demo.demo, args=rest, prog="rove demo")
     elif command == "list":
         tyro.cli(listing.show, args=rest, prog="rove list")
     elif command == "train":

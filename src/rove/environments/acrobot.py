@@ -47,6 +47,10 @@ class Acrobot(Control):
         return 3
 
     @property
+    def action_names(self) -> tuple[str, ...]:
+        return ("torque −1", "no torque", "torque +1")
+
+    @property
     def optimum(self) -> None:
         """None, since the shortest possible episode is not known."""
         return None

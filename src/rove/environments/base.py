@@ -81,6 +81,11 @@ class Task(eqx.Module):
         return False
 
     @property
+    def action_names(self) -> tuple[str, ...]:
+        """Names of the actions, for plots."""
+        return tuple(f"action {i}" for i in range(self.num_actions))
+
+    @property
     def optimum(self) -> float | None:
         """The best possible score of an episode, or None if it is not known."""
         return None

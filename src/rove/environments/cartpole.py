@@ -48,6 +48,10 @@ class CartPole(Control):
         return 2
 
     @property
+    def action_names(self) -> tuple[str, ...]:
+        return ("left", "right")
+
+    @property
     def optimum(self) -> float:
         return float(self.horizon)
 

@@ -62,6 +62,10 @@ class Chain(Environment):
         return 2
 
     @property
+    def action_names(self) -> tuple[str, ...]:
+        return super().action_names if self.permuted else ("left", "right")
+
+    @property
     def optimum(self) -> float:
         """The return of going right or, from N = 10,993 on, of staying at the left end."""
         return max(11.0, 0.001 * (self.n + 8))

@@ -61,6 +61,10 @@ class DeepSea(Environment):
         return 2
 
     @property
+    def action_names(self) -> tuple[str, ...]:
+        return super().action_names if self.randomised else ("left", "right")
+
+    @property
     def optimum(self) -> float:
         return 1.0 - MOVE_COST
 

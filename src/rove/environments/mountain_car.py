@@ -42,6 +42,10 @@ class MountainCar(Control):
         return 3
 
     @property
+    def action_names(self) -> tuple[str, ...]:
+        return ("left", "no push", "right")
+
+    @property
     def optimum(self) -> float:
         return 1.0
 

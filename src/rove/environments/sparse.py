@@ -42,6 +42,10 @@ class Sparse(Environment):
         return self.environment.observation_bounds
 
     @property
+    def action_names(self) -> tuple[str, ...]:
+        return self.environment.action_names
+
+    @property
     def num_actions(self) -> int:
         return self.environment.num_actions
 

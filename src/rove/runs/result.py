@@ -234,7 +234,10 @@ class Run:
         else:
             grid[0, 2].set_axis_off()
         for column, name in enumerate(names):
-            plots.beliefs(grid[1, column], values[:taken, :, column], 2 ** np.arange(taken))
+            actions = environment.action_names if values.shape[3] > 1 else ("the policy's action",)
+            plots.beliefs(
+                grid[1, column], values[:taken, :, column], 2 ** np.arange(taken), actions
+            )
             grid[1, column].set_title(f"q(Q(s, a)), s = {name}", loc="left")
             pictures = {
                 2**k: agent.pictures(jnp.asarray(outputs[k, column]))

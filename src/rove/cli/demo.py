@@ -1,0 +1,42 @@
+"""`rove demo`."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.table import Table
+
+from rove.cli import display
+from rove.cli.console import console, optional, say
+from rove.parts import platform
+
+
+def demo(
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("demo"),
+    workers: Annotated[int | None, optional("N", "one per core")] = None,
+) -> None:
+    """Train five agents on two tasks that defeat ε-greedy, and write a page that shows why.
+
+    Args:
+        out: Folder for the runs and the page; running the command again resumes from it.
+        workers: Number of seeds to train at the same time.
+    """
+    from rove.report import demo as demonstration
+
+    platform.prepare(lanes=1)  # the runs themselves are in worker processes
+    began = time.monotonic()
+    jobs = [job for config in demonstration.configs() for job in config.jobs(None)]
+    with display.Live(console, jobs) as bars:
+        rows = demonstration.run(out, bars.report, workers)
+    table = Table(box=None, padding=(0, 2))
+    for name in demonstration.HEAD:
+        table.add_column(name, justify="left" if name in ("task", "agent") else "right")
+    for row in rows:
+        table.add_row(*demonstration.cells(row))
+    say("")
+    console.print(table)
+    say(f"\n{demonstration.sentence(rows)}")
+    say(f"Page: {out / 'index.html'} ({time.monotonic() - began:.0f} s). Try next:")
+    for command, what in demonstration.NEXT:
+        say(f"  {command:<52}  {what}")

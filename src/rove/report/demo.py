@@ -1,0 +1,198 @@
+"""`rove demo`: two tasks that defeat ε-greedy, and a page that shows what happened."""
+
+import html
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+
+from rove.agents import label_of
+from rove.analysis import plots
+from rove.analysis.estimates import median_episodes_to_solve
+from rove.errors import LaneError
+from rove.runs.config import Config
+from rove.runs.configure import configure
+from rove.runs.execution import run_all
+from rove.runs.result import Run
+from rove.training.checkpoint import publish
+from rove.training.progress import Report, ignore
+from rove.training.solving import episodes_to_solve
+
+CHAIN, SEA = "chain-100", "deep-sea-10"
+TASKS = {CHAIN: (("dqn", "noisynet", "ge"), 250), SEA: (("dqn", "ige"), 400)}
+"""The agents and the number of episodes on each task."""
+SEEDS = 5
+NEXT = (
+    ("rove train ge chain-100 --agent.resample episode", "sample θ once per episode"),
+    ("rove train bootstrapped_dqn deep-sea-20", "a harder task, another agent"),
+    ("rove train ge gym/CartPole-v1 --steps 20000", "any Gymnasium environment"),
+)
+"""Commands to try next, with what they show."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The results of an agent on a task."""
+
+    task: str
+    agent: str
+    solved: int
+    seeds: int
+    median: float
+    """Median number of episodes until the task was solved; infinite if most seeds did not."""
+    final: float
+    """Mean return of the greedy policies at the end."""
+    optimum: float
+
+
+def configs() -> list[Config]:
+    """Return what the demo trains; the longest runs come first."""
+    return [
+        configure(agent, task, seeds=SEEDS, episodes=episodes, until_solved=True)
+        for task, (agents, episodes) in TASKS.items()
+        for agent in reversed(agents)
+    ]
+
+
+def run(out: Path, report: Report = ignore, workers: int | None = None) -> list[Row]:
+    """Train everything, or resume, write the page, and return the table."""
+    chosen = configs()
+    plan = [(c, out / "runs" / f"{c.agent_name}-{c.environment.name}") for c in chosen]
+    runs = run_all(plan, report, workers, "processes")
+    if errors := [error for run in runs for error in run.errors]:
+        raise LaneError("\n".join(map(str, errors)))
+    by_name = {(run.config.environment.name, run.config.agent_name): run for run in runs}
+    ordered = {(task, a): by_name[task, a] for task, (agents, _) in TASKS.items() for a in agents}
+    rows = [row(run) for run in ordered.values()]
+    publish(out / "index.html", _page(ordered, rows).encode())
+    return rows
+
+
+def row(run: Run) -> Row:
+    """Return the results of a run."""
+    environment = run.config.environment
+    optimum = environment.optimum
+    assert optimum is not None
+    scores = [outcome.scores for outcome in run.outcomes]
+    solved_at = [episodes_to_solve(row, optimum) for row in scores]
+    times = [len(s) if at is None else at for s, at in zip(scores, solved_at, strict=True)]
+    solved = np.array([at is not None for at in solved_at])
+    return Row(
+        task=environment.name,
+        agent=run.config.agent_name,
+        solved=int(solved.sum()),
+        seeds=len(solved),
+        median=median_episodes_to_solve(np.array(times, float), solved).value,
+        final=float(run.evaluate().mean()),
+        optimum=optimum,
+    )
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """Return the row's texts: task, agent, solved, median episodes, final return."""
+    median = f"{row.median:g}" if np.isfinite(row.median) else "–"
+    return (
+        row.task,
+        label_of(row.agent),
+        f"{row.solved} of {row.seeds}",
+        median,
+        f"{round(row.final, 2) + 0.0:.2f} of {row.optimum:g}",  # + 0.0: no −0.00
+    )
+
+
+HEAD = ("task", "agent", "solved", "median episodes", "final return")
+
+
+def sentence(rows: Sequence[Row]) -> str:
+    """Say in one sentence how many seeds each agent solved."""
+    parts = []
+    for task in TASKS:
+        best, *others = sorted((r for r in rows if r.task == task), key=lambda r: -r.solved)
+        rest = " and ".join(f"{label_of(r.agent)} {r.solved}" for r in others)
+        first = f"{label_of(best.agent)} solved {best.solved} of {best.seeds} seeds"
+        parts.append(f"on {task} {first}, {rest}")
+    text = "; ".join(parts)
+    return text[0].upper() + text[1:] + "."
+
+
+def _page(runs: dict[tuple[str, str], Run], rows: Sequence[Row]) -> str:
+    """Return the page: one sentence, the table, three pictures, and what to try next."""
+    table = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in cells(r)) + "</tr>"
+        for r in rows
+    )
+    commands = "".join(
+        f"<li><code>{html.escape(command)}</code> <span>{html.escape(what)}</span></li>"
+        for command, what in NEXT
+    )
+    template = (resources.files("rove.report") / "demo.html").read_text("utf-8")
+    for name, text in {
+        "sentence": html.escape(sentence(rows)),
+        "head": "".join(f"<th>{name}</th>" for name in HEAD),
+        "table": table,
+        "curves": _curves(runs),
+        "visits": _visits(runs),
+        "posterior": _posterior(runs[CHAIN, "ge"]),
+        "commands": commands,
+    }.items():
+        template = template.replace(f"{{{{{name}}}}}", text)
+    return template
+
+
+def _curves(runs: dict[tuple[str, str], Run]) -> str:
+    """Draw the learning curves, one panel per task. A seed that solved its task keeps its score."""
+    figure = plots.figure(1, len(TASKS), width=9.6, height=2.7)
+    for axes, (task, (agents, episodes)) in zip(figure.axes, TASKS.items(), strict=True):
+        environment = runs[task, agents[0]].config.environment
+        curves = {}
+        for agent in agents:
+            table = np.full((SEEDS, episodes), environment.optimum or 0.0)
+            for line, outcome in zip(table, runs[task, agent].outcomes, strict=True):
+                line[: len(outcome.scores)] = outcome.scores
+            curves[agent] = table
+        plots.learning_curves(
+            axes, curves, environment.optimum, label="return", support=environment.score_range
+        )
+        axes.set_title(task, loc="left")
+        axes.legend(fontsize=8)
+    return _svg(figure)
+
+
+def _visits(runs: dict[tuple[str, str], Run]) -> str:
+    """Draw where DQN and GE went on the chain, from early to late in training."""
+    figure = plots.figure(1, 2, width=9.6, height=2.5)
+    for axes, agent in zip(figure.axes, ("dqn", "ge"), strict=True):
+        outcomes = runs[CHAIN, agent].outcomes
+        outcome = outcomes[0]
+        plots.visit_history(axes, outcome.history, len(outcome.scores))
+        axes.set_title(f"{label_of(agent)}, seed {outcome.job.seed}", loc="left")
+    return _svg(figure)
+
+
+def _posterior(run: Run) -> str:
+    """Draw GE's posterior over the values of two states, as it narrows."""
+    outcome, environment = run.outcomes[0], run.config.environment
+    values = np.asarray(outcome.lane.snapshots.values)
+    taken = len(outcome.scores).bit_length()
+    probes = list(environment.probes())
+    figure = plots.figure(1, len(probes), width=9.6, height=2.4)
+    for column, (axes, name) in enumerate(zip(figure.axes, probes, strict=True)):
+        shown = values[:taken, :, column]
+        plots.beliefs(axes, shown, 2 ** np.arange(taken), environment.action_names)
+        axes.set_title(f"Q in the state “{name}”", loc="left")
+    figure.axes[0].legend(fontsize=8)
+    return _svg(figure)
+
+
+def _svg(figure: plots.Figure) -> str:
+    """Return a figure as inline SVG whose text and axes have the colour of the page's text."""
+    text = io.StringIO()
+    figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    drawing = text.getvalue()
+    drawing = drawing[drawing.index("<svg") :]
+    for black in ("#000000", "black"):
+        drawing = drawing.replace(f": {black}", ": currentColor")
+    return drawing.replace("<text ", '<text fill="currentColor" ')
