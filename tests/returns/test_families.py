@@ -14,7 +14,7 @@ from rove.errors import ConfigError
 from rove.parts import noise
 from rove.parts.replay import Transition
 from rove.posteriors import Phi
-from rove.returns import Categorical, Gaussian, LearnedGaussian, Mixture, Quantile
+from rove.returns import Categorical, Gaussian, LearnedGaussian, Mixture, Quantile, Return
 
 FAMILIES = {
     "gaussian": Gaussian(0.3),
@@ -196,3 +196,26 @@ def test_learns_a_short_chain(kind, tmp_path):
     again = rove.load(run.save(tmp_path / "run"))
     assert type(again.config.compose().returns) is kind
     assert np.all(again.evaluate() == 11.0)
+
+
+def test_a_return_has_six_required_members():
+    """What a newcomer has to write; pictures have a default."""
+    required = {"outputs", "scale", "mean", "std", "target", "loss"}
+    assert Return.__abstractmethods__ == required
+
+
+@pytest.mark.parametrize("posterior", [rove.Dirac(), rove.Ensemble(2)])
+def test_without_an_entropy_its_weight_has_no_effect(posterior):
+    """Not even on Adam's ε: the same numbers are learned, to the bit."""
+    small = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
+    runs = [
+        rove.train(
+            rove.Agent(rove.Categorical(low=0.0, high=11.0, weight=weight), posterior, **small),
+            "chain-4",
+            episodes=5,
+        )
+        for weight in (0.0, 1e-4)
+    ]
+    a, b = (jax.tree.leaves(run.outcomes[0].lane.agent.phi) for run in runs)
+    for x, y in zip(a, b, strict=True):
+        np.testing.assert_array_equal(x, y)

@@ -55,9 +55,6 @@ class CriticLearner(Learner):
     hidden: tuple[int, ...] = eqx.field(default=(100, 100), static=True)
     """Widths of the hidden layers."""
 
-    def __check_init__(self) -> None:
-        checks.check_critic(self)
-
     @abc.abstractmethod
     def pairs(self, priors: Any, batch: Transition) -> Pairs:
         """Return (s, a) of transitions as inputs of the critic, given the prior functions."""
@@ -65,7 +62,7 @@ class CriticLearner(Learner):
     def draw(
         self, law: Any, law_minus: Any, ids: Int[Array, " n"], k_theta: Key, k_target_theta: Key
     ) -> tuple[Rows, Rows]:
-        """2.9: sample θ ~ q_φ and θ⁻ ~ q_φ⁻ for each transition.
+        """2.9, 2.11: sample θ⁻ ~ q_φ⁻ (2.9), and θ ~ q_φ for the objective (2.11), for each row.
 
         If they are paired, θ⁻ uses the random numbers of θ.
         """
@@ -94,18 +91,23 @@ class CriticLearner(Learner):
     def objective(
         self, phi: Phi, theta: Rows, batch: Transition, x: Array
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """2.11: return (c/N)·(E_θ[−Σ_j log Z_θ(x_j)] − H(q_φ)), and its first term.
+        """2.11: return E_θ[mean_j loss(x_j)] − (c/N)·H(q_φ), and the mean loss of what is learned.
 
-        This is (4) times c/N, or (7) for a Gaussian, where c is `Return.scale`. If the loss is
-        −c·log Z_θ, as for a Gaussian, the factor c/N changes neither the minimiser nor the steps
-        that `adam_step` takes towards it. If the loss is −log Z_θ, c tempers q_φ. Each term of the
-        sum has its own samples of θ, which reduces the variance; `x` contains a target for each
-        sample and term.
+        c is `Return.scale`. If the loss is −c·log Z_θ, as for a Gaussian, this is (4), or (7),
+        times c/N, which changes neither the minimiser nor the steps that `adam_step` takes towards
+        it. If the loss is −log Z_θ, c tempers q_φ. Each term of the mean has its own samples of θ,
+        which reduces the variance; `x` contains a target for each sample and term.
         """
         law, (inputs, action) = self.posterior.law(phi), self.pairs(phi.priors, batch)
         z = of_action(by_action(self.returns, theta(law, inputs)), action)
         loss = jnp.mean(theta.weights * jax.vmap(jax.vmap(self.returns.loss))(z, x))
-        return loss - self.returns.scale / z.shape[1] * self.posterior.entropy(law), loss
+        entropy = self.entropy_weight / z.shape[1] * self.posterior.entropy(law)
+        return loss - entropy, loss / jnp.maximum(jnp.mean(theta.weights), 1e-6)
+
+    @property
+    def entropy_weight(self) -> float | Array:
+        """c of the objective, or 0 if q_φ has no entropy to weigh against the loss."""
+        return self.returns.scale * (type(self.posterior).entropy is not Posterior.entropy)
 
     def descend(
         self,
@@ -132,7 +134,7 @@ class CriticLearner(Learner):
 
         learned = tuple(phi.learned for phi in phis)
         gradient, loss = jax.grad(total_objective, has_aux=True)(learned)
-        learned, moments = adam_step(learned, gradient, moments, lr, self.returns.scale)
+        learned, moments = adam_step(learned, gradient, moments, lr, self.entropy_weight)
 
         def refit_targets(batch: Transition, key: Key, block: int | Array) -> Array:
             """Sample targets with the same θ⁻ for all transitions.

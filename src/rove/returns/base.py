@@ -1,6 +1,7 @@
 """The interface of return distributions Z_θ(s, a)."""
 
 import abc
+import math
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -36,9 +37,9 @@ class Return(eqx.Module):
         """
 
     @property
-    @abc.abstractmethod
     def discrete(self) -> bool:
         """Whether Z_θ has atoms rather than a density."""
+        return False
 
     @property
     def exact(self) -> bool:
@@ -56,14 +57,15 @@ class Return(eqx.Module):
     def std(self, z: Float[Array, " outputs"]) -> Float[Array, ""]:
         """Return the standard deviation of Z_θ(s, a), exactly."""
 
-    @abc.abstractmethod
     def picture(
         self, z: Float[Array, " outputs"]
     ) -> tuple[Float[Array, " points"], Float[Array, " points"]]:
         """Return Z_θ(s, a) for plotting: positions in ascending order, and heights.
 
-        These are atoms and their probabilities if `discrete`, and otherwise a density on `GRID`.
+        These are atoms and their probabilities if `discrete`, and otherwise a density on `GRID`. By
+        default, this is the normal density with the mean and standard deviation of Z_θ(s, a).
         """
+        return bell(self.mean(z), self.std(z))
 
     @abc.abstractmethod
     def target(
@@ -124,3 +126,16 @@ def means(returns: Return, z: Float[Array, "*n outputs"]) -> Float[Array, "*n"]:
 def stds(returns: Return, z: Float[Array, "*n outputs"]) -> Float[Array, "*n"]:
     """Return the standard deviation of Z of every row of outputs."""
     return jnp.vectorize(returns.std, signature="(k)->()")(z)
+
+
+def log_density(error: Float[Array, "*n"], std: Float[Array, "*#n"]) -> Float[Array, "*n"]:
+    """Return log N(x; mean, std²), given the error x − mean."""
+    return -0.5 * (error / std) ** 2 - jnp.log(std) - 0.5 * math.log(2.0 * math.pi)
+
+
+def bell(
+    mean: Float[Array, ""], std: Float[Array, ""]
+) -> tuple[Float[Array, " 101"], Float[Array, " 101"]]:
+    """Return the density of N(mean, std²) on a grid, or a narrow spike if std is 0."""
+    width = visible(mean, std)
+    return mean + width * GRID, jnp.exp(log_density(width * GRID, width))

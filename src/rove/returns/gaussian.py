@@ -1,6 +1,5 @@
 """Z_θ(s, a) = N(Q_θ(s, a), σ²) with fixed σ: Section 4.3 of the paper."""
 
-import math
 from typing import Literal
 
 import equinox as eqx
@@ -11,7 +10,7 @@ from jaxtyping import Float
 from rove.errors import check_choice
 from rove.parts import noise
 from rove.parts.noise import Key
-from rove.returns.base import GRID, LEAST_SCALE, Return, check_weight, visible
+from rove.returns.base import LEAST_SCALE, Return, check_weight
 
 LEAST_SIGMA = LEAST_SCALE**0.5 * (1.0 - 1e-7)
 """Minimum σ above 0: 1e-8, with a tolerance for rounding to float32."""
@@ -45,18 +44,11 @@ class Gaussian(Return):
     def exact(self) -> bool:
         return True
 
-    @property
-    def discrete(self) -> bool:
-        return False
-
     def mean(self, z: Float[Array, " 1"]) -> Float[Array, ""]:
         return z[0]
 
     def std(self, z: Float[Array, " 1"]) -> Float[Array, ""]:
         return jnp.asarray(self.sigma, z.dtype)
-
-    def picture(self, z: Float[Array, " 1"]) -> tuple[Float[Array, " 101"], Float[Array, " 101"]]:
-        return bell(self.mean(z), self.std(z))
 
     def target(
         self,
@@ -70,16 +62,3 @@ class Gaussian(Return):
 
     def loss(self, z: Float[Array, " 1"], target: Float[Array, ""]) -> Float[Array, ""]:
         return 0.5 * (z[0] - target) ** 2
-
-
-def log_density(error: Float[Array, "*n"], std: Float[Array, "*#n"]) -> Float[Array, "*n"]:
-    """Return log N(x; mean, std²), given the error x − mean."""
-    return -0.5 * (error / std) ** 2 - jnp.log(std) - 0.5 * math.log(2.0 * math.pi)
-
-
-def bell(
-    mean: Float[Array, ""], std: Float[Array, ""]
-) -> tuple[Float[Array, " 101"], Float[Array, " 101"]]:
-    """Return the density of N(mean, std²) on a grid, or a narrow spike if std is 0."""
-    width = visible(mean, std)
-    return mean + width * GRID, jnp.exp(log_density(width * GRID, width))

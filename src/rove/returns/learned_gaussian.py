@@ -10,8 +10,7 @@ from jaxtyping import Float
 from rove.errors import check_choice, check_number
 from rove.parts import noise
 from rove.parts.noise import Key
-from rove.returns.base import Return, check_weight
-from rove.returns.gaussian import bell, log_density
+from rove.returns.base import Return, check_weight, log_density
 
 
 class LearnedGaussian(Return):
@@ -40,18 +39,11 @@ class LearnedGaussian(Return):
     def scale(self) -> float | Array:
         return self.weight
 
-    @property
-    def discrete(self) -> bool:
-        return False
-
     def mean(self, z: Float[Array, " 2"]) -> Float[Array, ""]:
         return z[0]
 
     def std(self, z: Float[Array, " 2"]) -> Float[Array, ""]:
         return jax.nn.softplus(z[1]) + self.floor
-
-    def picture(self, z: Float[Array, " 2"]) -> tuple[Float[Array, " 101"], Float[Array, " 101"]]:
-        return bell(self.mean(z), self.std(z))
 
     def target(
         self,

@@ -12,8 +12,7 @@ from jaxtyping import Float
 from rove.errors import check_choice, check_integer, check_number
 from rove.parts import noise
 from rove.parts.noise import Key
-from rove.returns.base import GRID, Return, check_weight, visible
-from rove.returns.gaussian import log_density
+from rove.returns.base import GRID, Return, check_weight, log_density, visible
 
 
 class Mixture(Return):
@@ -45,10 +44,6 @@ class Mixture(Return):
     @property
     def scale(self) -> float | Array:
         return self.weight
-
-    @property
-    def discrete(self) -> bool:
-        return False
 
     def parts(
         self, z: Float[Array, " outputs"]
