@@ -11,6 +11,7 @@ import optax
 import pytest
 from scipy import stats
 
+import rove
 from helpers import in_buffer, rows, targets, targets_of_one
 from rove.core import algorithm, control
 from rove.core.algorithm import Agent
@@ -674,3 +675,12 @@ def test_an_exact_fit_takes_its_targets_from_one_theta():
     theta = agent.posterior.sample(law, noise.fold(noise.root(1), 0))
     q = agent.posterior.apply(law, theta, Input(jnp.array([1.0, 2.0])))
     np.testing.assert_allclose(one, 0.5 * np.max(q), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("returns", "posterior", "field"),
+    [("gaussian", rove.Dirac(), "returns"), (rove.Gaussian(0.1), "mean_field", "posterior")],
+)
+def test_what_is_no_family_is_refused_by_name(returns, posterior, field):
+    with pytest.raises(ConfigError, match=f"{field} must be a rove"):
+        Agent(returns, posterior)

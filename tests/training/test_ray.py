@@ -212,7 +212,9 @@ def test_a_worker_has_no_lane_and_is_not_waited_for_until_it_is_ready(tmp_path):
         return started[-1]
 
     jobs = config(3).jobs(tmp_path)
-    found = pool.run_jobs(jobs, start_worker, 2, lambda told: None, lambda *saved: None)
+    found = pool.run_jobs(
+        jobs, start_worker, 2, lambda told: None, lambda *saved: None, "rove.runs.folder:jobs_in"
+    )
     assert [str(error) for error in found] == [job.name for job in jobs]
     assert [worker.waited for worker in started] == [pool.STOP_SECONDS, 0.0]
 

@@ -1,7 +1,9 @@
 """Algorithms 1 and 2 of the paper, for any return distribution Z_θ and any distribution q_φ(θ).
 
 The marks 1.k and 2.k refer to line k of Algorithm 1 and of Algorithm 2. The loops over episodes
-and steps (2.3–2.4) and the steps of the environment are in `rove.training`.
+and steps (2.3–2.4) and the steps of the environment are in `rove.training`. Two lines are carried
+out at another time than in the paper, to the same effect: the counter (2.5) is incremented when the
+transition is saved (2.8), and φ⁻ ← φ (2.13–2.14) takes place at the start of the next update.
 """
 
 from functools import partial
@@ -97,7 +99,7 @@ class Agent(CriticLearner):
         return state._replace(replay=buffer, counter=state.counter + 1)
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
-        """2.9–2.15: update φ, and φ⁻ every `target_period` steps. Also return the loss."""
+        """1.8, 2.9–2.15: update φ, and φ⁻ every `target_period` steps. Also return the loss."""
         law, k = self.posterior.law(state.phi), partial(noise.fold, key)
         # 2.13–2.14 of the previous step, done here so that the law of q_φ is computed only once.
         copy = (state.counter - 1) % self.target_period == 0
@@ -105,7 +107,7 @@ class Agent(CriticLearner):
         batch, ids = replay.sample(state.replay, k(_MINIBATCH), self.batch_size)  # 2.9
         theta, theta_minus = self.draw(law, law_minus, ids, k(_THETA), k(_TARGET_THETA))  # 2.9
         lookahead = partial(self.lookahead, state.phi.priors, law, law_minus)
-        x = lookahead(theta_minus, batch, k(_TARGET), key)  # 2.10
+        x = lookahead(theta_minus, batch, k(_TARGET), k(_BONUS))  # 2.10
         (phi,), moments, loss = self.descend(  # 2.11–2.12
             state, (state.phi,), state.optimiser, self.lr, theta, batch, x, lookahead, k(_REFIT)
         )
@@ -121,7 +123,7 @@ class Agent(CriticLearner):
         k_target: Key,
         k_bonus: Key,
     ) -> Array:
-        """1.7–1.8, 2.10: sample x ~ r + γ·Z_θ⁻(s′, a′), where a′ = argmax_a E[Z_θ⁻(s′, a)]."""
+        """1.7, 2.10: sample x ~ r + γ·Z_θ⁻(s′, a′), where a′ = argmax_a E[Z_θ⁻(s′, a)]."""
         s_next = inputs(priors, batch.next_observation, batch.next_priors)
         z = theta_minus(law_minus, s_next)
         best = jnp.argmax(self.means(theta_minus(law, s_next) if self.double else z), axis=-1)
@@ -132,7 +134,7 @@ class Agent(CriticLearner):
         """Return r, plus η·std Q_θ(s, a) if there is an intrinsic reward."""
         if self.bonus is None:
             return batch.reward
-        spread = self.spread(law, self.pairs(priors, batch), noise.fold(key, _BONUS))
+        spread = self.spread(law, self.pairs(priors, batch), key)
         return batch.reward + self.bonus * spread
 
     def pairs(self, priors: Any, batch: Transition) -> Pairs:

@@ -30,7 +30,8 @@ def check_critic(agent: Any) -> None:
 
 
 def check_agent(agent: Any) -> None:
-    """Raise `ConfigError` if another field of an `Agent` is invalid."""
+    """Raise `ConfigError` if a field of an `Agent` is invalid."""
+    check_critic(agent)
     check_flag("double", agent.double)
     if agent.bonus is not None:
         check_number("bonus", agent.bonus, at_least=0.0)
@@ -42,7 +43,8 @@ def check_agent(agent: Any) -> None:
 
 
 def check_actor_critic(agent: Any) -> None:
-    """Raise `ConfigError` if another field of an `ActorCritic` is invalid."""
+    """Raise `ConfigError` if a field of an `ActorCritic` is invalid."""
+    check_critic(agent)
     check_integer("critics", agent.critics, at_least=1, at_most=100)
     check_number("noise_std", agent.noise_std, at_least=0.0)
     check_number("noise_reversion", agent.noise_reversion, above=0.0, at_most=1.0)

@@ -135,7 +135,8 @@ def check_environment(environment: Environment) -> None:
 
 def check_observations(name: str, learner: Learner, environment: Task) -> None:
     """Raise `ConfigError` if the agent cannot use the environment's observations."""
-    for observation in environment.probes().values():
+    probes = environment.probes() or {"start": environment.reset(noise.root(0))[1]}
+    for observation in probes.values():
         try:
             learner.validate(np.asarray(observation))
         except ConfigError as error:

@@ -20,7 +20,7 @@ from rove.runs.config import Config
 from rove.runs.folder import RunFolder
 from rove.runs.result import Run
 from rove.training import outcomes
-from rove.training.executors import Threads, cores, executor_for
+from rove.training.executors import Executor, Threads, cores, executor_for
 from rove.training.outcomes import Episodes, Job, Outcome
 from rove.training.progress import Progress, Report, ignore
 
@@ -39,8 +39,7 @@ def run_all(
     """
     jobs_of = [config.jobs(path) for config, path in plan]
     all_jobs = [job for jobs in jobs_of for job in jobs]
-    executor = executor_for(on)
-    executor.checked_workers(all_jobs, workers)
+    executor = check_jobs(all_jobs, workers, on)
     with contextlib.ExitStack() as stack:
         writers: dict[Path, _EpisodesWriter] = {}
         loggers: dict[Path, tracking.Logger] = {}
@@ -88,6 +87,13 @@ def as_run(config: Config, results: Sequence[Outcome | LaneError], path: Path | 
     ]
     trained = [r for r in results if isinstance(r, Outcome)]
     return Run(config, trained, path, [r for r in results if isinstance(r, LaneError)])
+
+
+def check_jobs(jobs: Sequence[Job], workers: int | None, on: str) -> Executor:
+    """Return the executor for `on`; raise `ConfigError` if it cannot run the jobs."""
+    executor = executor_for(on, jobs_in="rove.runs.folder:jobs_in")
+    executor.check(jobs, workers)
+    return executor
 
 
 def _uses_workers(

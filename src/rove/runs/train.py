@@ -51,7 +51,8 @@ def train(
     - `workers`: the maximum number of seeds to run at once; by default one per core (all seeds of a
       Gymnasium environment with "threads").
     - `on`: where seeds run: "threads" of this process, "processes", which take seconds to start and
-      are faster afterwards, or a Ray cluster ("ray", "ray://HOST:PORT"). Results are bit-identical.
+      are faster afterwards, or a Ray cluster ("ray", "ray://HOST:PORT"). On CPUs, results are
+      bit-identical.
     - `log`: "tensorboard" or "trackio", to follow training live. Requires `out`.
     - `settings`: settings of a named agent that replace its defaults.
 

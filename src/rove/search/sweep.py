@@ -10,25 +10,22 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rove.agents.settings import Settings
 from rove.errors import LaneError, as_path
 from rove.runs import tracking
+from rove.runs.execution import check_jobs
 from rove.runs.folder import RunFolder
 from rove.search import trials
+from rove.search.sweep_plan import Plan, plan
+from rove.search.sweep_result import PARTS, Point, Standing, Sweep
 from rove.search.trials import ranking
 from rove.training import outcomes
 from rove.training.checkpoint import publish
-from rove.training.executors import executor_for
 from rove.training.progress import Progress
-
-if TYPE_CHECKING:
-    pass
-from rove.search.sweep_plan import Plan, plan
-from rove.search.sweep_result import PARTS, Point, Standing, Sweep
 
 
 def sweep(
@@ -103,7 +100,7 @@ def run(
         runs = list(zip(configs, folders, strict=True))
         return trials.train(runs, tally.update, workers, on, tracker)
 
-    executor_for(on).checked_workers(planned.config(0, planned.base.seeds).jobs(folder), workers)
+    check_jobs(planned.config(0, planned.base.seeds).jobs(folder), workers, on)
     with RunFolder(folder).open(planned):
         scores = trials.race(
             len(planned.points),

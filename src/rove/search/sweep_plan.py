@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rove.agents.settings import Settings, with_settings
 from rove.errors import ConfigError, check_choice, check_integer
@@ -16,9 +16,6 @@ from rove.runs.config import Config
 from rove.runs.configure import configure
 from rove.search import space, trials
 from rove.search.trials import Rung
-
-if TYPE_CHECKING:
-    pass
 
 TUNING = 1000
 """The first tuning seed; smaller seeds are for confirmation."""

@@ -139,7 +139,7 @@ def step_key(lane: Lane) -> Key:
 
 
 def act(agent: Learner, lane: Lane) -> Array:
-    """Line 2.4: choose the action for the current observation."""
+    """Lines 2.6–2.7: choose the action for the current observation."""
     return agent.act(lane.agent, lane.observation, step_key(lane))
 
 

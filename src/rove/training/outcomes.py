@@ -10,6 +10,7 @@ import numpy as np
 
 from rove.core.learner import Learner
 from rove.environments.base import Task
+from rove.environments.host import HostEnvironment
 from rove.errors import LaneError, RunFolderError
 from rove.training import checkpoint
 from rove.training.lane import FAULTS, UNLIMITED, Lane, start
@@ -113,7 +114,11 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
     if not fault and _overflowed(lane.agent.optimiser):
         remedy = "smaller rewards, a larger sigma or a wider prior"
         diverged = f"{job.name}: the square of a gradient overflowed (try {remedy})"
-    count = int(lane.log.count) - bool(diverged and int(lane.length) == 0)
+    # The episode that the faulty step ended does not count; on the host, an action that is not
+    # finite is not taken, so that the last episode had ended before.
+    not_taken = fault == "action" and isinstance(job.environment, HostEnvironment)
+    ended = bool(diverged) and int(lane.length) == 0 and not not_taken
+    count = max(int(lane.log.count) - ended, 0)
     episodes = Episodes(
         *(
             np.concatenate([old, np.asarray(new)[:count]])

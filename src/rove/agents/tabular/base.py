@@ -12,7 +12,7 @@ from rove.errors import ConfigError
 from rove.parts import replay
 from rove.parts.replay import Transition
 from rove.posteriors.base import Phi
-from rove.returns.gaussian import bell
+from rove.returns.base import bell
 
 
 def state_index(observation: Float[Array, " states"]) -> Int[Array, ""]:

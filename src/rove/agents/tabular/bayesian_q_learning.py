@@ -13,7 +13,7 @@ from rove.core.learner import AgentState, Memory
 from rove.errors import check_number
 from rove.parts import noise, replay
 from rove.parts.noise import Key
-from rove.returns.gaussian import bell
+from rove.returns.base import bell
 
 # Indices of the random streams for the two parts of a draw.
 _TAU, _MU = range(2)

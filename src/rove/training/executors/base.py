@@ -14,12 +14,13 @@ from rove.training.progress import Report, Saved, ignore
 class Executor(Protocol):
     """Runs jobs to their end: in threads, in processes, or on a Ray cluster.
 
-    A job's result does not depend on the executor or on the other jobs. A job that fails becomes a
+    On CPUs, a job's result does not depend on the executor or on the other jobs, to the bit; on
+    accelerators, where jobs are stepped together, up to rounding. A job that fails becomes a
     `LaneError`, and the others go on.
     """
 
-    def checked_workers(self, jobs: Sequence[Job], workers: int | None) -> int | None:
-        """Return the number of jobs to run at once; raise `ConfigError` if that is impossible."""
+    def check(self, jobs: Sequence[Job], workers: int | None) -> None:
+        """Raise `ConfigError` if so many jobs cannot run at once."""
         ...
 
     def execute(

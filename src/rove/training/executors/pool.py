@@ -19,8 +19,6 @@ from rove.training.progress import Progress, Report, Saved
 
 ATTEMPTS = 3
 """Maximum number of workers that a job is assigned to, if workers die."""
-JOBS_IN = "rove.runs.folder:jobs_in"
-"""The function that reads the jobs of a run folder. Only workers import it."""
 STOP_SECONDS = 10.0
 """Seconds that a worker has to save its run when it is asked to stop."""
 
@@ -39,7 +37,7 @@ class Worker(abc.ABC):
 
     @abc.abstractmethod
     def send(self, **message: Any) -> None:
-        """Assign a job (folder, seed, name, checkpoint_seconds, code), or ask to stop (stop)."""
+        """Assign a job (folder, seed, name, …), or ask to stop (stop)."""
 
     @abc.abstractmethod
     def end(self, seconds: float) -> None:
@@ -56,11 +54,13 @@ def run_jobs(
     at_once: int,
     report: Report,
     saved: Saved,
+    jobs_in: str,
 ) -> list[Outcome | LaneError]:
     """Run all jobs to their end, at most `at_once` at a time.
 
     A worker gets its first job once it is ready, so that no job waits for a worker that a cluster
     cannot start. A worker that dies is replaced, and its job resumes from its last checkpoint.
+    `jobs_in` names a function, as "module:function", with which workers read the jobs of a folder.
     """
     waiting = {i: jax.tree.structure((job.agent, job.environment)) for i, job in enumerate(jobs)}
     number = {id(job): i for i, job in enumerate(jobs)}
@@ -87,6 +87,7 @@ def run_jobs(
             name=worker.job.name,
             checkpoint_seconds=progress.CHECKPOINT_SECONDS,
             code=platform.CODE,
+            jobs_in=jobs_in,
         )
 
     def handle(worker: Worker, message: dict[str, Any]) -> None:
@@ -138,7 +139,7 @@ def work(order: dict[str, Any], answer: Callable[..., None], stop: threading.Eve
             )
         platform.clear_programs()
         progress.CHECKPOINT_SECONDS = order["checkpoint_seconds"]
-        jobs = pkgutil.resolve_name(JOBS_IN)(Path(order["folder"]))
+        jobs = pkgutil.resolve_name(order["jobs_in"])(Path(order["folder"]))
         job = next(job for job in jobs if job.seed == order["seed"])
         drive = host.drive if isinstance(job.environment, HostEnvironment) else chunks.drive
         result = drive(

@@ -70,8 +70,11 @@ class _Process(pool.Worker):
 class Processes:
     """Runs jobs in processes of this machine, which read their configurations from run folders."""
 
-    def checked_workers(self, jobs: Sequence[Job], workers: int | None) -> int:
-        return fitting_workers(jobs, workers)
+    def __init__(self, jobs_in: str) -> None:
+        self._jobs_in = jobs_in
+
+    def check(self, jobs: Sequence[Job], workers: int | None) -> None:
+        fitting_workers(jobs, workers)
 
     def execute(
         self,
@@ -80,7 +83,8 @@ class Processes:
         saved: Saved = ignore,
         workers: int | None = None,
     ) -> list[Outcome | LaneError]:
-        return pool.run_jobs(jobs, _Process, self.checked_workers(jobs, workers), report, saved)
+        at_once = fitting_workers(jobs, workers)
+        return pool.run_jobs(jobs, _Process, at_once, report, saved, self._jobs_in)
 
 
 def main(answers: TextIO) -> None:

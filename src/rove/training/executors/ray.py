@@ -31,17 +31,15 @@ POLL = 1.0
 class Ray:
     """A Ray cluster: "ray" starts one on this machine, "ray://HOST:PORT" connects to one."""
 
-    def __init__(self, on: str) -> None:
-        self.on = on
+    def __init__(self, on: str, jobs_in: str) -> None:
+        self.on, self._jobs_in = on, jobs_in
         if importlib.util.find_spec("ray") is None:
             reason = "Ray is not installed: pip install 'rove[ray]'"
             raise ConfigError("on", on, reason, f"on={on!r}: {reason}")
 
-    def checked_workers(self, jobs: Sequence[Job], workers: int | None) -> int | None:
-        """Check the number of jobs to run at once; None: one per core of the cluster."""
+    def check(self, jobs: Sequence[Job], workers: int | None) -> None:
         if workers is not None:
             check_integer("workers", workers, at_least=1)
-        return workers
 
     def execute(
         self,
@@ -50,11 +48,11 @@ class Ray:
         saved: Saved = ignore,
         workers: int | None = None,
     ) -> list[Outcome | LaneError]:
-        at_once = self.checked_workers(jobs, workers)
-        with self._connected(at_once) as ray:
-            at_once = at_once or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self.check(jobs, workers)
+        with self._connected(workers) as ray:
+            at_once = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
             start_worker = lambda inbox: _Actor(ray, inbox)  # noqa: E731
-            return pool.run_jobs(jobs, start_worker, at_once, report, saved)
+            return pool.run_jobs(jobs, start_worker, at_once, report, saved, self._jobs_in)
 
     @contextlib.contextmanager
     def _connected(self, workers: int | None) -> Iterator[Any]:

@@ -30,13 +30,12 @@ class Threads:
     """Whether to stack jobs that share a program and step them as one; by default on accelerators
     only."""
 
-    def checked_workers(self, jobs: Sequence[Job], workers: int | None) -> int | None:
+    def check(self, jobs: Sequence[Job], workers: int | None) -> None:
         compiled, hosted = _split(jobs)
         if compiled:
             fitting_workers(compiled, workers, len(compiled) if self._together else None)
         if hosted:
             fitting_workers(hosted, len(hosted) if workers is None else workers)
-        return workers
 
     def execute(
         self,
