@@ -20,12 +20,12 @@ class ConfigError(RoveError, ValueError):
     **Arguments**
     - `field`, `value`: the name of the argument and the value it was given.
     - `allowed`: the values that are allowed, or why this one is not.
-    - `message`: the whole message, where the default one does not read well.
+    - `message`: the whole message; by default "field = value: allowed".
     """
 
     def __init__(self, field: str, value: Any, allowed: str, message: str | None = None):
         self.field, self.value, self.allowed = field, value, allowed
-        super().__init__(message or f"{field} = {value!r} is not allowed: {allowed}")
+        super().__init__(message or f"{field} = {value!r}: {allowed}")
 
     @classmethod
     def must_be(cls, field: str, value: Any, allowed: str, hint: str = "") -> "ConfigError":
@@ -67,6 +67,8 @@ def check_number(
     ]
     within = " and ".join(b for b in bounds if b)
     allowed = f"a finite number {'of ' * within.startswith('at')}{within}".strip()
+    if at_least is not None and at_most is not None:
+        allowed = f"a number between {at_least:g} and {at_most:g}"
     numeric = isinstance(value, int | float) or hasattr(value, "tolist")  # NumPy and JAX
     try:
         number = float(value) if numeric and not isinstance(value, str | bytes | bool) else math.nan
@@ -83,13 +85,18 @@ def check_number(
         raise ConfigError.must_be(field, value, allowed)
 
 
-def check_integer(field: str, value: Any, *, at_least: int, at_most: int = 2**31 - 1) -> None:
-    """Raise `ConfigError` unless the value is an integer within the given bounds."""
+def check_integer(
+    field: str, value: Any, *, at_least: int, at_most: int = 2**31 - 1, part: str = ""
+) -> None:
+    """Raise `ConfigError` unless the value is an integer within the given bounds. `part` says which
+    part of the field it is, such as "every width in "."""
     integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not integer or not at_least <= value <= at_most:
         too_large = integer and value > at_most
-        limit = f" and at most {at_most}" if too_large or at_most != 2**31 - 1 else ""
-        raise ConfigError.must_be(field, value, f"an integer of at least {at_least}{limit}")
+        limit = f" and at most {at_most:,}" if too_large or at_most != 2**31 - 1 else ""
+        allowed = f"an integer of at least {at_least}{limit}"
+        message = f"{part}{field} must be {allowed}, got {value!r}"
+        raise ConfigError(field, value, allowed, message)
 
 
 def check_choice(field: str, value: Any, choices: Iterable[str]) -> None:
@@ -118,7 +125,7 @@ def check_hidden(field: str, value: Any) -> None:
     if not isinstance(value, tuple):
         raise ConfigError.must_be(field, value, "a tuple of layer widths")
     for width in value:
-        check_integer(field, width, at_least=1, at_most=2**16)
+        check_integer(field, width, at_least=1, at_most=2**16, part="every width in ")
 
 
 def nearest(name: Any, names: Iterable[str]) -> str | None:

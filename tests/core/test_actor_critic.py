@@ -491,11 +491,11 @@ def test_a_table_is_refused_as_a_critic():
 
 
 def test_agents_and_environments_that_do_not_fit_are_refused_with_those_that_do():
-    with pytest.raises(ConfigError, match=r"continuous actions.*ddpg, ddpg_noisynet, ddpg_ge, td3"):
+    with pytest.raises(ConfigError, match=r"has continuous ones.*ddpg, ddpg_noisynet, ddpg_ge, td3"):
         rove.train("ge", "linear-quadratic-1", steps=10)
-    with pytest.raises(ConfigError, match=r"discrete actions.*dqn.*bayesian_q_learning$"):
+    with pytest.raises(ConfigError, match=r"has discrete ones.*dqn.*bayesian_q_learning$"):
         rove.train("ddpg", "chain-5", steps=10)
-    with pytest.raises(ConfigError, match="discrete actions"):
+    with pytest.raises(ConfigError, match="has discrete ones"):
         rove.train(agent(), "chain-5", steps=10)
 
 

@@ -681,6 +681,7 @@ def test_an_exact_fit_takes_its_targets_from_one_theta():
     ("returns", "posterior", "field"),
     [("gaussian", rove.Dirac(), "returns"), (rove.Gaussian(0.1), "mean_field", "posterior")],
 )
-def test_what_is_no_family_is_refused_by_name(returns, posterior, field):
+def test_what_is_no_family_is_refused_by_name(returns, posterior, field, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(ConfigError, match=f"{field} must be a rove"):
         Agent(returns, posterior)

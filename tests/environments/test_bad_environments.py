@@ -369,7 +369,7 @@ def test_one_environment_cannot_serve_two_seeds():
         ("gym/rove/Chian-v0", "Did you mean 'gym/rove/Chain-v0'"),
         ("gym/", "registered with Gymnasium"),
         ("gym/no_such_package:Thing-v0", "pip install no_such_package"),
-        ("gym/Pendulum-v1", "continuous actions; use one of ddpg"),
+        ("gym/Pendulum-v1", "has continuous ones; use one of ddpg"),
     ],
 )
 def test_names_that_lead_nowhere(name, words):

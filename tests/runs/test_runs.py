@@ -118,7 +118,7 @@ def test_a_different_run_is_refused_not_overwritten(made):
         ({"episodes": 13}, "episodes is 12 there and 13 here"),
         ({"seeds": 3}, "seeds"),
         ({"agent": rove.GE(**FAST, rho=-2.0)}, "rho is -4.0 there and -2.0 here"),
-        ({"agent": rove.DQN(**FAST)}, "name"),
+        ({"agent": rove.DQN(**FAST)}, 'agent is "ge" there and "dqn" here'),
     ]:
         with pytest.raises(RunFolderError, match="different run") as caught:
             train(folder, **changes)
@@ -310,7 +310,7 @@ def test_bad_settings_are_refused_by_name(field, value):
     with pytest.raises(ConfigError) as caught:
         configure("ge", "chain-5", episodes=1, **{field: value})
     assert caught.value.field == field
-    shown = value[0] if field == "hidden" else value
+    shown = value[0] if field == "hidden" else field if field == "rhoo" else value
     assert repr(shown) in str(caught.value)
 
 

@@ -14,7 +14,7 @@ from rove.agents.related import (
     ParameterNoiseDQN,
 )
 from rove.agents.settings import Settings
-from rove.errors import ConfigError, did_you_mean
+from rove.errors import ConfigError, unknown_name
 
 __all__ = [
     "AGENTS",
@@ -56,8 +56,8 @@ def label_of(name: str) -> str:
 def settings_of(name: str) -> type[Settings]:
     """Return the settings class of a named agent."""
     if name not in AGENTS:
-        known = f"one of the {len(AGENTS)} agents that `rove list` shows"
-        raise ConfigError("agent", name, known + did_you_mean(name, AGENTS))
+        message = unknown_name("agent", name, AGENTS)
+        raise ConfigError("agent", name, "one of " + ", ".join(AGENTS), message)
     return AGENTS[name]
 
 

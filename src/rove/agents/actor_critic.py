@@ -26,11 +26,12 @@ class ActorCriticSettings(Settings):
     target_period: int = _AGENT.target_period
     """Number of steps between updates of the targets φ⁻ and ψ⁻."""
     resample: Literal["step", "episode"] | int = _AGENT.resample
-    """When to resample θ̂ for the policy gradient: every step (the paper), episode, or N steps."""
+    """When to resample the critic's θ for the policy gradient: every step (the paper), every
+    episode, or every N steps."""
     noise: Literal["ou", "gaussian"] = "ou"
     """Action noise: an Ornstein–Uhlenbeck process, or independent Gaussian noise."""
     noise_std: float = _AGENT.noise_std
-    """Standard deviation of the action noise added per step."""
+    """Standard deviation of the Gaussian noise per step (with noise=ou, of its increment)."""
     noise_reversion: float = _AGENT.noise_reversion
     """Fraction of the Ornstein–Uhlenbeck noise that decays per step; only with noise=ou."""
     random_steps: int = 500
@@ -85,7 +86,8 @@ class DDPGGE(ActorCriticSettings, name="ddpg_ge", label="DDPG, GE critic"):
     sigma: float = 1e-3
     """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
     prior_std: float | None = 1.0
-    """Standard deviation without data, as a multiple of 1/√inputs; None: no limit (the paper)."""
+    """Standard deviation that a parameter tends to without data, in units of 1/√(inputs of its
+    layer); None: it grows without bound (the paper)."""
 
     def compose(self) -> ActorCritic:
         posterior = MeanField(self.rho, prior_std=self.prior_std)
@@ -114,7 +116,8 @@ class TD3(ActorCriticSettings, name="td3", label="TD3"):
     sigma: float = 0.0
     """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
     prior_std: float | None = 1.0
-    """Mean-field standard deviation without data, as a multiple of 1/√inputs; None: no limit."""
+    """Standard deviation that a mean-field parameter tends to without data, in units of 1/√(inputs
+    of its layer); None: it grows without bound."""
 
     def compose(self) -> ActorCritic:
         check_choice("critic", self.critic, ("dirac", "mean_field"))

@@ -72,7 +72,8 @@ class GE(GaussSettings, name="ge", label="GE"):
     """GE (Gauss Exploration): Gaussian return, mean-field Gaussian posterior (Algorithm 2)."""
 
     prior_std: float | None = 1.0
-    """Standard deviation without data, as a multiple of 1/√inputs; None: no limit (the paper)."""
+    """Standard deviation that a parameter tends to without data, in units of 1/√(inputs of its
+    layer); None: it grows without bound (the paper)."""
 
     def compose(self) -> Agent:
         posterior = MeanField(self.rho, prior_std=self.prior_std)
@@ -91,7 +92,7 @@ class BBQ(GaussSettings, name="bbq", label="BBQ"):
     """BBQ: Variational DQN with a Gaussian prior on every parameter (Section 5.2)."""
 
     prior: float = 1.0
-    """Standard deviation of the Gaussian prior on every parameter."""
+    """Standard deviation of the zero-mean Gaussian prior on every parameter."""
     bonus: float | None = None
     """Weight η of an intrinsic reward, the standard deviation of Q over θ; None: no bonus."""
 

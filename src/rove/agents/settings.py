@@ -75,7 +75,7 @@ class NetworkSettings(Settings):
     learning_starts: int = _AGENT.learning_starts
     """Step of the first update."""
     target_period: int = _AGENT.target_period
-    """Number of steps τ between updates of the target parameters, φ⁻ ← φ."""
+    """Number of steps between updates of the target parameters, φ⁻ ← φ."""
     hidden: tuple[int, ...] = _AGENT.hidden
     """Widths of the hidden layers."""
 
@@ -84,13 +84,20 @@ class NetworkSettings(Settings):
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(NetworkSettings)}
 
 
+def unknown_setting(settings: Settings, field: str, value: Any) -> ConfigError:
+    """Return the error for a setting that the agent does not have."""
+    fields = [f.name for f in dataclasses.fields(settings)]
+    hint = did_you_mean(field, fields) or "."
+    message = f"{settings.name} has no setting {field!r}{hint} It has " + ", ".join(fields)
+    return ConfigError(field, value, "one of " + ", ".join(fields), message)
+
+
 def with_settings(settings: Settings, changes: dict[str, Any]) -> Settings:
     """Return a copy of the settings with some changes; unknown names raise `ConfigError`."""
     fields = [f.name for f in dataclasses.fields(settings)]
     for field, value in changes.items():
         if field not in fields:
-            hint = f"{settings.name} has " + ", ".join(fields) + did_you_mean(field, fields)
-            raise ConfigError(field, value, f"unknown setting; {hint}")
+            raise unknown_setting(settings, field, value)
     return dataclasses.replace(settings, **changes)
 
 

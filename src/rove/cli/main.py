@@ -20,8 +20,8 @@ COMMANDS = {
     "sweep": "try many settings of an agent and confirm the best on fresh seeds",
     "reproduce": "run an experiment, such as a figure of the paper, and check its claims",
     "watch": "record a video of a trained policy",
-    "tune": "search the settings of several agents, with the same budget for each",
-    "report": "write an HTML report of runs, experiments and sweeps that works offline",
+    "tune": "repeat the searches behind the default settings of the agents",
+    "report": "write an offline HTML report of runs, experiments and sweeps",
 }
 
 
@@ -84,7 +84,7 @@ def _help() -> None:
     for name, text in COMMANDS.items():
         table.add_row(f"rove {name}", text)
     console.print(table)
-    say(f"\nusage: {training.USAGE['train']}\n       for details: rove COMMAND --help")
+    say(f"\nto start: {training.USAGE['train']}\n       for details: rove COMMAND --help")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def reproduce(
     """Run an experiment, draw its figure and check its claims; or run all and write a report.
 
     Args:
-        experiment: Name of the experiment (see rove list), or all, to run one after another.
+        experiment: Name of an experiment (see rove list), or all to run every one in turn.
         quick: Use fewer seeds and episodes: takes minutes and still shows the effect.
         out: Folder for the data, the figure and the claims.
         workers: Number of seeds to train at the same time.
@@ -40,6 +40,8 @@ def reproduce(
         folder = out or root / (experiment + "-quick" * quick)
         display.claims_table(console, _experiment(experiment, quick, folder, workers), experiment)
         return
+    if not quick:
+        say("running all experiments in full, which takes hours; --quick takes minutes")
     folders = {name: root / (name + "-quick" * quick) for name in EXPERIMENTS}
     claims = {}
     for name, folder in list(folders.items()):
@@ -61,7 +63,7 @@ def reproduce(
 def _unknown(kind: str, name: str, names: Iterable[str]) -> RoveError:
     """Return the error for an unknown name, with a suggestion and all known names."""
     hint = did_you_mean(name, names) or "."
-    return RoveError(f"unknown {kind} {name!r}{hint} It must be one of {', '.join(names)}")
+    return RoveError(f"unknown {kind} {name!r}{hint} Use one of {', '.join(names)}")
 
 
 def _experiment(name: str, quick: bool, folder: Path, workers: int | None) -> list[Claim]:
@@ -86,11 +88,12 @@ def tune(
     out: Annotated[Path | None, optional("DIR", "tuning/SEARCH")] = None,
     workers: Annotated[int | None, optional("N", "one per core")] = None,
 ) -> None:
-    """Search the settings of several agents with the same budget for each, on separate seeds.
+    """Search the settings of several agents with the same budget for each, on seeds that no
+    experiment uses.
 
     Args:
         search: Name of the search: figure-2, figure-3, figure-4, scoreboard or deep-sea.
-        out: Folder for tuned.json and record.csv; a second call resumes from it.
+        out: Folder for tuned.json and record.csv; running the command again resumes from it.
         workers: Number of seeds to train at the same time.
     """
     from rove.search import tune as searching

@@ -47,7 +47,7 @@ def report(
     """Write an HTML report of runs, experiments and sweeps to one file that works offline.
 
     Args:
-        runs: Folders written by rove train, rove reproduce or rove sweep, or parents of them.
+        runs: Folders written by rove train, reproduce or sweep, or folders that contain such.
         out: HTML file to write.
         follow: Update the file every few seconds until all runs have finished; a page that is open
             in a browser reloads itself.

@@ -29,7 +29,7 @@ USAGE = {
     "       for example: rove train ge chain-100 --seeds 5 --episodes 250 --out runs/a\n"
     "       all options: rove train ge chain-100 --help",
     "sweep": "rove sweep AGENT ENVIRONMENT --agent.FIELD=VALUES ... [--seeds N] [--out DIR]\n"
-    "       VALUES: a:b:n (evenly spaced), a:b:logn (geometrically spaced), or a list a,b,c\n"
+    "       VALUES: -6:-2:5 (evenly spaced), 1e-4:1e-1:log4 (geometrically), or a list 1,2,3\n"
     "       for example: rove sweep ge sparse-cartpole --agent.rho=-10:-1:10 "
     "--agent.sigma=1e-8:1e-1:log8\n"
     "       all options: rove sweep ge sparse-cartpole --help",
@@ -56,10 +56,10 @@ class Budget:
     steps: Annotated[int | None, optional("N")] = None
     """Number of steps to train each seed for, instead of a number of episodes."""
     until_solved: bool = False
-    """Stop training a seed after ten optimal episodes in a row."""
+    """Stop a seed after ten episodes in a row with the best return; needs a known optimum."""
     workers: Annotated[
         int | None,
-        optional("N", "one per core; with --on threads, all seeds of a Gymnasium environment"),
+        optional("N", "one per core; all seeds with --on threads and a Gymnasium environment"),
     ] = None
     """Number of seeds to train at the same time."""
     on: Annotated[str, tyro.conf.arg(metavar="{processes,threads,ray,ray://HOST:PORT}")] = (
@@ -89,11 +89,12 @@ class SweepOptions(Budget):
     seeds: int = 3
     """Number of seeds to tune on (1000, 1001, …)."""
     confirm_seeds: Annotated[int | None, optional("N", "the value of --seeds")] = None
-    """Number of fresh seeds (0, 1, …) to confirm the best point on."""
+    """Number of fresh seeds (0, 1, …) to confirm the best point on; 0: none."""
     method: Literal["grid", "random", "halving"] = "grid"
-    """grid: all points; random: --points of them; halving: the better half on ever more seeds."""
+    """grid: try all points; random: try --points of them; halving: repeatedly keep the better half
+    and try it on more seeds."""
     points: Annotated[int | None, optional("N")] = None
-    """Number of points to draw from the grid; only with the methods random and halving."""
+    """Number of points to draw, at most the whole grid; only with --method random or halving."""
     out: Annotated[Path | None, optional("DIR", "sweeps/AGENT-ENVIRONMENT")] = None
     """Sweep folder; running the same command again resumes from it."""
 
@@ -133,10 +134,10 @@ def _parse(
     )
     chosen = environments.configured(environment, parsed.env)
     if chosen.name.rpartition("-")[2] != environment.name.rpartition("-")[2]:
-        what = f"it must match the name; write {chosen.name} instead of {environment.name}"
-        raise ConfigError("env.n", getattr(chosen, "n", None), what)
+        message = f"the size is part of the name: write {chosen.name} instead of {environment.name}"
+        raise ConfigError("env.n", getattr(chosen, "n", None), chosen.name, message)
     if parsed.episodes is not None and parsed.steps is not None:
-        raise ConfigError("steps", parsed.steps, "use either --episodes or --steps, not both")
+        raise RoveError("give either --episodes or --steps, not both")
     if parsed.episodes is None and parsed.steps is None:
         parsed = dataclasses.replace(parsed, **DEFAULT_BUDGET[chosen.continuous])
     return parsed, chosen
@@ -167,8 +168,8 @@ def train(arguments: list[str]) -> None:
     if run.errors:
         raise LaneError("\n".join(map(str, run.errors)))
     say(
-        f"written to {out}: config.json, episodes.csv, learning-curve.png, diagnostics.png and "
-        "diagnostics.json, lanes/"
+        f"written to {out}: config.json, episodes.csv, learning-curve.png, diagnostics.png, "
+        "diagnostics.json and lanes/ (checkpoints)"
     )
 
 
@@ -196,6 +197,9 @@ def _followed(log: str | None, out: Path) -> Iterator[tracking.Tracker | None]:
 def sweep(arguments: list[str]) -> None:
     """Run `rove sweep`: an --agent option with several values is swept."""
     fields, others = space.split_arguments(arguments)
+    for field in fields:
+        if any(word.partition("=")[0] == f"--agent.{field.replace('_', '-')}" for word in others):
+            raise RoveError(f"--agent.{field} is given twice: with one value and with several")
     about = f"\n\nAn --agent option with several values is swept: {space.SPELLING}."
     options, chosen = _parse("sweep", SweepOptions, others, about)
     if not fields:

@@ -23,8 +23,9 @@ def check_critic(agent: Any) -> None:
     check_integer("buffer_size", agent.buffer_size, at_least=1)
     check_integer("batch_size", agent.batch_size, at_least=1, at_most=2**16)
     if agent.batch_size > agent.buffer_size:
-        allowed = f"at most buffer_size = {agent.buffer_size}"
-        raise ConfigError.must_be("batch_size", agent.batch_size, allowed)
+        message = f"buffer_size ({agent.buffer_size}) must be at least batch_size "
+        message += f"({agent.batch_size})"
+        raise ConfigError("batch_size", agent.batch_size, "at most buffer_size", message)
     check_integer("learning_starts", agent.learning_starts, at_least=1)
     check_hidden("hidden", agent.hidden)
 

@@ -45,7 +45,7 @@ class CriticLearner(Learner):
     gamma: float | Array = 0.99
     """Discount factor γ."""
     target_period: int | Array = 100
-    """Number τ of steps between updates of φ⁻."""
+    """Number of steps between updates of φ⁻ (the paper's τ)."""
     learning_starts: int | Array = 500
     """The step of the first update."""
     batch_size: int = eqx.field(default=64, static=True)

@@ -26,8 +26,8 @@ class Chain(Environment):
     """The chain MDP: N states in a row with absorbing ends; the far end pays the large reward.
 
     An episode starts at s₂ and lasts N + 9 steps. A step spent in s₁ pays 0.001 and one spent in
-    s_N pays 1: going right all the time earns 11, going left 0.001·(N + 8). The horizon is a time
-    limit, which truncates the episode and is bootstrapped through.
+    s_N pays 1: going right all the time earns 11, going left 0.001·(N + 8). The end is a time
+    limit: the episode is truncated, not terminated, so that targets bootstrap from the last state.
     """
 
     n: int = eqx.field(static=True)

@@ -37,7 +37,7 @@ class DeepSea(Environment):
     map_seed: int = eqx.field(default=0, static=True)
     """Seed of the map of actions (bsuite's mapping_seed)."""
     randomised: bool = eqx.field(default=True, static=True)
-    """Draw which action goes right for each cell; otherwise, action 1 goes right in all cells."""
+    """Draw at random, for each cell, which action goes right; otherwise it is action 1."""
 
     def __check_init__(self) -> None:
         check_integer("n", self.n, at_least=2, at_most=1000)

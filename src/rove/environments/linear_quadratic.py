@@ -30,8 +30,8 @@ class LinearQuadratic(Environment):
     With position p, velocity v and force u, a step of length h moves to p + h·v and v + h·u and
     pays −h·(|p|² + c·|u|²). An episode starts at rest, anywhere in [−1, 1]^N, and is truncated
     after `horizon` steps. The optimal policy is linear as long as the forces stay within their
-    bounds, which is the case for c = 1; `matrices` are the inputs of the Riccati equation. Visits
-    are counted on a grid of the first position and its velocity.
+    bounds, which holds for the default c = 1. Visits are counted on a grid of the first position
+    and its velocity.
     """
 
     n: int = eqx.field(static=True)

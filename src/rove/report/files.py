@@ -40,7 +40,7 @@ def check_run(raw: dict[str, Any]) -> None:
 def _checked(field: str, value: Any, kind: type) -> Any:
     """Return a value of the right type, or raise `ConfigError`."""
     if not isinstance(value, kind):
-        raise ConfigError(field, value, f"a {kind.__name__}")
+        raise ConfigError.must_be(field, value, f"a {kind.__name__}")
     return value
 
 

@@ -58,8 +58,9 @@ def configure(
         kind = "continuous" if environment.continuous else "discrete"
         agents = ", ".join(fitting(environment.continuous))
         reason = f"{environment.name} has {kind} actions; use one of {agents}"
-        message = f"{agent.name} cannot be trained on {environment.name}: "
-        message += f"it has {kind} actions; use one of {agents}"
+        other = "discrete" if environment.continuous else "continuous"
+        message = f"{agent.name} needs {other} actions, but {environment.name} has {kind} ones; "
+        message += f"use one of {agents}"
         raise ConfigError("agent", agent.name, reason, message)
     check_observations(agent.name, learner, environment)
     if (episodes is None) == (steps is None):
@@ -79,7 +80,7 @@ def configure(
         seeds = range(seeds)
     seeds = tuple(seeds)
     for seed in seeds:
-        check_integer("seeds", seed, at_least=0)
+        check_integer("seeds", seed, at_least=0, part="every seed in ")
     if len(set(seeds)) != len(seeds) or not len(seeds):
         raise ConfigError.must_be("seeds", list(seeds), "one or more different integers")
     check_flag("until_solved", until_solved)

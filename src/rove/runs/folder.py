@@ -50,6 +50,8 @@ class RunFolder:
             lock.acquire()
         except Timeout:
             raise RunFolderError(f"{self.path} is in use by another process") from None
+        except FileExistsError:
+            raise RunFolderError(f"{self.path} is a file; give a folder") from None
         except OSError as error:
             raise RunFolderError(f"cannot write to {self.path}: {error.strerror}") from None
         try:
@@ -65,8 +67,9 @@ class RunFolder:
             existing = self.read()
             differing = [key for key in identity if existing.get(key) != identity[key]]
             if differing:
+                kind = "sweep" if "sweep" in identity else "run"
                 raise RunFolderError(
-                    f"{self.path} contains a different run ({_difference(existing, identity)}). "
+                    f"{self.path} contains a different {kind} ({_difference(existing, identity)}). "
                     "Choose another folder, or remove this one"
                 )
             return True
@@ -96,7 +99,14 @@ class RunFolder:
         try:
             contents = json.loads(path.read_text("utf-8"))
         except FileNotFoundError:
-            raise RunFolderError(f"{self.path} contains no run: config.json is missing") from None
+            if not self.path.exists():
+                raise RunFolderError(f"the folder {self.path} does not exist") from None
+            raise RunFolderError(
+                f"{self.path} contains no run: config.json is missing; give a folder written by "
+                "rove train, such as runs/ge-chain-10"
+            ) from None
+        except NotADirectoryError:
+            raise RunFolderError(f"{self.path} is a file, not a run folder") from None
         except (OSError, ValueError, RecursionError) as error:
             raise RunFolderError(f"{path} cannot be read: {error}") from None
         if not isinstance(contents, dict) or contents.get("schema") != SCHEMA:
@@ -131,15 +141,17 @@ class RunFolder:
         publish(self.path / "episodes.csv", episodes_csv(runs).encode())
 
 
-def _difference(existing: dict[str, Any], new: dict[str, Any]) -> str:
-    """Describe the first field in which an existing run and a new one differ."""
+def _difference(existing: dict[str, Any], new: dict[str, Any], within: str = "") -> str:
+    """Describe the first field in which an existing run and a new one differ. `within` is the field
+    that contains both."""
     for key in new:
         a, b = existing.get(key), new[key]
         if a == b:
             continue
         if isinstance(a, dict) and isinstance(b, dict):
-            return _difference(a, b)
-        return f"{key} is {json.dumps(a)} there and {json.dumps(b)} here"
+            return _difference(a, b, key)
+        what = within if key == "name" else key
+        return f"{what} is {json.dumps(a)} there and {json.dumps(b)} here"
     return "its fields differ"
 
 

@@ -8,12 +8,15 @@ from typing import Any, get_origin
 
 import numpy as np
 
-from rove.agents.settings import Settings, with_settings
-from rove.errors import ConfigError, did_you_mean
+from rove.agents.settings import Settings, unknown_setting, with_settings
+from rove.errors import ConfigError
 
 MOST = 10_000
 """Maximum number of points of a sweep, and of values of a field."""
-SPELLING = "a:b:n for n values from a to b, a:b:logn for geometric spacing, or a list such as 1,2,3"
+SPELLING = (
+    "a:b:n for n evenly spaced values from a to b (-6:-2:5), a:b:logn for geometric spacing "
+    "(1e-4:1e-1:log4), or a list (1,2,3)"
+)
 _WORDS = {"None": None, "True": True, "False": False}
 
 
@@ -26,19 +29,20 @@ def values(settings: Settings, field: str, given: str | Iterable[Any]) -> tuple[
     """Return the distinct values of a field, converted as the settings convert them."""
     kinds = {f.name: f.type for f in dataclasses.fields(settings)}
     if field not in kinds:
-        hint = f"{settings.name} has " + ", ".join(kinds) + did_you_mean(field, kinds)
-        raise ConfigError(field, given, f"unknown setting; {hint}")
+        raise unknown_setting(settings, field, given)
     if isinstance(given, str):
         if get_origin(kinds[field]) is tuple:
-            what = "a single value without commas; use rove.sweep in Python to sweep it"
+            what = "it cannot be swept on the command line; use rove.sweep in Python. "
+            what += f"To set it, write its values with spaces: --agent.{field} 64 64"
             raise ConfigError(field, given, what)
         swept = _read(field, given, whole=kinds[field] is int)
     elif isinstance(given, Iterable) and getattr(given, "ndim", 1):
         swept = tuple(given)
     else:
-        raise ConfigError(field, given, "a list of values, or " + SPELLING)
+        raise ConfigError.must_be(field, given, "a list of values, or a range such as '-6:-2:5'")
     if not swept or len(swept) > MOST:
-        raise ConfigError(field, given, f"at least one value and at most {MOST:,}")
+        allowed = f"at least one value and at most {MOST:,}"
+        raise ConfigError(field, allowed, allowed, f"{field} needs {allowed}, got {len(swept):,}")
     swept = tuple(getattr(with_settings(settings, {field: value}), field) for value in swept)
     if len(set(map(repr, swept))) < len(swept):
         raise ConfigError(field, given, f"the values must be distinct, got {_listed(swept)}")
@@ -55,12 +59,13 @@ def _read(field: str, text: str, whole: bool) -> tuple[Any, ...]:
     try:
         low, high, count = float(parts[0]), float(parts[1]), int(parts[2].removeprefix("log"))
     except (ValueError, IndexError):
-        raise ConfigError(field, text, SPELLING) from None
+        raise ConfigError.must_be(field, text, SPELLING) from None
     if len(parts) != 3 or not math.isfinite(high - low):
-        raise ConfigError(field, text, SPELLING)
-    if not 2 <= count <= MOST or low == high:
-        allowed = f"two different ends and between 2 and {MOST:,} values"
-        raise ConfigError(field, text, f"{allowed}: {SPELLING}")
+        raise ConfigError.must_be(field, text, SPELLING)
+    if low == high:
+        raise ConfigError(field, text, "the two ends of the range must differ")
+    if not 2 <= count <= MOST:
+        raise ConfigError(field, text, f"a range must have between 2 and {MOST:,} values")
     if geometric and min(low, high) <= 0:
         raise ConfigError(field, text, "both ends must be above 0 for geometric spacing")
     spaced = (np.geomspace if geometric else np.linspace)(low, high, count)
@@ -79,9 +84,9 @@ def _value(field: str, text: str, word: str) -> Any:
             continue
         if math.isfinite(float(word)):
             return number
-        raise ConfigError(field, text, "finite numbers")
+        raise ConfigError.must_be(field, text, "a list of finite numbers")
     if not word:
-        raise ConfigError(field, text, "a value before and after every comma")
+        raise ConfigError(field, text, "a value is missing before or after a comma")
     return word
 
 
@@ -107,7 +112,7 @@ def split_arguments(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]
         remaining = remaining if equals else remaining[1:]
         field = option.partition(".")[2].replace("-", "_")
         if option.startswith("--env."):
-            raise ConfigError(field, text, "a single value: only --agent options can be swept")
+            raise ConfigError(field, text, "only --agent options can be swept; give a single value")
         if field in fields:
             raise ConfigError(field, text, f"given twice; it is also {fields[field]!r}")
         fields[field] = text

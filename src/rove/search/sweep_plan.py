@@ -97,10 +97,10 @@ def plan(
     check_integer("seeds", seeds, at_least=1, at_most=100_000)
     base = configure(agent, environment, seeds=range(TUNING, TUNING + seeds), **options)
     if not isinstance(base.agent, Settings):
-        raise ConfigError("agent", base.agent_name, "a name, or settings such as rove.GE()")
+        raise ConfigError.must_be("agent", base.agent_name, "a name, or settings such as rove.GE()")
     if not isinstance(fields, Mapping) or not fields:
-        what = "at least one setting, by name, with its values: " + space.SPELLING
-        raise ConfigError("fields", fields, what)
+        allowed = "a mapping from at least one setting to its values, such as {'rho': [-6, -4]}"
+        raise ConfigError.must_be("fields", fields, allowed)
     chosen = {name: space.values(base.agent, name, given) for name, given in fields.items()}
     if both := [name for name in chosen if name in options]:
         raise ConfigError(both[0], options[both[0]], "either sweep it or set it, not both")
@@ -109,8 +109,8 @@ def plan(
         confirm_seeds = min(seeds, TUNING)
     check_integer("confirm_seeds", confirm_seeds, at_least=0, at_most=TUNING)
     if method == "halving" and seeds < 2:
-        what = "at least 2 with the method halving, which tries the better half on more seeds"
-        raise ConfigError("seeds", seeds, what)
+        allowed = "at least 2 with the method halving, which tries the better half on more seeds"
+        raise ConfigError.must_be("seeds", seeds, allowed)
     _check_count(method, points, math.prod(map(len, chosen.values())))
     # The swept settings of the base have no effect: fix them, so that equal sweeps are equal.
     first = {name: values[0] for name, values in chosen.items()}
@@ -124,12 +124,14 @@ def plan(
 def _check_count(method: str, points: int | None, total: int) -> None:
     """Raise `ConfigError` if the method does not support this number of points."""
     if method == "grid" and points is not None:
-        what = "the method grid tries all points; leave it out, or use random or halving"
+        what = "the method grid tries all points; points requires the method random or halving"
         raise ConfigError("points", points, what)
     if method == "random" and points is None:
-        raise ConfigError("points", points, "the method random needs the number of points to draw")
+        message = "the method random requires points, the number of points to draw"
+        raise ConfigError("points", points, "a number", message)
     if points is not None:
         check_integer("points", points, at_least=1, at_most=space.MOST)
     elif total > space.MOST:
-        what = f"at most {space.MOST:,}; use fewer values, or points=N with the method random"
-        raise ConfigError("points", total, what)
+        message = f"the grid has {total:,} points, more than {space.MOST:,}; use fewer values, or "
+        message += "the method random with a number of points"
+        raise ConfigError("points", total, f"at most {space.MOST:,}", message)
