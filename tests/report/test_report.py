@@ -529,7 +529,7 @@ def test_a_follower_that_is_stopped_leaves_a_page_that_rests(runs, tmp_path, mon
     (tmp_path / "r" / "ge" / "lanes" / "seed-2.safetensors").unlink()
 
     def stop(seconds):
-        assert told(tmp_path / "out.html")["follow"] == report.EVERY
+        assert told(tmp_path / "out.html")["follow"] == report.UPDATE_PERIOD
         raise KeyboardInterrupt
 
     monkeypatch.setattr(report.time, "sleep", stop)

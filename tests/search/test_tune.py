@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rove
-from rove.agents import fitting, settings_of
+from rove.agents import names_for, settings_of
 from rove.agents.tuned import SEARCHES as TUNED
 from rove.agents.tuned import tuned
 from rove.environments import make
@@ -76,7 +76,7 @@ def test_every_search_has_its_defaults():
 
 
 def test_the_scoreboard_search_has_every_agent_and_every_kind_of_task():
-    assert set(scoreboard.AGENTS) == set(fitting(continuous=False))
+    assert set(scoreboard.AGENTS) == set(names_for(continuous=False))
     families = {name.rpartition("-")[0] for name in SCOREBOARD.environments}
     tasks = {name.removeprefix("permuted-").rpartition("-")[0] for name in scoreboard.EPISODES}
     assert tasks == families

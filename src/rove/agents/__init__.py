@@ -61,6 +61,6 @@ def settings_of(name: str) -> type[Settings]:
     return AGENTS[name]
 
 
-def fitting(continuous: bool) -> list[str]:
+def names_for(continuous: bool) -> list[str]:
     """Return the names of the agents for continuous or for discrete actions."""
     return [name for name, kind in AGENTS.items() if kind().compose().continuous == continuous]

@@ -1,9 +1,9 @@
-"""The named actor–critics: DDPG with the three critics of the paper's Section 6, and TD3."""
+"""The named actor–critics: DDPG with three critics (Section 4.4 of the paper), and TD3."""
 
 import dataclasses
 from typing import Any, Literal
 
-from rove.agents.settings import Settings, noisy
+from rove.agents.settings import Settings, gaussian_with_entropy
 from rove.core.actor_critic import ActorCritic
 from rove.errors import ConfigError, check_choice
 from rove.posteriors import Dirac, MeanField
@@ -91,7 +91,7 @@ class DDPGGE(ActorCriticSettings, name="ddpg_ge", label="DDPG, GE critic"):
 
     def compose(self) -> ActorCritic:
         posterior = MeanField(self.rho, prior_std=self.prior_std)
-        return ActorCritic(noisy(self.sigma), posterior, **self.shared())
+        return ActorCritic(gaussian_with_entropy(self.sigma), posterior, **self.shared())
 
 
 class TD3(ActorCriticSettings, name="td3", label="TD3"):
@@ -110,7 +110,7 @@ class TD3(ActorCriticSettings, name="td3", label="TD3"):
     smoothing_clip: float = 0.5
     """Bound on the smoothing noise."""
     critic: Literal["dirac", "mean_field"] = "dirac"
-    """Critics' q_φ: a point estimate, or mean-field Gaussian (NoisyNet; GE if sigma is above 0)."""
+    """dirac: point estimate; mean_field: Gaussian, as in NoisyNet (sigma 0) or GE (sigma > 0)."""
     rho: float = -4.0
     """Initial ρ of mean-field critics."""
     sigma: float = 0.0

@@ -1,8 +1,8 @@
-"""The agents of the paper's Sections 4 and 5."""
+"""The agents of the paper's Sections 4 and 5, except the actor–critics."""
 
 from typing import Literal
 
-from rove.agents.settings import NetworkSettings, noisy
+from rove.agents.settings import NetworkSettings, gaussian_with_entropy
 from rove.core.algorithm import Agent
 from rove.errors import check_choice
 from rove.posteriors import (
@@ -51,7 +51,8 @@ class NoisyNet(NetworkSettings, name="noisynet", label="NoisyNet"):
     rho: float = -4.0
     """Initial ρ; the noise on a parameter has standard deviation softplus(ρ)."""
     noise: Literal["independent", "factorised"] = "independent"
-    """One draw per weight (independent), or a product of one per input and one per output."""
+    """independent: one draw per weight; factorised: the product of a draw per input and a draw per
+    output."""
 
     def compose(self) -> Agent:
         check_choice("noise", self.noise, ("independent", "factorised"))
@@ -77,7 +78,7 @@ class GE(GaussSettings, name="ge", label="GE"):
 
     def compose(self) -> Agent:
         posterior = MeanField(self.rho, prior_std=self.prior_std)
-        return Agent(noisy(self.sigma), posterior, **self.shared())
+        return Agent(gaussian_with_entropy(self.sigma), posterior, **self.shared())
 
 
 class VDQN(GE, name="vdqn", label="VDQN"):
@@ -85,7 +86,7 @@ class VDQN(GE, name="vdqn", label="VDQN"):
 
     def compose(self) -> Agent:
         posterior = MeanField(self.rho, prior_std=self.prior_std)
-        return Agent(noisy(self.sigma, draw="mean"), posterior, **self.shared())
+        return Agent(gaussian_with_entropy(self.sigma, draw="mean"), posterior, **self.shared())
 
 
 class BBQ(GaussSettings, name="bbq", label="BBQ"):
@@ -98,7 +99,7 @@ class BBQ(GaussSettings, name="bbq", label="BBQ"):
 
     def compose(self) -> Agent:
         posterior = MeanField(self.rho, prior=self.prior)
-        returns = noisy(self.sigma, draw="mean")
+        returns = gaussian_with_entropy(self.sigma, draw="mean")
         return Agent(returns, posterior, bonus=self.bonus, **self.shared())
 
 
@@ -108,7 +109,7 @@ class BayesianDQN(NetworkSettings, name="bayesian_dqn", label="Bayesian DQN"):
     resample: Literal["step", "episode"] | int = "episode"
     """When to resample θ for acting: every step, every episode, or every N steps."""
     sigma: float = 0.1
-    """Standard deviation σ of a target around its value."""
+    """Standard deviation σ of a target around Q(s, a)."""
     prior: float = 1.0
     """Prior standard deviation of a weight in the last layer."""
     period: int = 1000

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Literal
 
 from rove.agents.paper import BayesianDQN
-from rove.agents.settings import NetworkSettings, Settings, noisy
+from rove.agents.settings import NetworkSettings, Settings, gaussian_with_entropy
 from rove.agents.tabular import PosteriorSampling, QValueSampling
 from rove.core.algorithm import Agent
 from rove.core.learner import Learner
@@ -114,7 +114,7 @@ class IGE(NetworkSettings, name="ige", label="Index GE"):
             prior_std=self.prior_std,
             paired=self.paired,
         )
-        return Agent(noisy(self.sigma), posterior, **self.shared())
+        return Agent(gaussian_with_entropy(self.sigma), posterior, **self.shared())
 
 
 class PSRL(Settings, name="psrl", label="PSRL"):

@@ -101,7 +101,7 @@ def with_settings(settings: Settings, changes: dict[str, Any]) -> Settings:
     return dataclasses.replace(settings, **changes)
 
 
-def noisy(sigma: float, draw: Literal["sample", "mean"] = "sample") -> Gaussian:
+def gaussian_with_entropy(sigma: float, draw: Literal["sample", "mean"] = "sample") -> Gaussian:
     """Return a Gaussian return with σ > 0; at σ = 0 the entropy of q_φ would have no weight."""
     check_number("sigma", sigma, at_least=LEAST_SIGMA)
     return Gaussian(sigma, draw)

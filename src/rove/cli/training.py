@@ -46,7 +46,7 @@ DEFAULT_BUDGET = {True: {"steps": 50_000}, False: {"episodes": 250}}
 
 
 @dataclasses.dataclass(frozen=True)
-class Budget:
+class SharedOptions:
     """Options that `rove train` and `rove sweep` share."""
 
     episodes: Annotated[
@@ -73,7 +73,7 @@ class Budget:
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainOptions(Budget):
+class TrainOptions(SharedOptions):
     """Options of `rove train`."""
 
     seeds: int = 1
@@ -83,7 +83,7 @@ class TrainOptions(Budget):
 
 
 @dataclasses.dataclass(frozen=True)
-class SweepOptions(Budget):
+class SweepOptions(SharedOptions):
     """Options of `rove sweep`."""
 
     seeds: int = 3
@@ -146,7 +146,8 @@ def _parse(
 def train(arguments: list[str]) -> None:
     """Run `rove train`."""
     options, chosen = _parse("train", TrainOptions, arguments)
-    hosted = isinstance(chosen, environments.HostEnvironment)  # its seeds take turns on the device
+    # Seeds of a Gymnasium environment share one device.
+    hosted = isinstance(chosen, environments.HostEnvironment)
     platform.prepare(lanes=1 if hosted else min(options.seeds, options.workers or cores()))
     config = configure(
         options.agent,
@@ -157,7 +158,10 @@ def train(arguments: list[str]) -> None:
         until_solved=options.until_solved,
     )
     out = options.out or config.default_folder
-    with _followed(options.log, out) as tracker, display.Live(console, config.jobs(None)) as bars:
+    with (
+        _open_tracker(options.log, out) as tracker,
+        display.Live(console, config.jobs(None)) as bars,
+    ):
         run = run_all([(config, out)], bars.report, options.workers, options.on, tracker)[0]
     if run.outcomes:
         run.draw(out)
@@ -186,7 +190,7 @@ def _warn_untrained(run: Run) -> None:
 
 
 @contextlib.contextmanager
-def _followed(log: str | None, out: Path) -> Iterator[tracking.Tracker | None]:
+def _open_tracker(log: str | None, out: Path) -> Iterator[tracking.Tracker | None]:
     """Open the tracker and print how to view it."""
     with tracking.opened(log, out) as tracker:
         if log is not None:
@@ -218,7 +222,7 @@ def sweep(arguments: list[str]) -> None:
         until_solved=options.until_solved,
     )
     out = options.out or Path("sweeps") / plan.base.default_folder.name
-    with _followed(options.log, out) as tracker, display.SweepLive(console, plan.total) as bar:
+    with _open_tracker(options.log, out) as tracker, display.SweepLive(console, plan.total) as bar:
         result = sweeps.run(plan, out, bar.report, options.workers, options.on, tracker)
     display.sweep_table(console, result)
     say(f"written to {out}: sweep.csv, sweep.json, sweep.png, points/, confirmed/")

@@ -1,7 +1,7 @@
 """The randomised critic of Section 4.4, for any return distribution Z_θ and any q_φ(θ).
 
 A policy is trained by the gradient of Q_θ̂ with θ̂ ~ q_φ(θ). The marks 2.k refer to line k of
-Algorithm 2.
+Algorithm 2. `law` is q_φ as returned by `Posterior.law`.
 """
 
 from functools import partial
@@ -147,7 +147,10 @@ class ActorCritic(CriticLearner):
     def observe(
         self, state: AgentState, transition: Transition, where: bool | Array = True
     ) -> AgentState:
-        """2.5, 2.8: increment the counter and save {s, a, r, s′} to B."""
+        """2.5, 2.8: increment the counter and save {s, a, r, s′} to B.
+
+        `where`: False leaves the buffer's rows unchanged.
+        """
         buffer = replay.add(state.replay, transition, where)
         return state._replace(replay=buffer, counter=state.counter + 1)
 
@@ -234,7 +237,7 @@ class ActorCritic(CriticLearner):
         return Pairs(x, jnp.zeros(batch.reward.shape, jnp.int32))
 
     def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
-        """Return diagnostics of the first critic in some states, for the policy's actions."""
+        """Return diagnostics of the first critic in given states, for the policy's actions."""
         phi, pairs = state.phi[0], joined(xs, policy(state.actor.psi, xs))
         law, x = self.posterior.law(phi), inputs(phi.priors, pairs)
         return beliefs_at(self.returns, self.posterior, law, x, key)

@@ -38,12 +38,12 @@ class Agent(CriticLearner):
     double: bool = eqx.field(default=False, static=True)
     """Whether a′ is greedy with respect to q_φ instead of q_φ⁻ (double Q-learning)."""
     bonus: float | Array | None = None
-    """Weight η of an intrinsic reward, the standard deviation of Q_θ(s, a) over θ ~ q_φ; None: no
-    intrinsic reward."""
+    """Weight η of an intrinsic reward, the standard deviation of Q over θ ~ q_φ; None: no bonus."""
     epsilon: float | Array = 0.0
     """Probability ε of a uniformly random action, after the schedule has ended."""
     epsilon_start: float | Array = 1.0
-    """Probability ε at step 0, from which it decreases linearly to `epsilon`."""
+    """Probability ε at step 0, from which it decreases linearly to `epsilon` if `epsilon_steps` is
+    above 0; otherwise unused."""
     epsilon_steps: int | Array = 0
     """Number of steps over which ε decreases; 0: it is `epsilon` from the start."""
 
@@ -54,7 +54,7 @@ class Agent(CriticLearner):
         """2.2: initialise φ and φ⁻ ← φ, an empty replay buffer B, and counter ← 0."""
         sizes = (features, *self.hidden, actions * self.returns.outputs)
         phi = self.posterior.init(sizes, noise.fold(key, 0))
-        law = self.posterior.law(phi)
+        law = self.posterior.law(phi)  # q_φ, in the form that sampling needs
         return AgentState(
             phi=phi,
             phi_target=law,
@@ -67,7 +67,8 @@ class Agent(CriticLearner):
     # Control
 
     def redraw(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
-        """1.4, 2.6: sample θ ~ q_φ(θ), if the same θ is used for more than one step."""
+        """1.4, 2.6: resample the stored θ if it is due (`resample`); `begins`: whether an episode
+        begins. With resample="step", `act` samples θ itself."""
         k, now = noise.fold(key, _RESAMPLE), (state.phi, state.theta, state.counter)
         theta = control.next_theta(self.posterior, self.resample, *now, begins, k)
         return state._replace(theta=theta)
@@ -91,7 +92,8 @@ class Agent(CriticLearner):
     def observe(
         self, state: AgentState, transition: Transition, where: bool | Array = True
     ) -> AgentState:
-        """2.5, 2.8: increment the counter and save {s, a, r, s′} to B, with cached prior values."""
+        """2.5, 2.8: increment the counter and save {s, a, r, s′} to B, with cached prior values.
+        `where`: False leaves the buffer's rows unchanged."""
         both = jnp.stack([transition.observation, transition.next_observation])
         values, next_values = cache(state.phi.priors, both)
         transition = transition._replace(priors=values, next_priors=next_values)
@@ -123,7 +125,8 @@ class Agent(CriticLearner):
         k_target: Key,
         k_bonus: Key,
     ) -> Array:
-        """1.7, 2.10: sample x ~ r + γ·Z_θ⁻(s′, a′), where a′ = argmax_a E[Z_θ⁻(s′, a)]."""
+        """1.7, 2.10: sample x ~ r + γ·Z_θ⁻(s′, a′), where a′ = argmax_a E[Z_θ⁻(s′, a)].
+        With `double`, a′ is greedy under q_φ; r includes the bonus, if any."""
         s_next = inputs(priors, batch.next_observation, batch.next_priors)
         z = theta_minus(law_minus, s_next)
         best = jnp.argmax(self.means(theta_minus(law, s_next) if self.double else z), axis=-1)
@@ -134,14 +137,13 @@ class Agent(CriticLearner):
         """Return r, plus η·std Q_θ(s, a) if there is an intrinsic reward."""
         if self.bonus is None:
             return batch.reward
-        spread = self.spread(law, self.pairs(priors, batch), key)
-        return batch.reward + self.bonus * spread
+        return batch.reward + self.bonus * self.spread(law, self.pairs(priors, batch), key)
 
     def pairs(self, priors: Any, batch: Transition) -> Pairs:
-        """Return (s, a) as inputs of the network, whose outputs describe all actions."""
+        """Return the network's inputs for s, and the indices of a."""
         return Pairs(inputs(priors, batch.observation, batch.priors), batch.number)
 
     def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
-        """Return diagnostics of q_φ and Z_θ in some states."""
+        """Return diagnostics of q_φ and Z_θ in given states."""
         law, s = self.posterior.law(state.phi), inputs(state.phi.priors, xs)
         return beliefs_at(self.returns, self.posterior, law, s, key)

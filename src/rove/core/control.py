@@ -17,7 +17,10 @@ Resample: TypeAlias = Literal["step", "episode"] | int
 
 
 def first_theta(posterior: Posterior[Any, Any], resample: Resample, law: Any, key: Key) -> Any:
-    """Return the first θ; () if it is resampled every step."""
+    """Return the first θ; () if it is resampled every step.
+
+    `law` is q_φ as returned by `Posterior.law`.
+    """
     return () if resample == "step" else posterior.sample(law, key)
 
 

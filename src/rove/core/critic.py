@@ -1,4 +1,5 @@
-"""The critic that Algorithm 2 and Section 4.4 share: Z_θ × q_φ, and a descent step on (4).
+"""The critic that Algorithm 2 and Section 4.4 share: Z_θ × q_φ, and a descent step on equation
+(4) of the paper.
 
 The marks 2.k refer to line k of Algorithm 2.
 """
@@ -64,7 +65,8 @@ class CriticLearner(Learner):
     ) -> tuple[Rows, Rows]:
         """2.9, 2.11: sample θ⁻ ~ q_φ⁻ (2.9), and θ ~ q_φ for the objective (2.11), for each row.
 
-        If they are paired, θ⁻ uses the random numbers of θ.
+        `law` and `law_minus` are q_φ and q_φ⁻ as returned by `Posterior.law`. If the family pairs θ
+        and θ⁻ (`Rows.paired`), both use the same random numbers.
         """
         theta = self.posterior.sample_rows(law, ids, k_theta)
         if theta.paired:
@@ -93,10 +95,10 @@ class CriticLearner(Learner):
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """2.11: return E_θ[mean_j loss(x_j)] − (c/N)·H(q_φ), and the mean loss of what is learned.
 
-        c is `Return.scale`. If the loss is −c·log Z_θ, as for a Gaussian, this is (4), or (7),
-        times c/N, which changes neither the minimiser nor the steps that `adam_step` takes towards
-        it. If the loss is −log Z_θ, c tempers q_φ. Each term of the mean has its own samples of θ,
-        which reduces the variance; `x` contains a target for each sample and term.
+        c is `Return.scale`. For a Gaussian, c = σ² and the loss is −c·log Z_θ, so that this is (4),
+        or (7), times c/N; the factor c/N does not change the minimiser. For the other families c
+        weights the entropy only (see `Return.scale`). Each term of the mean has its own samples of
+        θ, which reduces the variance; `x` contains a target for each sample and term.
         """
         law, (inputs, action) = self.posterior.law(phi), self.pairs(phi.priors, batch)
         z = of_action(by_action(self.returns, theta(law, inputs)), action)
@@ -139,7 +141,8 @@ class CriticLearner(Learner):
         def refit_targets(batch: Transition, key: Key, block: int | Array) -> Array:
             """Sample targets with the same θ⁻ for all transitions.
 
-            With a different θ⁻ for each, its uncertainty would average out in the fit.
+            With a different θ⁻ for each, the uncertainty in θ⁻ would average out. `block` is the
+            index of the block of transitions; only θ⁻ is shared between blocks.
             """
             theta_minus = OneTheta(self.posterior, noise.fold(key, 0))
             keys = noise.fold(key, 1, block), noise.fold(key, 2, block)
@@ -198,10 +201,10 @@ def of_action(
     return jnp.take_along_axis(z, action, axis=2)[:, :, 0]
 
 
-EPSILON, LEAST_EPSILON = 1e-8, 1e-16
+EPSILON, EPSILON_WITH_ENTROPY = 1e-8, 1e-16
 """Adam's ε without and with an entropy in the objective. The second is negligible compared to the
 entropy's gradient in `adam_step` (1e-10 for σ = 1e-8 and minibatches of 64), and above 3e-18, below
-which the square of a gradient underflows in float32."""
+which (1 − β₂)·g² underflows in float32."""
 
 
 def init_optimiser(parameters: Any) -> Any:
@@ -220,13 +223,14 @@ def adam_step(
 
     The gradient is first divided by √c, where c is `scale`, unless c is 0. Adam's steps do not
     depend on a constant factor of the objective, provided that ε is negligible and that squares of
-    gradients are representable in float32. Without the division they are not: the gradients of the
-    data are of order 1 and those of the entropy of order c/N, whose squares underflow if σ is
-    small. With it, both are safe for σ from 1e-8 to 1: the smallest gradient of the entropy is
-    1e-10, and the largest of the data, for errors of 1e3, about 1e14.
+    gradients are representable in float32. Without the division, the entropy's gradients (of order
+    c/N = σ²/N) have squares that underflow for small σ. With it, σ from 1e-8 to 1 is safe: the
+    smallest gradient of the entropy, σ/N, is about 1e-10, and a gradient of the data, which is
+    error × activation / σ, is at most 1e14 for errors and activations up to 1e3 (squares overflow
+    above 1e19).
     """
     factor = lax.rsqrt(jnp.where(scale > 0.0, scale, 1.0))
     gradient = jax.tree.map(lambda g: factor * g, gradient)
-    adam = optax.scale_by_adam(eps=jnp.where(scale > 0.0, LEAST_EPSILON, EPSILON))
+    adam = optax.scale_by_adam(eps=jnp.where(scale > 0.0, EPSILON_WITH_ENTROPY, EPSILON))
     direction, moments = adam.update(gradient, moments)
     return jax.tree.map(lambda p, d: p - lr * d, parameters, direction), moments

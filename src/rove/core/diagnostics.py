@@ -1,4 +1,4 @@
-"""Diagnostics of an agent's value estimates in some states, for reports and plots."""
+"""Diagnostics of an agent's value estimates in given states, for reports and plots."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from rove.posteriors.priors import Input
 from rove.returns.base import Return, by_action, means, stds
 
 DRAWS = 16
-"""Number of samples of θ."""
+"""Number of samples of θ in `Beliefs.values`."""
 
 
 class Beliefs(NamedTuple):
@@ -30,7 +30,7 @@ class Beliefs(NamedTuple):
 def beliefs_at(
     returns: Return, posterior: Posterior[Any, Any], law: Any, xs: Input, key: Key
 ) -> Beliefs:
-    """Return the diagnostics of Z_θ and q_φ for some inputs."""
+    """Return the `Beliefs` at the inputs xs. `law` is q_φ as returned by `Posterior.law`."""
 
     def values(key: Key) -> Array:
         z = apply_all(posterior, law, posterior.sample(law, key), xs)
@@ -42,5 +42,5 @@ def beliefs_at(
 
 
 def pictures_of(returns: Return, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
-    """Return Z(s, a) of every action for plotting: positions and heights."""
+    """Return, for each action, the points and heights of a plot of Z(s, a)."""
     return [returns.picture(z) for z in by_action(returns, outputs)]

@@ -19,7 +19,7 @@ class AgentState(NamedTuple):
     phi: Any
     """φ, a `Phi`; for an actor–critic, a tuple with one `Phi` per critic."""
     phi_target: Any
-    """The target network: the posterior's `law` of φ⁻; for an actor–critic, one per critic."""
+    """The target network: `Posterior.law` of φ⁻; for an actor–critic, one per critic."""
     theta: Any
     """The θ in use for control, if it is used for more than one step; otherwise ()."""
     optimiser: Any
@@ -122,7 +122,7 @@ class Learner(eqx.Module):
 
     @abc.abstractmethod
     def pictures(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
-        """Return Z(s, a) of every action for plotting: positions and heights.
+        """Return, for each action, the points and heights of a plot of Z(s, a).
 
         `outputs` is a row of `Beliefs.outputs`.
         """

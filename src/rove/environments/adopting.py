@@ -17,7 +17,8 @@ from rove.environments.registered import make_registered, settable
 from rove.errors import ConfigError, unknown_name
 
 EDGE, HUGE = 3.0, 1e6
-"""Cells range from −EDGE to EDGE if an entry of the observation is unbounded or exceeds ±HUGE."""
+"""The cells of an entry of the observation range from −EDGE to EDGE if the bounds of that entry are
+infinite or beyond ±HUGE."""
 
 ALIASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "sparse-inverted-pendulum": (
@@ -69,8 +70,8 @@ def adopt(
     - `environment`: an instance, of which every seed gets a copy, or a function that returns one.
     - `normalise`: whether to normalise observations by their running mean and standard deviation.
     - `longest_episode`: the number of steps after which an unfinished episode raises an error.
-    - `sparse`: replaces all rewards by a single one, paid when the task terminates: 1 for reaching
-      a goal, −1 for falling.
+    - `sparse`: the only reward, paid on termination; for example 1 if termination means success,
+      −1 if failure.
     - `axes`: the two entries of an observation, horizontal and vertical, whose range is divided
       into cells to count visits. Defaults to both entries of a bounded box with two entries.
     """
@@ -98,15 +99,16 @@ def host_settings(environment: HostEnvironment) -> Any:
     kind.__doc__ = (
         "normalise: normalise observations by their running mean and standard deviation. "
         "longest-episode: number of steps after which an unfinished episode raises an error. "
-        "sparse: replace all rewards by a single one, paid when the task terminates (1 for "
-        "reaching a goal, -1 for falling). axes: the two entries of an observation whose range is "
-        "divided into cells to count visits. All other options are passed to gymnasium.make."
+        "sparse: the only reward, paid on termination; for example 1 if termination means success, "
+        "-1 if failure. axes: the two entries of an observation whose range is divided into cells "
+        "to count visits. All other options are passed to gymnasium.make."
     )
     return kind()
 
 
 def _copied(environment: Any) -> Any:
-    """Return a copy, or the environment itself if it cannot be copied, which serves one seed."""
+    """Return a copy, or the environment itself if it cannot be copied; in that case only one seed
+    can be trained."""
     try:
         return copy.deepcopy(environment)
     except Exception:
@@ -119,7 +121,8 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
     try:
         env = source.new()
         name = source.name or _description(env)
-        owned = id(env) != source.given  # users close the environments that they passed in
+        # Do not close an environment that the user passed in.
+        owned = id(env) != source.given
         guard = Guard(env, own.get("longest_episode", LONGEST_EPISODE), owned)
         first = np.unique([guard.reset(seed) for seed in range(PROBES)], axis=0)
         encode = encoder(env.observation_space)
@@ -158,7 +161,7 @@ def _grid(space: Any, axes: Any) -> tuple[tuple[int, int] | None, tuple[Coordina
     )
     if not valid or not len(axes) == len(set(axes)) == 2:
         if not len(low):
-            message = "axes requires observations in a box; this environment has none"
+            message = "axes needs a Box observation space, which this environment does not have"
             raise ConfigError("axes", axes, "None", message)
         allowed = f"two different indices below {len(low)}, for example 0 1"
         raise ConfigError.must_be("axes", axes, allowed)

@@ -1,4 +1,4 @@
-"""`rove report`: show run folders in one HTML file that works offline."""
+"""`rove report`: show run, experiment and sweep folders in one HTML file that works offline."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -10,8 +10,8 @@ from rove.report.folders import NothingYet, read
 from rove.report.page import page
 from rove.training.checkpoint import publish
 
-EVERY = 5.0
-"""Minimum number of seconds between updates of a report that is followed."""
+UPDATE_PERIOD = 5.0
+"""Minimum seconds between two updates in `follow`."""
 
 
 def write(paths: Sequence[Path | str], out: Path | str = "report.html") -> Path:
@@ -27,11 +27,18 @@ def write(paths: Sequence[Path | str], out: Path | str = "report.html") -> Path:
 def follow(
     paths: Sequence[Path | str],
     out: Path | str = "report.html",
-    every: float = EVERY,
+    every: float = UPDATE_PERIOD,
     say: Callable[[str], None] = lambda text: None,
 ) -> Path:
     """Write a report repeatedly until all runs have finished; a page that is open in a browser
-    reloads itself."""
+    reloads itself.
+
+    **Arguments**
+    - `paths`: run, experiment and sweep folders.
+    - `out`: the .html file to write.
+    - `every`: the minimum number of seconds between two updates.
+    - `say`: called with a message after each update, or while there is nothing to show yet.
+    """
     finished = False
     while not finished:
         began = time.monotonic()
@@ -49,12 +56,12 @@ def follow(
 def _write(paths: Sequence[Path | str], out: Path, every: float | None = None) -> bool:
     """Write a report; return whether everything in it has finished."""
     if out.is_dir():
-        raise RunFolderError(f"{out} is a folder; --out must name an .html file")
+        raise RunFolderError(f"{out} is a folder; out must be the path of an .html file")
     if out.suffix.lower() not in (".html", ".htm"):
-        raise RunFolderError(f"{out} is not an .html file; --out must name one")
+        raise RunFolderError(f"{out} is not an .html file; out must be the path of one")
     sources = read(paths)
     title = ", ".join(Path(path).resolve().name for path in paths)
     data = report_data(sources, title) | {"follow": every}
-    # The name of a folder may not be valid Unicode; escapes are valid in JSON.
+    # The name of a folder might not be valid Unicode; escapes are valid in JSON.
     publish(out, page(data).encode(errors="backslashreplace"))
     return all(source.finished for source in sources)

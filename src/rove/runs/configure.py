@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rove import environments
-from rove.agents import fitting, settings_of
+from rove.agents import names_for, settings_of
 from rove.agents.settings import Settings, with_settings
 from rove.agents.tuned import tuned
 from rove.core.learner import Learner
@@ -56,7 +56,7 @@ def configure(
     learner = agent.compose() if isinstance(agent, Settings) else agent
     if learner.continuous != environment.continuous:
         kind = "continuous" if environment.continuous else "discrete"
-        agents = ", ".join(fitting(environment.continuous))
+        agents = ", ".join(names_for(environment.continuous))
         reason = f"{environment.name} has {kind} actions; use one of {agents}"
         other = "discrete" if environment.continuous else "continuous"
         message = f"{agent.name} needs {other} actions, but {environment.name} has {kind} ones; "

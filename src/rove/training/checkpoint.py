@@ -42,15 +42,15 @@ def save_arrays(path: Path, arrays: dict[str, np.ndarray], about: dict[str, Any]
     publish(path, save(whole, metadata={"rove": json.dumps(about)}))
 
 
-def load_arrays(path: Path, start: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read the arrays whose names begin with `start`, and the description, from a file.
+def load_arrays(path: Path, prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read the arrays whose names begin with `prefix`, and the description, from a file.
 
     Nothing in the file is executed.
     """
     try:
         with safe_open(path, framework="numpy") as file:
             about = dict(json.loads((file.metadata() or {})["rove"]))
-            names = [name for name in file.keys() if name.startswith(start)]  # noqa: SIM118
+            names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118
             return {name: file.get_tensor(name) for name in names}, about
     except (SafetensorError, KeyError, TypeError, ValueError, RecursionError, OSError) as error:
         raise RunFolderError(

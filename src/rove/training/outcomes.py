@@ -1,4 +1,7 @@
-"""The training of one seed as the host sees it: its job, its outcome and its checkpoint."""
+"""The training of one seed on the host (NumPy and files): its job, its outcome and its checkpoint.
+
+A lane is the state of one seed's training on the device.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,12 +61,19 @@ class Episodes(NamedTuple):
     """Results of the episodes so far: arrays with one entry per episode."""
 
     returns: np.ndarray
+    """Undiscounted sum of the rewards."""
     length: np.ndarray
+    """Number of steps."""
     step: np.ndarray
+    """The training step at which the episode ended."""
     terminated: np.ndarray
+    """Whether the episode terminated, rather than being truncated."""
     spread: np.ndarray
+    """Standard deviation of Q_θ over θ ~ q_φ, averaged over the probe states and actions."""
     return_spread: np.ndarray
+    """Standard deviation of Z, averaged in the same way."""
     coverage: np.ndarray
+    """Number of cells visited so far."""
 
 
 class Outcome(NamedTuple):
@@ -74,7 +84,7 @@ class Outcome(NamedTuple):
     lane: Lane
     finished: bool = False
     diverged: str = ""
-    """The message of the error if it diverged, in which case it is finished."""
+    """Why the job diverged, or empty. A diverged job counts as finished."""
 
     @property
     def scores(self) -> np.ndarray:
@@ -101,15 +111,15 @@ def fresh(job: Job) -> Outcome:
 
 
 def extended(before: Outcome, lane: Lane) -> Outcome:
-    """Return the outcome after one more chunk.
+    """Return the outcome after `lane` has run further.
 
     Raises `LaneError` if the environment returned a number that is not finite. If the agent
-    computed one, the job ends with the last episode before.
+    computed one, the job ends and keeps the episodes completed before.
     """
     job, fault = before.job, FAULTS[int(lane.fault)]
     problem = f"{job.name}: the {fault} was not a finite number at step {int(lane.step):,}"
     if fault in ("observation", "reward"):
-        raise LaneError(problem)
+        raise LaneError(f"{problem}; fix the environment")
     diverged = f"{problem} (try a smaller lr)" if fault else ""
     if not fault and _overflowed(lane.agent.optimiser):
         remedy = "smaller rewards, a larger sigma or a wider prior"
@@ -208,29 +218,33 @@ def _episodes(arrays: dict[str, np.ndarray], path: Path) -> Episodes:
     try:
         episodes = Episodes(*(arrays[f"episodes.{field}"] for field in Episodes._fields))
     except KeyError as error:
-        raise RunFolderError(
-            f"{path} is not a checkpoint of this run: {error} is missing"
-        ) from None
+        raise _damaged(path, f"{error} is missing") from None
     if len({column.shape for column in episodes}) != 1 or episodes.returns.ndim != 1:
-        raise RunFolderError(
-            f"{path} is not a checkpoint of this run: its columns differ in length"
-        )
+        raise _damaged(path, "its columns differ in length")
     return episodes
 
 
-def _read(job: Job, start: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read a job's checkpoint; raise `RunFolderError` if it belongs to another job."""
+def _damaged(path: Path, why: str) -> RunFolderError:
+    return RunFolderError(f"{path} is damaged ({why}); remove it to train this seed again")
+
+
+def _read(job: Job, prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read the arrays of a job's checkpoint whose names begin with `prefix`, and its description.
+
+    Raises `RunFolderError` if the checkpoint belongs to another job.
+    """
     assert job.path is not None
-    arrays, about = checkpoint.load_arrays(job.path, start)
+    arrays, about = checkpoint.load_arrays(job.path, prefix)
     if about.get("lane") != job.identity:
         raise RunFolderError(
-            f"{job.path} is the checkpoint of another run or seed. Remove it to train this one "
-            "again"
+            f"{job.path} is the checkpoint of another run or seed. Remove it to train seed "
+            f"{job.seed} from the start"
         )
     return arrays, about
 
 
 def _portable(lane: Any) -> Any:
-    """Return a lane without the replay's rows, which are stored separately, and the empty log."""
+    """Return a lane without its log, which is empty, and the replay's rows, which are stored
+    separately."""
     agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=None))
     return lane._replace(agent=agent, log=None)

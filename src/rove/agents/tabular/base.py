@@ -16,7 +16,8 @@ from rove.returns.base import bell
 
 
 def state_index(observation: Float[Array, " states"]) -> Int[Array, ""]:
-    """Return the index of a state: the position of the last non-zero entry (0 if all are zero).
+    """Return the index of a state: the position of the last non-zero entry, or 0 if all are zero,
+    such as Deep Sea's terminal observation.
 
     Correct for one-hot and for thermometer features; there are as many states as entries.
     """
@@ -31,7 +32,7 @@ class Tabular(Learner):
         return 1
 
     def validate(self, observation: np.ndarray) -> None:
-        """Raise `ConfigError` unless the features are one-hot or thermometer features."""
+        """Raise `ConfigError` unless this observation is one-hot or thermometer-coded."""
         ones = np.flatnonzero(observation)
         fits = len(ones) and np.all(observation[ones] == 1) and len(ones) in (1, ones[-1] + 1)
         if not fits:
@@ -42,7 +43,10 @@ class Tabular(Learner):
     def observe(
         self, state: AgentState, transition: Transition, where: bool | Array = True
     ) -> AgentState:
-        """Store the transition for `learn`, replacing the previous one."""
+        """Store the transition for `learn`, replacing the previous one.
+
+        `where`: False leaves the buffer's rows unchanged.
+        """
         buffer = replay.add(state.replay, transition, where)
         return state._replace(replay=buffer, counter=state.counter + 1)
 
@@ -53,7 +57,8 @@ def point_masses(values: Float[Array, " actions"]) -> list[tuple[Array, Array]]:
 
 
 def init_state(tables: Any, features: int, theta: Any = ()) -> AgentState:
-    """Return an initial state: φ consists of the tables, and B has room for one transition."""
+    """Return an initial state: φ consists of the tables, and the replay buffer holds one
+    transition."""
     return AgentState(
         phi=Phi(learned=(), held=tables),
         phi_target=(),
