@@ -491,7 +491,9 @@ def test_a_table_is_refused_as_a_critic():
 
 
 def test_agents_and_environments_that_do_not_fit_are_refused_with_those_that_do():
-    with pytest.raises(ConfigError, match=r"has continuous ones.*ddpg, ddpg_noisynet, ddpg_ge, td3"):
+    with pytest.raises(
+        ConfigError, match=r"has continuous ones.*ddpg, ddpg_noisynet, ddpg_ge, td3"
+    ):
         rove.train("ge", "linear-quadratic-1", steps=10)
     with pytest.raises(ConfigError, match=r"has discrete ones.*dqn.*bayesian_q_learning$"):
         rove.train("ddpg", "chain-5", steps=10)

@@ -131,7 +131,7 @@ def assert_is_the_command_of(command, plan, folder, capsys):
     words = [*shlex.split(command)[1:], "--out", str(folder)]
     for change, message in (
         ([], "in use by another process"),
-        (["--agent.gamma=0.5"], "contains a different run"),
+        (["--agent.gamma=0.5"], "contains a different sweep"),
     ):
         with RunFolder(folder).open(plan), pytest.raises(SystemExit) as stopped:
             cli.main(words + change)

@@ -87,7 +87,11 @@ def test_values(field, given, values):
             {"on": "threds"},
             "on must be threads, processes, ray or ray://HOST:PORT, got 'threds'",
         ),
-        ({"rho": "-9:0:1000", "sigma": "1e-8:1:log1000"}, {}, "the grid has 1,000,000 points, more than 10,000"),
+        (
+            {"rho": "-9:0:1000", "sigma": "1e-8:1:log1000"},
+            {},
+            "the grid has 1,000,000 points, more than 10,000",
+        ),
         (
             {"rho": "-4,-1"},
             {"method": "random"},

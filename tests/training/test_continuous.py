@@ -83,9 +83,15 @@ def test_actions_that_no_agent_takes_are_refused(space, needs):
 
 
 def test_agents_that_do_not_fit_are_refused():
-    with pytest.raises(ConfigError, match="dqn needs discrete actions, but gym/Pendulum-v1 has continuous ones; use one of ddpg"):
+    with pytest.raises(
+        ConfigError,
+        match="but gym/Pendulum-v1 has continuous ones; use one of ddpg",
+    ):
         rove.train("dqn", "gym/Pendulum-v1", steps=10)
-    with pytest.raises(ConfigError, match="td3 needs continuous actions, but gym/CartPole-v1 has discrete ones; use one of dqn"):
+    with pytest.raises(
+        ConfigError,
+        match="td3 needs continuous actions, but gym/CartPole-v1 has discrete ones; use one of dqn",
+    ):
         rove.train("td3", "gym/CartPole-v1", steps=10)
 
 
