@@ -247,7 +247,7 @@ FIGURE_4 = Search(
         "ddpg_noisynet": {
             "rho": (-8.0, -7.0, -6.0, -5.5, -5.0, -4.5, -4.0, -3.5, -3.0, -2.5, -2.0, -1.0)
         },
-        "ddpg_ge": {"critic_lr": RATES, **_BOUNDED, "prior_std": (0.01, 0.03, 0.1, 0.3, 1.0, None)},
+        "ddpg_ge": {"critic_lr": RATES, **_BOUNDED},
     },
     budget=12,
     first_seeds=(1000, 1001),
