@@ -35,7 +35,7 @@ matplotlib.rcParams.update(
 
 COLOURS = {
     "dqn": "#4c72b0", "dqn-paper": "#8fb3e8", "noisynet": "#dd8452", "ge": "#2a9d5c",
-    "ge-step": "#2a9d5c", "ge-episode": "#8e6bbf",
+    "ge-step": "#2a9d5c", "ge-episode": "#8e6bbf", "ige": "#c44e52", "bootstrapped_dqn": "#937860",
 }  # fmt: skip
 WINDOW = 20
 BAND_POINTS = 500

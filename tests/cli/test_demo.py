@@ -1,0 +1,61 @@
+"""`rove demo`: what it prints is what was measured, and its page needs nothing else."""
+
+import re
+
+import numpy as np
+import pytest
+
+import rove
+from rove.cli import main as cli
+from rove.report import demo
+from rove.training.solving import episodes_to_solve
+
+SMALL = {"chain-5": (("dqn", "noisynet", "ge"), 40), "deep-sea-3": (("dqn", "ige"), 40)}
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(demo, "TASKS", SMALL)
+    monkeypatch.setattr(demo, "CHAIN", "chain-5")
+    monkeypatch.setattr(demo, "SEEDS", 2)
+
+
+def test_the_table_is_what_the_runs_did(small, tmp_path, capsys):
+    cli.main(["demo", "--out", str(tmp_path)])
+    printed = capsys.readouterr().out
+    for task, (agents, episodes) in SMALL.items():
+        for agent in agents:
+            run = rove.load(tmp_path / "runs" / f"{agent}-{task}")
+            optimum = run.config.environment.optimum
+            solved = sum(episodes_to_solve(o.scores, optimum) is not None for o in run.outcomes)
+            final = round(float(np.mean(run.evaluate())), 2) + 0.0
+            row = rf"{task}\s+{rove.AGENTS[agent].label}\s+{solved} of 2\s.*{final:.2f} of"
+            assert re.search(row, printed)
+            assert all(len(o.scores) <= episodes for o in run.outcomes)
+    runs = [
+        tmp_path / "runs" / f"{a}-{task}" for task, (agents, _) in SMALL.items() for a in agents
+    ]
+    rows = [demo.row(rove.load(folder)) for folder in runs]
+    assert demo.sentence(rows) in printed
+    page = (tmp_path / "index.html").read_text()
+    assert demo.sentence(rows) in page
+    assert page.count("<svg") == 3
+    assert not re.search(r'(src|href)="(?!#|data:)', page)
+    assert "{{" not in page
+    cli.main(["demo", "--out", str(tmp_path)])  # nothing is trained again
+    assert (tmp_path / "index.html").read_text() == page
+
+
+def test_the_sentence_names_every_agent():
+    rows = [
+        demo.Row("chain-100", "dqn", 0, 5, np.inf, 0.1, 11.0),
+        demo.Row("chain-100", "noisynet", 1, 5, np.inf, 2.0, 11.0),
+        demo.Row("chain-100", "ge", 5, 5, 120.0, 11.0, 11.0),
+        demo.Row("deep-sea-10", "dqn", 0, 5, np.inf, -0.001, 0.99),
+        demo.Row("deep-sea-10", "ige", 4, 5, 70.0, 0.8, 0.99),
+    ]
+    assert demo.sentence(rows) == (
+        "On chain-100 GE solved 5 of 5 seeds, NoisyNet 1 and DQN 0; "
+        "on deep-sea-10 Index GE solved 4 of 5 seeds, DQN 0."
+    )
+    assert demo.cells(rows[3]) == ("deep-sea-10", "DQN", "0 of 5", "–", "0.00 of 0.99")
