@@ -12,7 +12,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array, lax
 from jaxtyping import Float, Int
 
@@ -209,6 +208,8 @@ which (1 − β₂)·g² underflows in float32."""
 
 def init_optimiser(parameters: Any) -> Any:
     """Return Adam's initial moments."""
+    import optax  # imported here because it is slow to import
+
     return optax.scale_by_adam().init(parameters)
 
 
@@ -229,6 +230,8 @@ def adam_step(
     error × activation / σ, is at most 1e14 for errors and activations up to 1e3 (squares overflow
     above 1e19).
     """
+    import optax  # imported here because it is slow to import
+
     factor = lax.rsqrt(jnp.where(scale > 0.0, scale, 1.0))
     gradient = jax.tree.map(lambda g: factor * g, gradient)
     adam = optax.scale_by_adam(eps=jnp.where(scale > 0.0, EPSILON_WITH_ENTROPY, EPSILON))

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Float, Int
 
 from rove.errors import ConfigError, check_integer, check_number
@@ -165,7 +164,7 @@ def regression(
         triangle = _triangle(jnp.zeros_like(before[:, :1]), before)
         triangle = lax.fori_loop(0, blocks, add, triangle)
         upper, moment = triangle[:, :-1, :-1], triangle[:, :-1, -1:]
-        root = root @ solve_triangular(upper, identity)
+        root = root @ jax.scipy.linalg.solve_triangular(upper, identity)
         mean += (root @ moment)[:, :, 0]
         sizes = jnp.abs(jnp.diagonal(upper, axis1=1, axis2=2))
         inaccurate = jnp.any(sizes < SAFE * jnp.max(sizes, axis=1, keepdims=True))

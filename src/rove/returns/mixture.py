@@ -6,7 +6,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.scipy.special import logsumexp, ndtr
 from jaxtyping import Float
 
 from rove.errors import check_choice, check_integer, check_number
@@ -81,9 +80,9 @@ class Mixture(Return):
         u, xi = noise.normal(key, (2,))
         # Inverse transform sampling: Φ(u) is uniform, and k is the first component at which the
         # cumulative sum of the weights reaches it.
-        k = jnp.sum(ndtr(u) > jnp.cumsum(jnp.exp(log_weights))[:-1])
+        k = jnp.sum(jax.scipy.special.ndtr(u) > jnp.cumsum(jnp.exp(log_weights))[:-1])
         return reward + discount * (means[k] + stds[k] * xi)
 
     def loss(self, z: Float[Array, " outputs"], target: Float[Array, ""]) -> Float[Array, ""]:
         log_weights, means, stds = self.parts(z)
-        return -logsumexp(log_weights + log_density(target - means, stds))
+        return -jax.scipy.special.logsumexp(log_weights + log_density(target - means, stds))
