@@ -10,7 +10,7 @@ from rove.cli import main as cli
 from rove.report import demo
 from rove.training.solving import episodes_to_solve
 
-SMALL = {"chain-5": (("dqn", "noisynet", "ge"), 40), "deep-sea-3": (("dqn", "ige"), 40)}
+SMALL = {"chain-5": (("dqn", "ge"), 40), "deep-sea-3": (("dqn",), 40)}
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The report's file: what is in it, what it refuses, how large it is."""
 
+import dataclasses
 import fcntl
 import json
 import re
@@ -285,7 +286,7 @@ def write_run(folder, runs, agent, environment, fractions):
     fraction of the optimum of a chain, 11."""
     folder.mkdir(parents=True)
     config = json.loads((runs / "ge" / "config.json").read_text())
-    config["agent"] = {"name": agent, "settings": {}}
+    config["agent"] = {"name": agent, "settings": dataclasses.asdict(rove.AGENTS[agent]())}
     config["environment"]["name"] = environment
     config |= {"episodes": 1, "seeds": list(range(len(fractions)))}
     (folder / "config.json").write_text(json.dumps(config))

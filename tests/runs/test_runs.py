@@ -292,8 +292,10 @@ def test_a_broken_config_is_refused(tmp_path, content, word):
 
 
 def test_no_run_here(tmp_path):
-    with pytest.raises(RunFolderError, match=r"config\.json is missing"):
+    with pytest.raises(RunFolderError, match=r"nothing does not exist"):
         rove.load(tmp_path / "nothing")
+    with pytest.raises(RunFolderError, match=r"config\.json is missing; give a folder"):
+        rove.load(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,12 @@
 """The history of visits: which cells were visited early and late in training."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import rove
+from rove.training import lane as lane_module
 
 SMALL = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
 
@@ -31,7 +34,7 @@ def test_the_octaves_add_up(runs):
 
 
 def test_a_large_environment_has_none():
-    outcome = rove.train(rove.PSRL(sweeps=1), rove.DeepSea(10), episodes=1).outcomes[0]
-    assert outcome.history.shape == (16, 100)
-    wide = rove.train(rove.DQN(**SMALL), rove.Chain(10_001), steps=2).outcomes[0]
-    assert wide.history.shape == (0, 10_001)
+    for environment, shape in ((rove.Chain(100), (16, 100)), (rove.Chain(10_001), (0, 10_001))):
+        agent = rove.DQN(**SMALL).compose()
+        lane = jax.eval_shape(lane_module.start, agent, environment, jnp.int32(0))
+        assert lane.history.shape == shape

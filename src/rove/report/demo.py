@@ -113,7 +113,7 @@ def sentence(rows: Sequence[Row]) -> str:
         best, *others = sorted((r for r in rows if r.task == task), key=lambda r: -r.solved)
         rest = " and ".join(f"{label_of(r.agent)} {r.solved}" for r in others)
         first = f"{label_of(best.agent)} solved {best.solved} of {best.seeds} seeds"
-        parts.append(f"on {task} {first}, {rest}")
+        parts.append(f"on {task} {first}" + (f", {rest}" if rest else ""))
     text = "; ".join(parts)
     return text[0].upper() + text[1:] + "."
 
