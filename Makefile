@@ -66,7 +66,7 @@ bench: $(INSTALLED)
 
 tune: $(INSTALLED)
 	for search in figure-2 figure-3 figure-4 scoreboard deep-sea; do \
-		$(BIN)/rove tune $$search --out docs/tuning/$$search && \
+		$(BIN)/rove reproduce tuning $$search --out docs/tuning/$$search && \
 		cp docs/tuning/$$search/tuned.json src/rove/agents/defaults/$$search.json || exit 1; \
 	done
 

@@ -66,7 +66,7 @@ def test_neighbours_of_a_point_are_new_and_a_step_away():
 
 
 def test_every_search_has_its_defaults():
-    """What `rove tune` finds is where `rove train` looks for it."""
+    """What `rove reproduce tuning` finds is where `rove train` looks for it."""
     assert set(TUNED) == set(SEARCHES)
     for name, search in SEARCHES.items():
         for environment in search.environments:

@@ -48,7 +48,7 @@ def test_the_bits_are_those_of_threads(tmp_path):
     assert files[0] == files[1]
     assert sum(progress.finished for progress in told) == 6
     assert saved[1].path is None
-    assert saved[1].evaluate().shape == (3,)
+    assert saved[1].evaluate().shape == (3, 1)
 
 
 def test_a_lane_whose_process_dies_goes_on_in_another(tmp_path):

@@ -102,8 +102,7 @@ class IGE(NetworkSettings, name="ige", label="Index GE"):
     sigma: float = 1e-4
     """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
     prior_std: float | None = 1.0
-    """Standard deviation that a last-layer parameter tends to without data, in units of 1/√inputs;
-    None: it grows without bound."""
+    """As in GE, for the last layer: σ_θ without data, in units of 1/√inputs; None: unbounded."""
 
     def compose(self) -> Agent:
         posterior = LowRank(

@@ -55,6 +55,8 @@ class Figure4(Experiment):
     single one.
     """
 
+    name = "figure-4"
+
     @classmethod
     def missing(cls) -> str | None:
         installed = importlib.util.find_spec("mujoco") is not None

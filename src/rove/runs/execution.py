@@ -19,7 +19,7 @@ from rove.runs import tracking
 from rove.runs.config import Config
 from rove.runs.folder import RunFolder
 from rove.runs.result import Run
-from rove.training import outcomes
+from rove.training import storage
 from rove.training.executors import Executor, Threads, cores, executor_for
 from rove.training.outcomes import Episodes, Job, Outcome
 from rove.training.progress import Progress, Report, ignore
@@ -46,7 +46,7 @@ def run_all(
         for (config, path), jobs in zip(plan, jobs_of, strict=True):
             if path is not None:
                 folder = RunFolder(path)
-                stack.enter_context(folder.open(config))
+                stack.enter_context(folder.open(config, config.extendable))
                 writers[path] = _EpisodesWriter(folder, config, jobs)
                 if tracker is not None:
                     loggers[path] = tracking.Logger(tracker, config)
@@ -106,7 +106,7 @@ def _uses_workers(
     """
     if on == "threads":
         return False
-    unfinished = sum(not outcomes.is_finished(job) for job in jobs)
+    unfinished = sum(not storage.is_finished(job) for job in jobs)
     if on != "processes":
         if custom := [config for config, _ in plan if not config.portable]:
             reason = f"{custom[0].label} is custom code, which a cluster does not have"
@@ -123,7 +123,7 @@ class _EpisodesWriter:
     def __init__(self, folder: RunFolder, config: Config, jobs: list[Job]):
         self._folder, self._config, self._jobs = folder, config, jobs
         self._lock = threading.Lock()
-        self._latest = {j.seed: outcomes.load_episodes(j)[0] for j in jobs if outcomes.exists(j)}
+        self._latest = {j.seed: storage.load_episodes(j)[0] for j in jobs if storage.exists(j)}
 
     def saved(self, job: Job, episodes: Episodes) -> None:
         with self._lock:

@@ -11,7 +11,7 @@ import jax
 from rove.environments import HostEnvironment
 from rove.errors import LaneError, RoveError
 from rove.parts import platform
-from rove.training import chunks, host, outcomes
+from rove.training import chunks, host, storage
 from rove.training.executors.base import fitting_workers
 from rove.training.outcomes import Job, Outcome
 from rove.training.progress import Report, Saved, ignore
@@ -83,7 +83,7 @@ class Threads:
                 # Compile each program once, before several threads compile the same one.
                 if not together:
                     unfinished = [
-                        [job for job in group if not outcomes.is_finished(job)]
+                        [job for job in group if not storage.is_finished(job)]
                         for group in programs.values()
                     ]
                     first = [group[0] for group in unfinished if group]
