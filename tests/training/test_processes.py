@@ -144,7 +144,8 @@ def test_stopped_by_hand_every_lane_is_saved(tmp_path, ignored):
     command += ["--out", str(tmp_path / "run")]
     pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
     parent = subprocess.Popen(command, start_new_session=True, **pipes)
-    parent.stdout.readline()  # a lane has told of its progress
+    while b"steps/s" not in parent.stdout.readline():  # until a seed has reported its progress
+        assert parent.poll() is None
     if ignored:
         parent.terminate()
     else:

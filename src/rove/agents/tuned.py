@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-SEARCHES = ("figure-2", "figure-3", "figure-4", "scoreboard", "deep-sea")
+SOURCES = ("figure-2", "figure-3", "figure-4", "scoreboard", "deep-sea")
 """The searches with a file in defaults/; at equal distance, the earlier one takes precedence."""
 
 
-def tuned(agent: str, environment: str, searches: Sequence[str] = SEARCHES) -> dict[str, Any]:
+def tuned(agent: str, environment: str, searches: Sequence[str] = SOURCES) -> dict[str, Any]:
     """Return the tuned settings of an agent on an environment, or an empty dict.
 
     If the environment itself was not tuned, the nearest size of it is used, and the plain chain for
@@ -22,7 +22,7 @@ def tuned(agent: str, environment: str, searches: Sequence[str] = SEARCHES) -> d
 
 def tuned_for(agent: str, environment: str) -> str | None:
     """Return the environment that the settings of `tuned` were found on, or None."""
-    return _nearest(agent, environment, SEARCHES)[0]
+    return _nearest(agent, environment, SOURCES)[0]
 
 
 def _nearest(

@@ -81,6 +81,14 @@ class Run:
         """Return the greedy policy of the posterior mean, which maps observations to actions.
 
         `seed` defaults to the first one.
+
+        **Example**
+        >>> run = rove.train("ge", "gym/CartPole-v1", episodes=20)
+        >>> env = gymnasium.make("CartPole-v1")
+        >>> observation, _ = env.reset(seed=0)
+        >>> act = run.policy()
+        >>> act(observation) in (0, 1)
+        True
         """
         outcome = self._outcome(seed)
         agent, environment = self.config.compose(), self.config.environment
@@ -114,6 +122,10 @@ class Run:
 
         The policy is that of `policy`: it does not explore. Evaluating a run again gives the same
         scores.
+
+        **Example**
+        >>> rove.train("ge", "chain-10", seeds=2, episodes=20).evaluate(episodes=5).shape
+        (2, 5)
         """
         check_integer("episodes", episodes, at_least=1)
         agent, environment = self.config.compose(), self.config.environment

@@ -114,6 +114,11 @@ def load(path: str | Path, agent: Learner | None = None, environment: Any = None
 
     Seeds that diverged are listed in its `errors`. A custom agent or environment has to be passed
     in, since it cannot be rebuilt from the folder.
+
+    **Example**
+    >>> run = rove.train("ge", "chain-10", episodes=20, out="runs/a")
+    >>> rove.load("runs/a")
+    <Run: ge on chain-10, seeds [0], 20 episodes>
     """
     folder = RunFolder(as_path("path", path))
     custom = None if environment is None else as_environment(environment)
