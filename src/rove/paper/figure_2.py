@@ -8,7 +8,6 @@ import numpy as np
 from rove.agents import settings_of
 from rove.analysis.curves import moving_average, pair_variances
 from rove.analysis.estimates import solve_summary
-from rove.analysis.intervals import BAND_DRAWS, mean_interval
 from rove.paper.base import AGENTS, DQNS, LABELS, LEFT_OUT, Experiment, Key, Runs, label
 from rove.paper.claims import Claim
 from rove.runs.config import Config
@@ -99,26 +98,23 @@ class Figure2(Experiment):
             n = environment.removeprefix("chain-")
             axes.set_title(f"({letter}) Chain MDP, N = {n}", loc="left")
             axes.set_ylim(-0.5, 11.8)
-        figure.axes[0].legend(loc="lower right", fontsize=7)
         axes = figure.axes[3]
         for agent in _agents(runs, VISITS):
             visits = runs[VISITS, agent].visits
             states = np.arange(1, visits.shape[1] + 1)
             colour = plots.COLOURS[agent]
             axes.plot(states, visits.mean(0), color=colour, label=label(agent), lw=1.6)
-            low, high = mean_interval(visits, (0.0, 1.0), draws=BAND_DRAWS)
-            axes.fill_between(states, low, high, color=colour, alpha=0.1, lw=0)
+            plots.seeds_or_band(axes, states, visits, colour, support=(0.0, 1.0), alpha=0.1)
         axes.set_title("(d) State visits in the first 20 episodes, N = 128", loc="left")
-        axes.set_xlabel("state")
+        plots.over_episodes(axes, "state")
         axes.set_ylabel("visit frequency")
         axes.set_xlim(1, 128)
         axes.set_ylim(0, 1.05)
-        axes.legend(loc="upper right", fontsize=7)
+        plots.legend(figure)
         seeds = len(runs["chain-100", "ge-step"].seeds)
         in_d = "" if seeds == SEEDS else f" ({SEEDS} in (d))"
         figure.supxlabel(
-            f"mean and 95% interval over {seeds} seeds{in_d}; moving window of {plots.WINDOW} "
-            "episodes",
+            f"{plots.seeds_text(seeds)}{in_d}; moving window of {plots.WINDOW} episodes",
             fontsize=8,
         )
         plots.save(figure, out / "figure-2.png")

@@ -12,7 +12,7 @@ from rove.errors import ConfigError, RunFolderError, check_integer
 
 LEVELS = 50
 """Maximum nesting depth of a JSON file."""
-_COLUMNS = ("step", "length", "score", "spread", "return_spread", "coverage")
+_COLUMNS = ("step", "length", "terminated", "score", "spread", "return_spread", "coverage")
 
 
 def sweep_config(path: Path) -> dict[str, Any] | None:

@@ -1,0 +1,63 @@
+"""Titles of the page and of its parts, made from what they show."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rove.agents import label_of
+from rove.analysis.sentences import Result, headline
+from rove.report.folders import Results
+from rove.report.groups import Group
+
+NAMED = 2
+"""Maximum number of parts that the title of the page names."""
+
+
+def of_page(titles: Sequence[str]) -> str:
+    """Join the titles of the parts; of many, the first two."""
+    rest = len(titles) - NAMED
+    more = [f"{rest} more"] if rest > 0 else []
+    return "; ".join([*titles[:NAMED], *more])
+
+
+def of_source(source: Results, groups: Sequence[Group]) -> str:
+    """Say what an experiment, a sweep or a set of runs shows."""
+    if source.claims:
+        count = sum(claim["verdict"] == "reproduced" for claim in source.claims)
+        return f"{source.name}: {count} of {len(source.claims)} claims reproduced"
+    if source.sweep is not None:
+        return _of_sweep(source.sweep)
+    if len(groups) == 1:
+        return headline(groups[0].results())
+    return _of_tasks([group.results() for group in groups]) or source.name
+
+
+def _of_tasks(tasks: Sequence[Sequence[Result]]) -> str:
+    """Say how many seeds each agent solved over all tasks whose optimum is known."""
+    solvable = [results for results in tasks if results[0].solved is not None]
+    agents = dict.fromkeys(result.agent for results in tasks for result in results)
+    if not solvable:
+        many = "agents" if len(agents) > 1 else "agent"
+        return f"{len(agents)} {many} on {len(tasks)} environments" if agents else ""
+    totals = []
+    for agent in agents:
+        own = [result for results in solvable for result in results if result.agent == agent]
+        if own:
+            count, seeds = sum(r.solved or 0 for r in own), sum(r.seeds for r in own)
+            totals.append((count / seeds, count, seeds, agent))
+    totals.sort(key=lambda total: -total[0])
+    _, count, seeds, best = totals[0]
+    text = f"{best} solves {count} of {seeds} seeds on {len(solvable)} tasks"
+    others = [f"{agent} {count} of {seeds}" for _, count, seeds, agent in totals[1:3]]
+    more = len(totals) - 3
+    return ", ".join([text, *others, *([f"{more} more"] if more > 0 else [])])
+
+
+def _of_sweep(sweep: dict[str, Any]) -> str:
+    """Name the point with the highest mean among those tried on the most seeds."""
+    who = f"{label_of(str(sweep.get('agent', '')))} on {sweep.get('environment', '')}"
+    points = [point for point in sweep["points"] if point["scores"]]
+    if not points:
+        return f"Sweep of {who}"
+    best = max(points, key=lambda p: (len(p["scores"]), sum(p["scores"]) / len(p["scores"])))
+    at = ", ".join(f"{name} {value}" for name, value in best["settings"].items())
+    return f"{who}: best of {len(sweep['points'])} points at {at}".replace(" -", " −")
