@@ -9,7 +9,7 @@ from matplotlib.ticker import NullLocator
 
 from rove.analysis.curves import moving_average
 from rove.analysis.intervals import Support
-from rove.analysis.plots import WINDOW, over_episodes, seeds_or_band
+from rove.analysis.plots import WINDOW, over_episodes, seeds_or_band, whole_numbers
 from rove.environments import Coordinate
 
 MOST_ACTIONS = 10
@@ -46,6 +46,9 @@ def _board(axes: Any, mean: np.ndarray, coordinates: Sequence[Coordinate]) -> No
         axes.set_ylabel(up.name)
     else:
         image = axes.imshow(mean, vmin=0.0, vmax=1.0)
+        for axis, name in ((axes.xaxis, "column"), (axes.yaxis, "row")):
+            axis.set_major_locator(whole_numbers())
+            axis.set_label_text(name)
     axes.figure.colorbar(image, ax=axes, shrink=0.8)
     axes.grid(False)
 
@@ -71,20 +74,21 @@ def visit_history(axes: Any, history: np.ndarray, episodes: int) -> None:
 def lines(
     axes: Any,
     values: Mapping[str, np.ndarray],
+    colours: Sequence[str],
     logarithmic: bool = False,
     support: Support | None = None,
     window: int = WINDOW,
 ) -> None:
     """Draw the smoothed mean of values of shape [seeds, episodes], for each name, with its 95%
     interval; of fewer than five seeds, every seed. `support` is the range of the values."""
-    for name, table in values.items():
+    for (name, table), colour in zip(values.items(), colours, strict=True):
         smooth = moving_average(table, window)
         episodes = np.arange(1, smooth.shape[1] + 1)
         if logarithmic and not np.any(smooth > 0):
-            axes.plot([], [], label=f"{name}: 0")
+            axes.plot([], [], color=colour, label=f"{name}: 0")
             continue
-        (line,) = axes.plot(episodes, smooth.mean(axis=0), lw=1.8, label=name)
-        seeds_or_band(axes, episodes, smooth, line.get_color(), support=support)
+        axes.plot(episodes, smooth.mean(axis=0), color=colour, lw=1.8, label=name)
+        seeds_or_band(axes, episodes, smooth, colour, support=support)
         axes.set_yscale("log" if logarithmic else "linear")
     over_episodes(axes)
 
@@ -119,5 +123,5 @@ def returns(axes: Any, pictures: Mapping[int, Sequence[tuple[Any, Any]]], discre
                 scaled = heights / max(heights.max(), 1e-30)
                 axes.plot(points, scaled, lw=1.4, alpha=opacity, color=f"C{action}")
     axes.set_xlabel("return")
-    axes.set_ylabel("probability" if discrete else "density (scaled to its maximum)")
+    axes.set_ylabel("probability" if discrete else "density (scaled)")
     axes.set_ylim(bottom=0.0)

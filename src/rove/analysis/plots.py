@@ -25,7 +25,7 @@ matplotlib.rcParams.update(
         "grid.alpha": 0.25,
         "grid.linewidth": 0.6,
         "axes.titlesize": 10,
-        "axes.titlepad": 12,
+        "axes.titlepad": 14,
         "legend.frameon": False,
         "figure.dpi": 150,
         "svg.hashsalt": "rove",
@@ -118,8 +118,13 @@ def seeds_text(n: int) -> str:
 def over_episodes(axes: Any, name: str = "episode") -> None:
     """Label the x-axis, with ticks at whole numbers only."""
     axes.set_xlabel(name)
-    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
+    axes.xaxis.set_major_locator(whole_numbers())
     axes.margins(x=0)
+
+
+def whole_numbers() -> MaxNLocator:
+    """Return a locator of ticks at round whole numbers."""
+    return MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10], min_n_ticks=1)
 
 
 def mark_optimum(axes: Any, optimum: float) -> None:
@@ -134,19 +139,19 @@ def mark_learning(axes: Any, at: float | None) -> None:
     if at is None:
         return
     axes.axvline(at, color=QUIET, lw=1.0, ls="--", zorder=0)
-    low, high = axes.get_xlim()
-    side = "right" if at > (low + high) / 2 and axes.get_xscale() == "linear" else "left"
+    across = axes.transAxes.inverted().transform(axes.transData.transform((at, 0)))[0]
+    side = "right" if across > 0.5 else "left"
     above = {"xycoords": axes.get_xaxis_transform(), "textcoords": "offset points"}
     axes.annotate("learning starts", (at, 1.0), (0, 2), ha=side, va="bottom", **above, **SMALL)
 
 
 def legend(figure: Figure, **options: Any) -> None:
     """Name everything that the axes label, once, above them."""
-    handles = {}
+    handles: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    place = {"loc": "outside upper left", "ncols": 6, "fontsize": 8} | options
+    place = {"loc": "outside upper left", "alignment": "left", "ncols": 8, "fontsize": 8} | options
     figure.legend(list(handles.values()), list(handles), **place)
 
 

@@ -19,6 +19,8 @@ from rove.training.solving import episodes_to_solve
 if TYPE_CHECKING:
     from rove.runs.result import Run
 
+GREY, SPREADS = ("#555555",), ("#8e6bbf", "#b8860b")
+"""Colours of coverage and of the two spreads, which differ from those of actions."""
 POLICY_ACTION = ("the policy's action",)
 """Name of the only action whose value an actor's critic records."""
 
@@ -96,12 +98,10 @@ def diagnostics(run: Run) -> Figure:
     if run.returns.size:
         _progress(run, grid[0], starts)
     note = _beliefs(run, grid[1:], names, taken, starts) if taken else None
-    plots.legend(figure)
     who = f"seed {outcome.job.seed}"
     subject = f"beliefs of {who}" if taken else f"no episode of {who} has ended"
-    about = plots.seeds_text(len(run.seeds))
-    title = f"{run.config.label}: {about}; {subject}"
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, weight="bold")
+    title = f"{run.config.label}: {plots.seeds_text(len(run.seeds))}; {subject}"
+    plots.legend(figure, title=title, title_fontproperties={"size": 11, "weight": "bold"})
     if note:
         figure.supxlabel(textwrap.fill(note, 45 * columns), x=0.01, ha="left", fontsize=8)
     return figure
@@ -115,11 +115,12 @@ def _progress(run: Run, row: Any, starts: int | None) -> None:
         cells = run.visits.reshape(-1, *environment.cells)
         row[0].set_axis_on()
         panels.visits(row[0], cells, environment.coordinates)
-        panels.lines(row[1], {"": run.coverage}, support=(0.0, environment.bins))
+        panels.lines(row[1], {"": run.coverage}, GREY, support=(0.0, environment.bins))
+        row[1].yaxis.set_major_locator(plots.whole_numbers())
         row[0].set_title("state visits, fraction of episodes", loc="left")
         row[1].set_title(f"cells visited so far, of {environment.bins}", loc="left")
     spreads = {"spread of Q over θ": run.spread, "spread of Z": run.return_spread}
-    panels.lines(row[2], spreads, logarithmic=True)
+    panels.lines(row[2], spreads, SPREADS, logarithmic=True)
     row[2].set_title("spread", loc="left")
     for axes in over_time:
         axes.set_axis_on()

@@ -59,7 +59,7 @@ def board(
         draw.rectangle((left, top, max(left + 2, right - 1), bottom - 1), None, LANDMARK, 2)
         half = font.getlength(name) / 2
         middle = min(max((left + right) / 2, half + 2), size[0] - half - 2)
-        anchor, y = ("mb", above - 4) if places[name] else ("mt", above + rows * height + 4)
+        anchor, y = ("md", above - 2) if places[name] else ("ma", above + rows * height + 2)
         draw.text((middle, y), name, TEXT, font, anchor)
     if at is not None:
         left, top, right, bottom = corners(at)

@@ -72,10 +72,12 @@ def _at(side: str = "center", colour: str = TEXT) -> dict[str, str]:
 
 def _header(axes: Any, cells: Mapping[Key, Any], lefts: Mapping[str, float], width: float) -> None:
     """Draw the title, the colour key, and the tasks: family, size and budget."""
-    axes.text(EDGE + 0.06, 0.3, "Who solves what, and how soon", size=12, weight=600, **_at("left"))
+    axes.text(
+        EDGE + 0.06, 0.3, "Who solves what, and how soon", size=12, weight="bold", **_at("left")
+    )
     right, part = WIDTH - EDGE - 0.05, 0.24
     shades = [NONE, *(SUCCESS(share) for share in np.linspace(0, 1, 5))]
-    start = right - part * len(shades) - 0.62
+    start = right - part * len(shades) - 0.26
     axes.text(start - 0.08, 0.3, "seeds solved:  none", size=7.5, **_at("right", MUTED))
     for i, shade in enumerate(shades):
         axes.add_patch(Rectangle((start + part * i, 0.22), part, 0.16, fc=shade, lw=0))
@@ -85,7 +87,7 @@ def _header(axes: Any, cells: Mapping[Key, Any], lefts: Mapping[str, float], wid
         names = list(group)
         left, end = lefts[names[0]] + 0.05, lefts[names[-1]] + width - 0.05
         title = family.replace("-", " ")
-        axes.text((left + end) / 2, 0.64, title, size=8.5, weight=600, **_at())
+        axes.text((left + end) / 2, 0.64, title, size=8.5, weight="bold", **_at())
         axes.plot([left, end], [0.755, 0.755], color=BORDER, lw=0.8)
     for name, x in lefts.items():
         axes.text(x + width / 2, 0.87, name.rsplit("-", 1)[1], size=8.5, **_at())
@@ -111,7 +113,7 @@ def _cell(axes: Any, cell: Any, x: float, y: float, width: float, worst: float) 
     colour = "white" if share > DARK else TEXT if count or not strong else MUTED
     both = bool(strong and weak)
     if strong:
-        weight = 700 if count else 400
+        weight = "bold" if count else "normal"
         middle = y + ROW * (0.35 if both else 0.5)
         axes.text(x + width / 2, middle, strong, size=8.5, weight=weight, **_at(colour=colour))
     if weak:

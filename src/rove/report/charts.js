@@ -114,7 +114,7 @@ function lineChart(name, spec, height = (width) => Math.max(260, Math.min(380, w
 
 /** What a readout says beside a value: the interval or, of few seeds, the seeds. */
 function beside({ band, traces = [] }, i) {
-  if (band) return `${fmt(band[0][i])} to ${fmt(band[1][i])}`;
+  if (band) return `${short(band[0][i])} to ${short(band[1][i])}`;
   return traces.length > 1 ? traces.map((t) => short(t[i])).join(", ") : "";
 }
 

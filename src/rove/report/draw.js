@@ -40,7 +40,7 @@ function fmt(value) {
  * few seeds, the seeds; empty for a single one. */
 function interval([, low, high, n, seeds]) {
   if (seeds) return n > 1 ? seeds.map(short).join(", ") : "";
-  return low === null ? "" : `${fmt(low)} to ${fmt(high)}`;
+  return low === null ? "" : `${short(low)} to ${short(high)}`;
 }
 
 /** Format a number with three significant digits. */

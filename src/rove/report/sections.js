@@ -105,7 +105,7 @@ function heading(text, number = true) {
 /** A table cell with an estimate [value, low, high, n, seeds]. */
 function cell(estimate) {
   if (!estimate || estimate[0] === null) return el("td", { class: "number muted" }, "–");
-  return el("td", { class: "number" }, fmt(estimate[0]), el("br"), el("span", { class: "muted" }, interval(estimate)));
+  return el("td", { class: "number" }, short(estimate[0]), el("br"), el("span", { class: "muted" }, interval(estimate)));
 }
 
 function nameCell(run) {
@@ -220,7 +220,7 @@ function curveNote(group) {
   const seeds = `${sizes.join(" or ")} seed${sizes.join() === "1" ? "" : "s"}`;
   const kinds = [
     sizes.some((n) => n >= FEWEST) ? "a shaded 95% interval" : null,
-    sizes.some((n) => n > 1 && n < FEWEST) ? "thin lines for the seeds where they are fewer than five" : null,
+    sizes.some((n) => n > 1 && n < FEWEST) ? `a thin line for each seed${sizes.every((n) => n < FEWEST) ? "" : " where they are fewer than five"}` : null,
   ].filter(Boolean);
   return `Each curve is the mean over ${seeds}${kinds.length ? `, with ${kinds.join(" or ")}` : ""}.`;
 }
