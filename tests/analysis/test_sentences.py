@@ -37,7 +37,8 @@ def test_values_above_the_optimum_are_explained_where_a_time_limit_is_bootstrapp
     assert note_above_optimum(above, 11.0, limited, "episode length") is None
 
 
-@pytest.mark.parametrize("final", [123456.7, 0.00123, 0.0])
-def test_a_title_has_few_digits(final):
-    text = headline([Result("DQN", "x", None, 1, final)])
-    assert len(text) < len("DQN on x: return 123457 at the end") + 1
+@pytest.mark.parametrize(
+    ("final", "text"), [(123456.7, "123457"), (0.0012345, "0.00123"), (0.0, "0"), (-9.876, "−9.88")]
+)
+def test_a_title_has_few_digits(final, text):
+    assert headline([Result("DQN", "x", None, 1, final)]) == f"DQN on x: return {text} at the end"

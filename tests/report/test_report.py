@@ -221,12 +221,23 @@ def test_titles_say_what_the_page_shows(five, runs, experiment, sweeps, tmp_path
 
     assert title(five / "ge") == "GE solves chain-5 on 5 of 5 seeds"
     assert title(five) == "GE solves chain-5 on 5 of 5 seeds and DQN on 2 of 5"
-    assert re.fullmatch(
-        r"\w+ solves \d of \d seeds on 2 tasks, \w+ \d of \d, \w+ \d of \d", title(runs)
-    )
+    best = r"\w+ solves {} on \d of \d seeds?"
+    assert re.fullmatch(f"{best}; {best}".format("chain-5", "deep-sea-4"), title(runs))
     assert title(experiment) == "figure-2-quick: 1 of 2 claims reproduced"
     assert title(sweeps / "over-1") == "GE on chain-5: best of 3 points at rho −2.0"
     assert title(experiment, sweeps).endswith("at rho −2.0; 2 more")
+
+
+def test_the_title_of_many_tasks_counts_the_seeds_of_each_agent(runs, tmp_path):
+    solved = np.ones((2, 10))
+    for task in ("chain-5", "chain-6", "chain-7"):
+        write_run(tmp_path / task / "ge", runs, "ge", task, solved)
+        write_run(tmp_path / task / "dqn", runs, "dqn", task, 0 * solved)
+    write_run(tmp_path / "chain-5" / "c51", runs, "c51", "chain-5", solved)
+    (source,) = told(report.write([tmp_path], tmp_path / "r.html"))["sources"]
+    assert source["title"] == (
+        "GE solves 6 of 6 seeds on 3 tasks, C51 2 of 2 seeds on 1 task, DQN 0 of 6 seeds on 3 tasks"
+    )
 
 
 def test_curves_of_solved_seeds_end_where_an_unsolved_one_does():

@@ -24,18 +24,26 @@ class Result(NamedTuple):
     """What the score is."""
 
 
+def _order(result: Result) -> tuple[float, float]:
+    """Return a sort key: most seeds solved, then the highest final score."""
+    return -(result.solved or 0) / result.seeds, -result.final
+
+
+def best(results: Sequence[Result]) -> Result:
+    """Return the best of some results on one task."""
+    return min(results, key=_order)
+
+
 def headline(results: Sequence[Result]) -> str:
     """Say in one line what runs on one task show, such as "GE solves chain-100 on 5 of 5 seeds, DQN
     on 0 of 5". The best come first; of many, only the first three are named."""
-    if results[0].solved is not None:
-        ranked = sorted(results, key=lambda r: (-(r.solved or 0) / r.seeds, -r.final))
-        best, *others = ranked
-        seeds = "seed" if best.seeds == 1 else "seeds"
-        text = f"{best.agent} solves {best.task} on {best.solved} of {best.seeds} {seeds}"
+    first, *others = sorted(results, key=_order)
+    if first.solved is not None:
+        seeds = "seed" if first.seeds == 1 else "seeds"
+        text = f"{first.agent} solves {first.task} on {first.solved} of {first.seeds} {seeds}"
         parts = [f"{r.agent} on {r.solved} of {r.seeds}" for r in others]
     else:
-        best, *others = sorted(results, key=lambda r: -r.final)
-        text = f"{best.agent} on {best.task}: {best.label} {_number(best.final)} at the end"
+        text = f"{first.agent} on {first.task}: {first.label} {_number(first.final)} at the end"
         parts = [f"{r.agent} {_number(r.final)}" for r in others]
     named = [text, *parts[:2]]
     if len(parts) > 2:

@@ -148,7 +148,8 @@ function board(name, visits) {
     visits.mean.forEach((share, i) => {
       if (!share) return;
       const row = Math.floor(i / columns), from = up ? rows - 1 - row : row;
-      root.append(svg("rect", { class: "cell", x: (left + (i % columns) * w).toFixed(1), y: (from * h).toFixed(1), width: (w + 0.3).toFixed(1), height: (h + 0.3).toFixed(1), "fill-opacity": Math.max(0.06, Math.sqrt(share)).toFixed(2) }));
+      const [x, y] = [Math.round(left + (i % columns) * w), Math.round(from * h)];
+      root.append(svg("rect", { class: "cell", x, y, width: Math.round(left + ((i % columns) + 1) * w) - x, height: Math.round((from + 1) * h) - y, "fill-opacity": Math.max(0.06, Math.sqrt(share)).toFixed(2) }));
     });
     if (across) {
       root.append(svg("text", { x: left, y: tall - 6 }, fmt(across[1])), svg("text", { x: width, y: tall - 6, "text-anchor": "end" }, fmt(across[2])));

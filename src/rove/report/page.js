@@ -49,7 +49,7 @@ function contents(data) {
   const parts = data.sources.reduce((sum, source) => sum + 1 + source.groups.length, 0);
   if (parts <= 2) return null;
   return el("nav", { "aria-label": "Contents" }, el("ul", {}, data.sources.map((source, i) => el("li", {},
-    el("a", { href: `#s${i}` }, source.name),
+    data.sources.length > 1 ? el("a", { href: `#s${i}` }, source.name) : null,
     el("ul", {}, source.overall ? el("li", {}, el("a", { href: `#s${i}-all` }, "all tasks")) : null,
       source.groups.map((group, j) => el("li", {}, el("a", { href: `#s${i}-${j}` }, group.title))))))));
 }

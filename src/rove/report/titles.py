@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from rove.agents import label_of
-from rove.analysis.sentences import Result, headline
+from rove.analysis.sentences import Result, best, headline
 from rove.report.folders import Results
 from rove.report.groups import Group
 
 NAMED = 2
-"""Maximum number of parts that the title of the page names."""
+"""Maximum number of parts, or of tasks, that a title names."""
 
 
 def of_page(titles: Sequence[str]) -> str:
@@ -28,28 +28,31 @@ def of_source(source: Results, groups: Sequence[Group]) -> str:
         return _of_sweep(source.sweep)
     if len(groups) == 1:
         return headline(groups[0].results())
-    return _of_tasks([group.results() for group in groups]) or source.name
+    return _of_tasks([group.results() for group in groups]) if groups else source.name
 
 
 def _of_tasks(tasks: Sequence[Sequence[Result]]) -> str:
-    """Say how many seeds each agent solved over all tasks whose optimum is known."""
+    """Say what several tasks show: of few, the best agent on each; of more, how many seeds each
+    agent solved on all tasks whose optimum is known."""
+    if len(tasks) <= NAMED:
+        return "; ".join(headline([best(results)]) for results in tasks)
     solvable = [results for results in tasks if results[0].solved is not None]
-    agents = dict.fromkeys(result.agent for results in tasks for result in results)
     if not solvable:
-        many = "agents" if len(agents) > 1 else "agent"
-        return f"{len(agents)} {many} on {len(tasks)} environments" if agents else ""
+        agents = {result.agent for results in tasks for result in results}
+        return f"{len(agents)} agent{'s' * (len(agents) > 1)} on {len(tasks)} environments"
     totals = []
-    for agent in agents:
+    for agent in dict.fromkeys(result.agent for results in solvable for result in results):
         own = [result for results in solvable for result in results if result.agent == agent]
-        if own:
-            count, seeds = sum(r.solved or 0 for r in own), sum(r.seeds for r in own)
-            totals.append((count / seeds, count, seeds, agent))
+        count, seeds = sum(r.solved or 0 for r in own), sum(r.seeds for r in own)
+        totals.append((count / seeds, f"{count} of {seeds} seeds on {_tasks(len(own))}", agent))
     totals.sort(key=lambda total: -total[0])
-    _, count, seeds, best = totals[0]
-    text = f"{best} solves {count} of {seeds} seeds on {len(solvable)} tasks"
-    others = [f"{agent} {count} of {seeds}" for _, count, seeds, agent in totals[1:3]]
-    more = len(totals) - 3
-    return ", ".join([text, *others, *([f"{more} more"] if more > 0 else [])])
+    text = f"{totals[0][2]} solves {totals[0][1]}"
+    others = [f"{agent} {count}" for _, count, agent in totals[1:3]]
+    return ", ".join([text, *others, *([f"{len(totals) - 3} more"] if len(totals) > 3 else [])])
+
+
+def _tasks(count: int) -> str:
+    return f"{count} task{'s' * (count > 1)}"
 
 
 def _of_sweep(sweep: dict[str, Any]) -> str:
