@@ -6,7 +6,7 @@ import numpy as np
 
 GROUND, CELL, VISITED, AGENT = "#ffffff", "#e9ecf0", "#b5d2ec", "#1f4f8b"
 LANDMARK, TEXT = "#2a9d5c", "#1b1e23"
-LARGEST, ROW_WIDTH, BOARD_WIDTH = 48, 720, 480
+LARGEST, ROW_WIDTH, BOARD_WIDTH = 48.0, 720.0, 480.0
 """Maximum size of a cell, and maximum width of a row and of a board, in pixels."""
 MARGIN, LABEL = 12, 20
 """Space around the cells, and the height of a line of labels, in pixels."""

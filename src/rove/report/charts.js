@@ -174,9 +174,14 @@ function board(name, visits) {
 /** A heat map: `cells[row][column]` is an estimate or null, `text` what a cell shows, `lines(row, column)` what its
  * tooltip lists, and `domain` the range of the colours. */
 function heatMap(name, rows, columns, cells, { lines, text = (cell) => short(cell[0]), domain = null, format = fmt }) {
-  const height = (width) => rows.values.length * Math.min(46, Math.max(30, width / 14)) + 48;
+  const letters = (values) => 6.6 * Math.max(...values.map((v) => format(v).length));
+  const left = 30 + Math.min(letters(rows.values), 130), longest = letters(columns.values);
+  // Labels that do not fit side by side are slanted if there are few, and otherwise left out.
+  const slanted = (width) => longest + 8 > (width - left - 2) / columns.values.length && columns.values.length <= 12;
+  const below = (width) => 44 + (slanted(width) ? Math.min(longest, 130) * 0.6 : 0);
+  const height = (width) => rows.values.length * Math.min(46, Math.max(30, width / 14)) + 4 + below(width);
   return chart(name, height, (root, width, tall) => {
-    const left = 30 + 7 * Math.max(...rows.values.map((v) => format(v).length)), bottom = tall - 44;
+    const bottom = tall - below(width);
     const w = (width - left - 2) / columns.values.length, h = bottom / rows.values.length;
     const [low, high] = domain ?? extent(cells.flat().filter(Boolean).map((c) => c[0]));
     cells.forEach((row, r) => row.forEach((cell, c) => {
@@ -186,8 +191,12 @@ function heatMap(name, rows, columns, cells, { lines, text = (cell) => short(cel
       if (cell && w > 34) root.append(svg("text", { class: share > 0.55 ? "inverse" : "plain", x: x + w / 2 - 1, y: y + h / 2 + 3, "text-anchor": "middle" }, text(cell)));
     }));
     rows.values.forEach((v, r) => root.append(svg("text", { x: left - 8, y: bottom - (r + 0.5) * h + 3, "text-anchor": "end" }, format(v))));
-    const every = Math.ceil(48 / w);
-    columns.values.forEach((v, c) => { if (c % every === 0) root.append(svg("text", { x: left + (c + 0.5) * w - 1, y: bottom + 16, "text-anchor": "middle" }, format(v))); });
+    const every = slanted(width) ? 1 : Math.ceil((longest + 8) / w);
+    columns.values.forEach((v, c) => {
+      if (c % every) return;
+      const x = left + (c + 0.5) * w - 1, y = bottom + 16;
+      root.append(svg("text", slanted(width) ? { x, y: y - 4, "text-anchor": "end", transform: `rotate(-40 ${x} ${y - 4})` } : { x, y, "text-anchor": "middle" }, format(v)));
+    });
     root.append(svg("text", { class: "title", x: width - 2, y: tall - 6, "text-anchor": "end" }, columns.name));
     root.append(svg("text", { class: "title", x: 12, y: 4, transform: "rotate(-90 12 4)", "text-anchor": "end" }, rows.name));
     return {

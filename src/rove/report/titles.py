@@ -44,10 +44,12 @@ def _of_tasks(tasks: Sequence[Sequence[Result]]) -> str:
     for agent in dict.fromkeys(result.agent for results in solvable for result in results):
         own = [result for results in solvable for result in results if result.agent == agent]
         count, seeds = sum(r.solved or 0 for r in own), sum(r.seeds for r in own)
-        totals.append((count / seeds, f"{count} of {seeds} seeds on {_tasks(len(own))}", agent))
-    totals.sort(key=lambda total: -total[0])
-    text = f"{totals[0][2]} solves {totals[0][1]}"
-    others = [f"{agent} {count}" for _, count, agent in totals[1:3]]
+        totals.append(
+            (-count / seeds, -count, agent, f"{count} of {seeds} seeds on {_tasks(len(own))}")
+        )
+    (_, _, first, solved), *rest = sorted(totals)
+    text = f"{first} solves {solved}"
+    others = [f"{agent} {solved}" for _, _, agent, solved in rest[:2]]
     return ", ".join([text, *others, *([f"{len(totals) - 3} more"] if len(totals) > 3 else [])])
 
 
