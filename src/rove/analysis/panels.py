@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 from matplotlib.colors import PowerNorm
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from rove.analysis.curves import moving_average
 from rove.analysis.intervals import Support
-from rove.analysis.plots import WINDOW, over_episodes, seeds_or_band, whole_numbers
+from rove.analysis.plots import WINDOW, draw_seeds, over_episodes, seeds_or_band, whole_numbers
 from rove.environments import Coordinate
 
 MOST_ACTIONS = 10
@@ -80,7 +80,8 @@ def lines(
     window: int = WINDOW,
 ) -> None:
     """Draw the smoothed mean of values of shape [seeds, episodes], for each name, with its 95%
-    interval; of fewer than five seeds, every seed. `support` is the range of the values."""
+    interval; of fewer than five seeds, or on a logarithmic scale, every seed. `support` is the
+    range of the values."""
     for (name, table), colour in zip(values.items(), colours, strict=True):
         smooth = moving_average(table, window)
         episodes = np.arange(1, smooth.shape[1] + 1)
@@ -88,7 +89,10 @@ def lines(
             axes.plot([], [], color=colour, label=f"{name}: 0")
             continue
         axes.plot(episodes, smooth.mean(axis=0), color=colour, lw=1.8, label=name)
-        seeds_or_band(axes, episodes, smooth, colour, support=support)
+        if logarithmic:
+            draw_seeds(axes, episodes, smooth, colour)
+        else:
+            seeds_or_band(axes, episodes, smooth, colour, support=support)
         axes.set_yscale("log" if logarithmic else "linear")
     over_episodes(axes)
 
@@ -122,6 +126,7 @@ def returns(axes: Any, pictures: Mapping[int, Sequence[tuple[Any, Any]]], discre
             else:
                 scaled = heights / max(heights.max(), 1e-30)
                 axes.plot(points, scaled, lw=1.4, alpha=opacity, color=f"C{action}")
+    axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlabel("return")
     axes.set_ylabel("probability" if discrete else "density (scaled)")
     axes.set_ylim(bottom=0.0)

@@ -102,7 +102,13 @@ def seeds_or_band(
     if len(values) >= FEWEST:
         low, high = mean_interval(values[:, points], support, draws=BAND_DRAWS)
         axes.fill_between(xs[points], low, high, color=colour, alpha=alpha, lw=0)
-    elif len(values) > 1:
+    else:
+        draw_seeds(axes, xs, values, colour)
+
+
+def draw_seeds(axes: Any, xs: np.ndarray, values: np.ndarray, colour: str) -> None:
+    """Draw thin lines for seeds, [seeds, n]; none for a single one, which is its own mean."""
+    if len(values) > 1:
         axes.plot(xs, values.T, color=colour, lw=0.7, alpha=0.55)
 
 
@@ -145,14 +151,19 @@ def mark_learning(axes: Any, at: float | None) -> None:
     axes.annotate("learning starts", (at, 1.0), (0, 2), ha=side, va="bottom", **above, **SMALL)
 
 
+def blank(axes: Any) -> None:
+    """Leave axes empty."""
+    axes.set_axis_off()
+
+
 def legend(figure: Figure, **options: Any) -> None:
     """Name everything that the axes label, once, above them."""
     handles: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    place = {"loc": "outside upper left", "alignment": "left", "ncols": 8, "fontsize": 8} | options
-    figure.legend(list(handles.values()), list(handles), **place)
+    place: dict[str, Any] = {"loc": "outside upper left", "alignment": "left", "ncols": 8}
+    figure.legend(list(handles.values()), list(handles), fontsize=8, **(place | options))
 
 
 TICKS = 12

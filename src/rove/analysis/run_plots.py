@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
@@ -83,74 +86,95 @@ def _learning_start(run: Run) -> int | None:
     return learning_start([outcome.episodes.step for outcome in run.outcomes], starts)
 
 
+Panel = Callable[[Any], None]
+"""A function that draws into axes."""
+
+
 def diagnostics(run: Run) -> Figure:
     """Draw state visits, the spread of Q and of Z and, for the first seed, its beliefs about each
     probe state."""
-    outcome, environment = run.outcomes[0], run.config.environment
+    outcome = run.outcomes[0]
     taken = min(len(outcome.episodes.returns).bit_length(), SNAPSHOTS)
-    names = (list(environment.probes()) or ["start"]) if taken else []
-    rows, columns = 3 if taken else 1, max(len(names), 3)
-    figure = plots.figure(rows, columns, width=3.4 * columns, height=1.0 + 2.6 * rows)
-    grid = np.array(figure.axes).reshape(rows, columns)
-    for axes in grid.flat:
-        axes.set_axis_off()
-    starts = _learning_start(run)
-    if run.returns.size:
-        _progress(run, grid[0], starts)
-    note = _beliefs(run, grid[1:], names, taken, starts) if taken else None
+    note = _note(run, taken)
+    rows = [_progress(run) if run.returns.size else [], *(_beliefs(run, taken, note))]
+    rows = [row for row in rows if row] or [[]]
+    columns = max(map(len, rows)) or 1
+    size = {"width": max(3.4 * columns, 7.6), "height": 1.0 + 2.6 * len(rows)}
+    figure = plots.figure(len(rows), columns, **size)
+    grid = np.array(figure.axes).reshape(len(rows), columns)
+    for axes, row in zip(grid, rows, strict=True):
+        for place, panel in itertools.zip_longest(axes, row, fillvalue=plots.blank):
+            panel(place)
     who = f"seed {outcome.job.seed}"
     subject = f"beliefs of {who}" if taken else f"no episode of {who} has ended"
     title = f"{run.config.label}: {plots.seeds_text(len(run.seeds))}; {subject}"
-    plots.legend(figure, title=title, title_fontproperties={"size": 11, "weight": "bold"})
+    words = {"title": title, "title_fontproperties": {"size": 11, "weight": "bold"}}
+    plots.legend(figure, ncols=2 * columns + 2, **words)
     if note:
         figure.supxlabel(textwrap.fill(note, 45 * columns), x=0.01, ha="left", fontsize=8)
     return figure
 
 
-def _progress(run: Run, row: Any, starts: int | None) -> None:
-    """Draw state visits, coverage and spreads."""
-    environment = run.config.environment
-    over_time = row[1:3] if environment.bins else row[2:3]
-    if environment.bins:
+def _progress(run: Run) -> list[Panel]:
+    """Return panels of state visits and coverage, if cells are counted, and of spreads, if there
+    are any."""
+    environment, starts, drawn = run.config.environment, _learning_start(run), []
+
+    def visits(axes: Any) -> None:
         cells = run.visits.reshape(-1, *environment.cells)
-        row[0].set_axis_on()
-        panels.visits(row[0], cells, environment.coordinates)
-        panels.lines(row[1], {"": run.coverage}, GREY, support=(0.0, environment.bins))
-        row[1].yaxis.set_major_locator(plots.whole_numbers())
-        row[0].set_title("state visits, fraction of episodes", loc="left")
-        row[1].set_title(f"cells visited so far, of {environment.bins}", loc="left")
-    spreads = {"spread of Q over θ": run.spread, "spread of Z": run.return_spread}
-    panels.lines(row[2], spreads, SPREADS, logarithmic=True)
-    row[2].set_title("spread", loc="left")
-    for axes in over_time:
-        axes.set_axis_on()
+        panels.visits(axes, cells, environment.coordinates)
+        axes.set_title("state visits, fraction of episodes", loc="left")
+
+    def coverage(axes: Any) -> None:
+        panels.lines(axes, {"": run.coverage}, GREY, support=(0.0, environment.bins))
+        axes.yaxis.set_major_locator(plots.whole_numbers())
+        axes.set_title(f"cells visited so far, of {environment.bins}", loc="left")
         plots.mark_learning(axes, starts)
 
+    def spread(axes: Any) -> None:
+        spreads = {"spread of Q over θ": run.spread, "spread of Z": run.return_spread}
+        panels.lines(axes, spreads, SPREADS, logarithmic=True)
+        axes.set_title("spread, with each seed" if len(run.seeds) > 1 else "spread", loc="left")
+        plots.mark_learning(axes, starts)
 
-def _beliefs(run: Run, rows: Any, names: list[str], taken: int, starts: int | None) -> str | None:
-    """Draw q(Q(s, a)) and Z(s, a) of the first seed in each probe state. Return a note if values
-    exceed the optimum because a time limit is bootstrapped."""
+    drawn += [visits, coverage] if environment.bins else []
+    drawn += [spread] if np.nansum(run.spread) + np.nansum(run.return_spread) > 0 else []
+    return drawn
+
+
+def _note(run: Run, taken: int) -> str | None:
+    """Return a note if values exceed the optimum because a time limit is bootstrapped."""
     outcome, environment = run.outcomes[0], run.config.environment
-    agent = run.config.compose()
+    values = np.asarray(outcome.lane.snapshots.values)[:taken]
+    terminated = outcome.episodes.terminated
+    return note_above_optimum(values, environment.optimum, terminated, environment.score_label)
+
+
+def _beliefs(run: Run, taken: int, note: str | None) -> list[list[Panel]]:
+    """Return panels of q(Q(s, a)) and Z(s, a) of the first seed in each probe state: two rows, or
+    one for a single state."""
+    outcome, environment = run.outcomes[0], run.config.environment
+    agent, starts, optimum = run.config.compose(), _learning_start(run), environment.optimum
     values, outputs = map(np.asarray, outcome.lane.snapshots)
     actions = environment.action_names if values.shape[3] > 1 else POLICY_ACTION
-    note = note_above_optimum(
-        values[:taken], environment.optimum, outcome.episodes.terminated, environment.score_label
-    )
-    for column, name in enumerate(names):
-        beliefs, returns = rows[:, column]
-        shown = values[:taken, :, column]
-        panels.beliefs(beliefs, shown, 2 ** np.arange(taken), actions)
-        beliefs.set_title(f"q(Q(s, a)), s = {name}", loc="left")
-        plots.mark_learning(beliefs, starts)
-        if note and np.any(shown > environment.optimum):
-            plots.mark_optimum(beliefs, environment.optimum)
+    names = (list(environment.probes()) or ["start"]) if taken else []
+
+    def draws(axes: Any, probe: int) -> None:
+        shown = values[:taken, :, probe]
+        panels.beliefs(axes, shown, 2 ** np.arange(taken), actions)
+        axes.set_title(f"q(Q(s, a)), s = {names[probe]}", loc="left")
+        plots.mark_learning(axes, starts)
+        if note and optimum is not None and np.any(shown > optimum):
+            plots.mark_optimum(axes, optimum)
+
+    def returns(axes: Any, probe: int) -> None:
         pictures = {
-            2**k: agent.pictures(jnp.asarray(outputs[k, column]))
+            2**k: agent.pictures(jnp.asarray(outputs[k, probe]))
             for k in sorted({0, taken // 2, taken - 1})
         }
-        panels.returns(returns, pictures, agent.discrete)
-        returns.set_title(f"Z(s, a), s = {name}", loc="left")
-        for axes in (beliefs, returns):
-            axes.set_axis_on()
-    return note
+        panels.returns(axes, pictures, agent.discrete)
+        axes.set_title(f"Z(s, a), s = {names[probe]}", loc="left")
+
+    rows: list[list[Panel]]
+    rows = [[partial(draw, probe=i) for i in range(len(names))] for draw in (draws, returns)]
+    return rows if len(names) > 1 else [rows[0] + rows[1]]

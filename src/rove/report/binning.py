@@ -5,7 +5,7 @@ import numpy as np
 from rove.analysis import curves
 from rove.report.folders import RunData
 
-POINTS, FEW_POINTS = 250, 80
+POINTS, FEW_POINTS = 250, 60
 """Maximum number of points of a curve of scores, and of other curves."""
 SIZES = (1, 2, 4, 5, 10, 20, 50, 100, 250, 500, 1250, 2500, 5000, 10_000)
 """Numbers of episodes that may be averaged to one point; windows are multiples of them."""

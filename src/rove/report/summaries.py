@@ -37,12 +37,13 @@ def difference(a: np.ndarray, b: np.ndarray, support: Support | None) -> tuple[E
 
 
 def curve(values: np.ndarray, support: Support | None) -> dict[str, Any]:
-    """Return the mean over seeds of a curve, [seeds, points], with its band or the seeds."""
-    few = len(values) < FEWEST
+    """Return the mean over seeds of a curve, [seeds, points], with its band or, for few seeds or
+    values of an unknown range, the seeds."""
+    few = len(values) < FEWEST or support is None
     return {
         "mean": numbers(values.mean(axis=0)),
         "band": None if few else band(values, support),
-        "seeds": numbers(values) if few else None,
+        "seeds": numbers(values, 3) if few else None,
     }
 
 
