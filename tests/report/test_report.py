@@ -226,6 +226,16 @@ def test_titles_say_what_the_page_shows(five, runs, experiment, sweeps, tmp_path
     best = r"\w+ solves {} on \d of \d seeds?"
     assert re.fullmatch(f"{best}; {best}".format("chain-5", "deep-sea-4"), title(runs))
     assert title(experiment) == "figure-2-quick: 1 of 2 claims reproduced"
+    quick = tmp_path / "figure-3-quick"
+    shutil.copytree(experiment, quick)
+    claims = [
+        {"text": "a", "evidence": "b", "verdict": "no verdict", "seen": seen, "published": "x"}
+        for seen in ("as claimed", "not as claimed", "as claimed")
+    ]
+    (quick / "claims.json").write_text(json.dumps(claims))
+    assert title(quick) == (
+        "figure-3-quick: 2 of 3 claims look as claimed (too few seeds for verdicts)"
+    )
     assert title(sweeps / "over-1") == "GE on chain-5: best of 3 points at rho −2.0"
     assert title(experiment, sweeps).endswith("at rho −2.0; 2 more")
 

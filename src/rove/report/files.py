@@ -88,7 +88,7 @@ def read_claims(path: Path) -> list[dict[str, str]]:
     try:
         return [
             {key: str(c[key]) for key in ("text", "evidence", "verdict")}
-            | {"after_holm": str(c.get("after_holm", "–"))}
+            | {key: str(c.get(key) or "–") for key in ("after_holm", "seen", "published")}
             for c in content
         ]
     except (KeyError, TypeError, AttributeError):

@@ -2,15 +2,18 @@
 
 const VERDICTS = { reproduced: "good", "not reproduced": "bad" };
 
-/** The claims of an experiment, folded. */
+/** The claims of an experiment, folded: with verdicts or, in quick form, what was seen and the verdicts of the full run. */
 function claims(list) {
-  const head = ["claim", "what was measured", "verdict", "after Holm"].map((text) => heading(text, false));
-  const count = (v) => list.filter((c) => c.verdict === v).length;
-  const kinds = [...new Set(list.map((c) => c.verdict))];
+  const quick = list.every((claim) => claim.verdict === "no verdict");
+  const kind = (claim) => (quick ? claim.seen : claim.verdict);
+  const kinds = [...new Set(list.map(kind))].map((v) => `${list.filter((claim) => kind(claim) === v).length} ${v}`).join(", ");
+  const head = ["claim", "what was measured", ...(quick ? ["seen here", "verdict of the full run"] : ["verdict", "after Holm"])];
+  const last = (claim) => (quick ? [claim.seen, claim.published]
+    : [el("span", { class: `verdict ${VERDICTS[claim.verdict] ?? "open"}` }, claim.verdict), claim.after_holm]);
   return el("details", { class: "tested" },
-    el("summary", {}, `Claims tested on these data: ${kinds.map((v) => `${count(v)} ${v}`).join(", ")}`),
-    table("Claims", head, list.map((claim) => el("tr", {}, el("td", {}, claim.text), el("td", {}, claim.evidence),
-      el("td", {}, el("span", { class: `verdict ${VERDICTS[claim.verdict] ?? "open"}` }, claim.verdict)), el("td", {}, claim.after_holm))), "claims"));
+    el("summary", {}, `Claims ${quick ? "looked at" : "tested"} on these data: ${kinds}`),
+    table("Claims", head.map((text) => heading(text, false)),
+      list.map((claim) => el("tr", {}, [claim.text, claim.evidence, ...last(claim)].map((text) => el("td", {}, text)))), "claims"));
 }
 
 /** The comparison over all tasks: the fraction of the optimum that agents reach. */

@@ -22,13 +22,22 @@ def of_page(titles: Sequence[str]) -> str:
 def of_source(source: Results, groups: Sequence[Group]) -> str:
     """Say what an experiment, a sweep or a set of runs shows."""
     if source.claims:
-        count = sum(claim["verdict"] == "reproduced" for claim in source.claims)
-        return f"{source.name}: {count} of {len(source.claims)} claims reproduced"
+        return f"{source.name}: {_of_claims(source.claims)}"
     if source.sweep is not None:
         return _of_sweep(source.sweep)
     if len(groups) == 1:
         return headline(groups[0].results())
     return _of_tasks([group.results() for group in groups]) if groups else source.name
+
+
+def _of_claims(claims: Sequence[dict[str, str]]) -> str:
+    """Count the claims that were reproduced; in quick form, which has no verdicts, those that look
+    as claimed."""
+    if all(claim["verdict"] == "no verdict" for claim in claims):
+        count = sum(claim["seen"] == "as claimed" for claim in claims)
+        return f"{count} of {len(claims)} claims look as claimed (too few seeds for verdicts)"
+    count = sum(claim["verdict"] == "reproduced" for claim in claims)
+    return f"{count} of {len(claims)} claims reproduced"
 
 
 def _of_tasks(tasks: Sequence[Sequence[Result]]) -> str:
