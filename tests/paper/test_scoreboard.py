@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyBboxPatch
 
 import rove
@@ -51,6 +52,10 @@ def test_the_picture_is_coloured_by_success_first():
     lightness = [sum(colour[:3]) for colour in cells]
     assert lightness == sorted(lightness)
     assert len(set(lightness)) == 3
+    written = {t.get_text(): to_rgb(t.get_color()) for t in figure.axes[0].texts}
+    for text, fill in zip(("2/2", "1/2", "0/2"), cells, strict=True):
+        light, dark = sorted(map(luminance, (written[text], fill[:3])))[::-1]
+        assert (light + 0.05) / (dark + 0.05) > 4.5, text  # WCAG's contrast for text
     assert card == (1.0, 1.0, 1.0, 1.0)  # legible on a dark page
     assert figure.get_facecolor()[3] == 0.0
     assert min(t.get_fontsize() for t in figure.axes[0].texts) >= 6.5  # 9 pixels at 830
@@ -75,6 +80,12 @@ def test_claims_follow_from_the_cells():
     half = soon._replace(solved=np.arange(10) < 5)
     cells["deep-sea-10", "ge"], cells["deep-sea-10", "ige"] = half, NEVER
     assert [c.verdict for c in scoreboard.claims(cells)] == ["inconclusive", "not reproduced"]
+
+
+def luminance(colour):
+    """The relative luminance of a colour in sRGB."""
+    linear = np.where(np.array(colour) <= 0.04045, 0.0, ((np.array(colour) + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
 @pytest.mark.slow

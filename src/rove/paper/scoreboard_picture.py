@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
@@ -21,12 +21,14 @@ NAMES, ROW, TOP, BOTTOM, EDGE = 1.45, 0.36, 1.18, 0.62, 0.14
 """In inches: the width of the agents' names, the height of a row, and the space above, below and
 beside the cells."""
 CARD, BORDER, TEXT, MUTED, NONE = "#ffffff", "#d0d7de", "#1b1e23", "#57606a", "#f0f1f3"
-SUCCESS = LinearSegmentedColormap.from_list("success", ["#dcf0e3", "#8fcfa8", "#1c7c4a"])
+SUCCESS = LinearSegmentedColormap.from_list(
+    "success", [(0.0, "#dcf0e3"), (0.75, "#7cc79a"), (1.0, "#136f41")]
+)
 """From one solved seed to all of them; a cell without any is grey."""
 REGRET = LinearSegmentedColormap.from_list("regret", ["#3f68b0", "#b9cbea", "#e6ecf7"])
 """From no regret to the largest one."""
-DARK = 0.62
-"""Share of a colour scale above which text on it is white."""
+DARK = 0.179
+"""Luminance of a colour below which white text on it has more contrast than black text."""
 
 
 def draw(cells: Mapping[Key, Any], environments: Sequence[str], agents: Sequence[str]) -> Figure:
@@ -98,19 +100,17 @@ def _cell(axes: Any, cell: Any, x: float, y: float, width: float, worst: float) 
     """Draw a cell: solved seeds in bold above the mean number of episodes, or the regret."""
     count, mean = int(cell.solved.sum()), f"{cell.values.mean():.0f}"
     if len(cell.solved):
-        share = count / len(cell.solved)
-        fill = SUCCESS(share) if count else NONE
+        fill = to_rgb(SUCCESS(count / len(cell.solved)) if count else NONE)
         strong, weak = (f"{count}/{len(cell.solved)}", mean if count else "")
     else:
-        share = 1.0 - cell.values.mean() / worst
-        fill, strong, weak = REGRET(1.0 - share), "", mean
+        fill, strong, weak = to_rgb(REGRET(cell.values.mean() / worst)), "", mean
     axes.add_patch(
         FancyBboxPatch(
             (x + 0.02, y + 0.02), width - 0.04, ROW - 0.04,
             boxstyle="round,pad=0,rounding_size=0.03", fc=fill, lw=0,
         )
     )  # fmt: skip
-    colour = "white" if share > DARK else TEXT if count or not strong else MUTED
+    colour = "white" if _luminance(fill) < DARK else TEXT if weak else MUTED
     both = bool(strong and weak)
     if strong:
         weight = "bold" if count else "normal"
@@ -119,6 +119,12 @@ def _cell(axes: Any, cell: Any, x: float, y: float, width: float, worst: float) 
     if weak:
         middle, size = y + ROW * (0.74 if both else 0.5), 7 if both else 8
         axes.text(x + width / 2, middle, weak, size=size, **_at(colour=colour))
+
+
+def _luminance(colour: tuple[float, float, float]) -> float:
+    """Return the relative luminance of a colour (WCAG 2)."""
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in colour]
+    return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
 
 
 def _footer(axes: Any, height: float, seeds: int) -> None:
