@@ -29,6 +29,7 @@ from rove.analysis.estimates import (
 )
 from rove.analysis.intervals import (
     DRAWS,
+    count_and_interval,
     difference_test,
     holm,
     mean_and_interval,
@@ -115,6 +116,12 @@ def test_a_mean_and_its_interval_for_a_person():
     told = mean_and_interval(ones(8, 10), UNIT)
     assert told == "0.80, 95% interval 0.44 to 0.97, n = 10"
     assert mean_and_interval(np.ones(1), UNIT) == "1.00, n = 1"
+    assert mean_and_interval(np.array([0.5, 0.75, 1.0]), UNIT) == "0.75 (0.50, 0.75, 1.00), n = 3"
+
+
+def test_a_count_and_its_interval_for_a_person():
+    assert count_and_interval(4, 5) == "4 of 5 (95% interval 28% to 99%)"
+    assert count_and_interval(4, 4) == "4 of 4"
 
 
 @pytest.mark.parametrize(("k", "n", "j", "m"), [(9, 10, 3, 10), (5, 5, 0, 5), (7, 12, 1, 6)])
@@ -255,12 +262,12 @@ def lanes(*solved, watched=99):
 
 
 def test_solve_summary():
-    told = solve_summary(lanes(50, 70, 60), 11.0)
-    assert told == "3 of 3, median 60, 95% interval 50 to 70"
-    told = solve_summary(lanes(50, None, None), 11.0)
-    assert told == "1 of 3, median not reached, 95% interval 50 to not reached"
+    assert solve_summary(lanes(50, 70, 60), 11.0) == "3 of 3, median 60"
+    assert solve_summary(lanes(50, None, None), 11.0) == "1 of 3, median not reached"
+    told = solve_summary(lanes(50, 70, 60, 80, None), 11.0)
+    assert told == "4 of 5 (95% interval 28% to 99%), median 70"
     lost = [*lanes(50, 60, 70), *lanes(None, watched=55)]
-    assert solve_summary(lost, 11.0).startswith("3 of 4, median 60, ")  # of those left at 60, half
+    assert solve_summary(lost, 11.0) == "3 of 4, median 60"  # of those left at 60, half
     assert solve_summary(lanes(None, None), 11.0) == "0 of 2"
     assert solve_summary(lanes(50), 11.0) == "1 of 1, median 50"
 

@@ -85,7 +85,7 @@ def test_train_writes_a_run_and_goes_on_from_it(tmp_path):
     done = rove(*words, *SMALL)
     assert done.returncode == 0, done.stderr
     assert "15 of 15 episodes" in done.stdout
-    assert "95% interval" in done.stdout
+    assert ", n = 2 seeds" in done.stdout
     written = {p.name for p in (tmp_path / "a").iterdir() if not p.name.startswith(".")}
     pictures = {"learning-curve.png", "diagnostics.png", "diagnostics.json"}
     assert written == {"config.json", "episodes.csv", "lanes", *pictures}

@@ -1,26 +1,64 @@
 """The scoreboard: what a cell holds, by hand, and a small one from end to end."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.patches import FancyBboxPatch
 
 import rove
 from rove.analysis.intervals import mean_interval
-from rove.paper import scoreboard
+from rove.paper import scoreboard, scoreboard_picture
 from rove.paper.scoreboard import Cell, Scoreboard
 
+DATA = Path(__file__).parents[2] / "docs" / "data" / "scoreboard.csv"
 SOLVED = Cell(np.array([20.0, 40.0]), np.array([True, True]), 100, (10, 100))
 NEVER = Cell(np.full(10, 100.0), np.zeros(10, bool), 100, (10, 100))
 
 
 def test_what_a_cell_says():
-    low, high = mean_interval(SOLVED.values, (10, 100))
-    assert SOLVED.text == f"2/2 30 ({low:.0f}–{high:.0f})"
-    assert low < 20 < 40 < high
-    assert SOLVED.share == pytest.approx(0.7)
+    many = Cell(np.arange(20.0, 40.0, 2.0), np.ones(10, bool), 100, (10, 100))
+    low, high = mean_interval(many.values, (10, 100))
+    assert many.text == f"10/10 29 ({low:.0f}–{high:.0f})"
+    assert low < 29 < high
+    assert SOLVED.text == "2/2 30"  # no interval of two seeds
     assert NEVER.text == "0/10"
-    assert Cell(np.array([3.0, 5.0]), np.zeros(0, bool), 100, (3, 5)).text == "4 (3–5)"
+    assert Cell(np.array([3.0, 5.0]), np.zeros(0, bool), 100, (3, 5)).text == "4"
+
+
+def test_the_committed_data_are_read_as_they_were_written():
+    cells = scoreboard.read(DATA)
+    assert scoreboard.lanes_csv(cells) == DATA.read_text()
+    assert len(cells) == 15 * 8 + 1
+    assert cells["deep-sea-20", "ige"].text == "10/10 227 (159–343)"
+    assert cells["bandit-10", "thompson"].text == "93 (57–858)"  # as in docs/scoreboard.md
+
+
+def test_the_picture_is_coloured_by_success_first():
+    """More solved seeds are darker however soon others were; speed is a number."""
+    soon = Cell(np.array([10.0, 100.0]), np.array([True, False]), 100, (10, 100))
+    late = Cell(np.array([90.0, 90.0]), np.array([True, True]), 100, (10, 100))
+    none = Cell(np.array([100.0, 100.0]), np.array([False, False]), 100, (10, 100))
+    cells = {("chain-10", a): c for a, c in (("dqn", soon), ("ge", late), ("c51", none))}
+    figure = scoreboard_picture.draw(cells, ["chain-10"], ["dqn", "c51", "ge"])
+    shown = [text.get_text() for text in figure.axes[0].texts]
+    assert [t for t in shown if t in ("DQN", "C51", "GE")] == ["GE", "DQN", "C51"]
+    assert [t for t in shown if "/" in t] == ["2/2", "1/2", "0/2"]
+    assert "90" in shown
+    boxes = [p for p in figure.axes[0].patches if isinstance(p, FancyBboxPatch)]
+    card, *cells = (p.get_facecolor() for p in boxes)
+    lightness = [sum(colour[:3]) for colour in cells]
+    assert lightness == sorted(lightness)
+    assert len(set(lightness)) == 3
+    written = {t.get_text(): to_rgb(t.get_color()) for t in figure.axes[0].texts}
+    for text, fill in zip(("2/2", "1/2", "0/2"), cells, strict=True):
+        light, dark = sorted(map(luminance, (written[text], fill[:3])))[::-1]
+        assert (light + 0.05) / (dark + 0.05) > 4.5, text  # WCAG's contrast for text
+    assert card == (1.0, 1.0, 1.0, 1.0)  # legible on a dark page
+    assert figure.get_facecolor()[3] == 0.0
+    assert min(t.get_fontsize() for t in figure.axes[0].texts) >= 6.5  # 9 pixels at 830
 
 
 def test_a_cell_from_a_run():
@@ -42,6 +80,12 @@ def test_claims_follow_from_the_cells():
     half = soon._replace(solved=np.arange(10) < 5)
     cells["deep-sea-10", "ge"], cells["deep-sea-10", "ige"] = half, NEVER
     assert [c.verdict for c in scoreboard.claims(cells)] == ["inconclusive", "not reproduced"]
+
+
+def luminance(colour):
+    """The relative luminance of a colour in sRGB."""
+    linear = np.where(np.array(colour) <= 0.04045, 0.0, ((np.array(colour) + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
 @pytest.mark.slow

@@ -2,9 +2,10 @@
 
 import json
 
+import numpy as np
 import pytest
 from browser import Browser, found
-from made import HOSTILE, sweep_of
+from made import HOSTILE, sweep_of, write_run
 
 import rove
 from rove import report
@@ -38,6 +39,18 @@ def experiment(runs, tmp_path_factory):
     ]
     (folder / "claims.json").write_text(as_json(claims))
     rove.load(runs / "ge").plot(folder / "figure-2.png")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def five(runs, tmp_path_factory):
+    """Two runs of five seeds, without checkpoints, of which all and two of five solve the task."""
+    folder = tmp_path_factory.mktemp("five")
+    for agent, late in (("ge", 10), ("dqn", 25)):
+        scores = np.zeros((5, 30))
+        for seed in range(5 if agent == "ge" else 2):
+            scores[seed, late + seed - 10 :] = 11.0
+        write_run(folder / agent, runs, agent, "chain-5", scores / 11.0)
     return folder
 
 

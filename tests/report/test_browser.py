@@ -1,6 +1,7 @@
 """The report in a real browser: it draws, moves, stays text, asks for nothing, fits a phone."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from rove import report
 from rove.analysis.curves import moving_average
 
 FIGURES = 'document.querySelectorAll("figure")'
+CURVE = """document.querySelector('svg[aria-label^="Curves"]').closest("figure")"""
+"""The first learning curves."""
 
 
 @pytest.fixture
@@ -18,9 +21,16 @@ def opened(browser, page):
     browser.open(page)
     browser.run("sessionStorage.clear()")
     browser.open(page)
+    unfold(browser)
     yield browser
     assert browser.complaints() == []
     assert [r for r in browser.requests() if not r.startswith(("file:", "data:"))] == []
+
+
+def unfold(browser):
+    """Open everything that is folded."""
+    browser.run('document.querySelectorAll("details").forEach(d => { d.open = true; })')
+    browser.settle()
 
 
 def all_drawn(browser):
@@ -37,11 +47,15 @@ def all_drawn(browser):
     return len(shapes)
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (1200, "dark"), (390, "light")])
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")]
+)
 def test_every_chart_draws_and_fits(opened, page, width, scheme):
     opened.open(page, width, 844, scheme)
-    # 2 groups: curves, visits and 3 probes of 2 charts each; sweeps: a curve, 2 maps, 1 with rays.
-    assert all_drawn(opened) == 2 * (1 + 1 + 6) + 1 + 2 + 1
+    unfold(opened)
+    # A map of solved seeds; 2 groups: curves, visits and 3 probes of 2 charts each; sweeps: a
+    # curve, 2 maps, 1 with rays.
+    assert all_drawn(opened) == 1 + 2 * (1 + 1 + 6) + 1 + 2 + 1
     assert opened.run("document.documentElement.scrollWidth") <= width
     ground = opened.run("getComputedStyle(document.body).backgroundColor")
     assert ground == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 22, 26)")
@@ -49,23 +63,97 @@ def test_every_chart_draws_and_fits(opened, page, width, scheme):
 
 def test_a_choice_changes_the_curves(opened):
     """The window, each seed's curve, and what is shown over episodes."""
-    lines = f"[...{FIGURES}[0].querySelectorAll('path.line')].map(p => p.getAttribute('d')).join()"
-    traces = f"{FIGURES}[0].querySelectorAll('path.trace').length"
-    title = f"[...{FIGURES}[0].querySelectorAll('text.title')].map(t => t.textContent).join()"
+    lines = f"[...{CURVE}.querySelectorAll('path.line')].map(p => p.getAttribute('d')).join()"
+    traces = f"{CURVE}.querySelectorAll('path.trace').length"
+    title = f"[...{CURVE}.querySelectorAll('text.title')].map(t => t.textContent).join()"
     smooth = opened.run(lines)
     choose(opened, 1, 0)  # no window
     assert opened.run(lines) != smooth
-    assert opened.run(traces) == 0
-    opened.run('document.querySelector("input[type=checkbox]").click()')
-    assert opened.run(traces) == 6  # 2 agents, 3 seeds
+    assert opened.run(traces) == 6  # 2 agents of 3 seeds, which are too few for an interval
+    assert opened.run(f"{CURVE}.querySelectorAll('path.band').length") == 0
     assert opened.run(title) == "episode,return"
     choose(opened, 0, 1)
     assert opened.run(title) == "episode,fraction of seeds that solved it"
     assert opened.run(traces) == 0
     text = "document.querySelectorAll('.scroll table')[1].textContent"
     before = opened.run(text)
-    choose(opened, 2, 2)  # medians in the table
+    assert "difference from" in before
+    choose(opened, 2, 0)  # the other agent
     assert opened.run(text) != before
+
+
+def test_the_headline_comes_first_and_the_rest_is_folded(browser, five, page):
+    """A title, a card for each run and one figure; claims, beliefs and configuration on demand."""
+    path = report.write([five], five / "r.html")
+    browser.open(path)
+    assert browser.run("document.querySelector('h1').textContent") == (
+        "GE solves chain-5 on 5 of 5 seeds and DQN on 2 of 5"
+    )
+    first = browser.run(
+        "[...document.querySelector('main section').children].map(e => e.className)"
+    )
+    assert first[0] == "cards"
+    cards = browser.run("[...document.querySelectorAll('.card')].map(e => e.textContent)")
+    assert [("GE" in c, "5 of 5" in c, "(optimum 11)" in c) for c in cards[:1]] == [(True,) * 3]
+    assert "2 of 5" in cards[1]
+    assert browser.run(f"{FIGURES}.length") == 1
+    top = browser.run(f"{FIGURES}[0].getBoundingClientRect().top")
+    assert top < browser.run("document.querySelector('.scroll').getBoundingClientRect().top")
+    browser.open(page)
+    words = browser.run(
+        """[...document.querySelectorAll("details:not(details details)")].map(
+        d => [d.open, d.textContent])"""
+    )
+    assert not any(is_open for is_open, _ in words)
+    for start in ("Claims tested", "Posterior over training", "Configuration"):
+        assert any(text.startswith(start) for _, text in words), start
+    bare = """[...document.querySelectorAll(".claims, .beliefs, pre")].filter(
+        e => !e.closest("details") && e.parentElement.tagName !== "SECTION").length"""
+    assert browser.run(bare) == 0
+    assert browser.complaints() == []
+
+
+def test_five_seeds_have_a_band_and_their_curves_on_demand(browser, five):
+    browser.open(report.write([five], five / "r.html"))
+    count = f"['band', 'trace'].map(kind => {CURVE}.querySelectorAll('path.' + kind).length)"
+    assert browser.run(count) == [2, 0]
+    browser.run('document.querySelector("input[type=checkbox]").click()')
+    assert browser.run(count) == [2, 10]
+    browser.run('document.querySelector("input[type=checkbox]").click()')
+
+
+def test_learning_the_optimum_and_actions_have_names(opened):
+    notes = f"[...{CURVE}.querySelectorAll('text.note')].map(t => t.textContent)"
+    assert opened.run(notes) == ["optimum 11", "learning starts"]
+    upright = f"""[...{CURVE}.querySelectorAll("line.mark")].filter(
+        l => l.getAttribute("x1") === l.getAttribute("x2")).length"""
+    assert opened.run(upright) == 1
+    keys = "[...document.querySelector('.beliefs .legend').children].map(e => e.textContent)"
+    assert opened.run(keys) == ["left", "right"]
+    assert "learning starts" in opened.run(
+        "document.querySelector('.beliefs svg').closest('.beliefs').textContent"
+    )
+
+
+def test_ticks_are_whole_episodes(opened):
+    assert opened.run("ticks([1, 3], 8, true)") == [1, 2, 3]
+    assert opened.run("ticks([1, 3], 8)[1]") != 2
+
+
+def test_tables_scroll_on_a_phone_and_the_page_does_not(opened, page):
+    opened.open(page, 400, 800)
+    unfold(opened)
+    assert opened.run("document.documentElement.scrollWidth") <= 400
+    tables = opened.run(
+        """[...document.querySelectorAll(".scroll")].map(
+        e => [getComputedStyle(e).overflowX, e.scrollWidth > e.clientWidth, e.clientWidth])"""
+    )
+    assert {how for how, _, _ in tables} == {"auto"}
+    assert any(wider for _, wider, _ in tables)
+    assert all(width <= 400 for _, _, width in tables)
+    bare = """[...document.querySelectorAll("main table")].filter(
+        t => !t.closest(".scroll, .tip")).length"""
+    assert opened.run(bare) == 0
 
 
 def choose(browser, which, option):
@@ -122,7 +210,7 @@ def test_the_slider_moves(opened):
 
 
 def test_curves_are_shown_and_hidden(opened):
-    lines = f"{FIGURES}[0].querySelectorAll('path.line').length"
+    lines = f"{CURVE}.querySelectorAll('path.line').length"
     assert opened.run(lines) == 2
     opened.run('document.querySelector(".legend button").focus()')
     opened.press("Enter")
@@ -130,21 +218,21 @@ def test_curves_are_shown_and_hidden(opened):
     pressed = 'document.querySelector(".legend button").getAttribute("aria-pressed")'
     assert opened.run(pressed) == "false"
     opened.run('document.querySelectorAll(".legend button")[1].click()')
-    assert "choose an agent" in opened.run(f"{FIGURES}[0].textContent")
+    assert "choose an agent" in opened.run(f"{CURVE}.textContent")
 
 
 def test_values_are_read_with_the_keys_and_the_pointer(opened):
-    opened.run(f"{FIGURES}[0].querySelector('svg').focus()")
+    opened.run(f"{CURVE}.querySelector('svg').focus()")
     opened.press("End")
-    tip = f"{FIGURES}[0].querySelector('.tip')"
+    tip = f"{CURVE}.querySelector('.tip')"
     told = opened.run(f"{tip}.textContent")
     assert "episode 40" in told
     assert "GE" in told
-    assert " to " in told
+    assert re.search(r"GE[\d.−e]+, [\d.−e]+, ", told)  # the mean and its three seeds
     opened.press("ArrowLeft")
     assert "episode 39" in opened.run(f"{tip}.textContent")
     place = opened.run(
-        f"(r => [r.left, r.top, r.width, r.height])({FIGURES}[0].getBoundingClientRect())"
+        f"(r => [r.left, r.top, r.width, r.height])({CURVE}.getBoundingClientRect())"
     )
     x, y = place[0] + place[2] / 2, place[1] + place[3] / 2
     opened.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
@@ -160,7 +248,7 @@ def test_a_map_shows_the_best_of_the_fields_that_it_hides(opened):
     opened.run(f"{maps}[1].focus()")
     opened.press("Home")  # rho −6, sigma 0.1; the score is their sum with lr, and seed / 10
     told = opened.run(f"{maps}[1].parentElement.querySelector('.tip').textContent")
-    assert told == "sigma 0.1, rho −6score−5.799−5.899 to −5.699seeds3lr0.001"
+    assert told == "sigma 0.1, rho −6score−5.799−5.9, −5.8, −5.7seeds3lr0.001"
     page = opened.run("document.body.textContent")
     assert "Each cell shows the best point over the fields that are not shown" in page
 
@@ -265,12 +353,12 @@ def test_a_page_that_follows_reloads_and_can_be_paused(browser, runs, tmp_path):
 
 def test_a_readout_stays_small(opened):
     """Its swatches are swatches, and it stays within the chart."""
-    opened.run(f"{FIGURES}[0].querySelector('svg').focus()")
+    opened.run(f"{CURVE}.querySelector('svg').focus()")
     for key in ("Home", "End"):
         opened.press(key)
         tip, chart = (
             opened.run(f"(r => [r.left, r.right, r.height])({which}.getBoundingClientRect())")
-            for which in (f"{FIGURES}[0].querySelector('.tip')", f"{FIGURES}[0]")
+            for which in (f"{CURVE}.querySelector('.tip')", f"{CURVE}")
         )
         assert chart[0] <= tip[0] <= tip[1] <= chart[1]
         assert tip[2] < 120

@@ -1,7 +1,7 @@
 """The report's file: what is in it, what it refuses, how large it is."""
 
-import dataclasses
 import fcntl
+import html
 import json
 import re
 import shlex
@@ -12,15 +12,20 @@ import gymnasium
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from made import sweep_of
+from made import sweep_of, write_run
 
 import rove
 from rove import report
 from rove.analysis.curves import area_under_curve, moving_average
-from rove.analysis.intervals import BAND_DRAWS, mean_interval
+from rove.analysis.intervals import (
+    BAND_DRAWS,
+    difference_test,
+    mean_interval,
+    proportion_interval,
+)
 from rove.cli import main as cli
 from rove.errors import RoveError, RunFolderError
-from rove.report import binning, commands, folders, groups
+from rove.report import binning, commands, folders, groups, summaries
 from rove.runs.configure import configure
 from rove.runs.execution import run_all
 from rove.runs.folder import RunFolder
@@ -63,7 +68,9 @@ def test_names_cannot_leave_the_data(hostile, tmp_path):
     inside = re.search(r'id="data">(.*?)</script>', text, re.S).group(1)
     assert "<" not in inside
     assert "hacked" in inside
-    assert "hacked" not in text.replace(inside, "")
+    title = html.escape(told(tmp_path / "h.html")["title"])
+    assert "hacked" in title  # which is text too
+    assert "hacked" not in text.replace(inside, "").replace(f"<title>{title} · rove</title>", "")
 
 
 def test_a_name_that_is_no_unicode_is_written(tmp_path):
@@ -90,7 +97,8 @@ def test_a_budget_of_steps_is_told_over_steps(tmp_path):
     shown = group["runs"][0]
     assert (group["unit"], group["bin"], group["windows"]) == ("step", 2, [2, 40, 200])
     by_hand = [np.average(o.scores, weights=o.episodes.length) for o in run.outcomes]
-    assert shown["all"]["mean"][0] == pytest.approx(np.mean(by_hand), rel=1e-3)
+    assert shown["all"][0] == pytest.approx(np.mean(by_hand), rel=1e-3)
+    assert shown["starts"] == 20  # the step, not the episode
     first, ends = run.outcomes[0].scores, run.outcomes[0].episodes.step
     at = np.arange(2, ends[-1] + 1, 2)
     np.testing.assert_allclose(
@@ -165,25 +173,106 @@ def test_sweeps_that_the_command_has_few_words_for(tmp_path, capsys):
         assert again.identity() == planned.identity()
 
 
-def test_curves_and_intervals_are_those_of_the_run(page, runs):
+def test_curves_are_those_of_the_run_and_three_seeds_have_no_interval(page, runs):
     group = group_of(page, "chain-5")
     scores, shown = rove.load(runs / "ge").scores, run_of(group, "GE")
     assert group["bin"] == 1
     assert group["windows"] == [1, 20]
     np.testing.assert_allclose(np.array(shown["scores"]), scores, rtol=1e-3)
-    band = mean_interval(moving_average(scores, 20), (0.0, 11.0), draws=BAND_DRAWS)
-    np.testing.assert_allclose(np.array(shown["bands"]["20"]), band, rtol=1e-3)
-    value, low, high, n = shown["all"]["mean"]
+    assert set(shown["bands"].values()) == {None}
     area = area_under_curve(scores)
+    value, low, high, n, seeds = shown["all"]
     np.testing.assert_allclose(value, area.mean(), rtol=1e-3)
-    np.testing.assert_allclose([low, high], mean_interval(area, (0.0, 11.0)), rtol=1e-3)
+    assert (low, high, n) == (None, None, 3)
+    np.testing.assert_allclose(seeds, area, rtol=1e-3)
+    assert shown["solved"]["interval"] is shown["solved"]["band"] is None
+    assert shown["more"]["coverage"]["band"] is shown["visits"]["band"] is None
+    assert len(shown["more"]["coverage"]["seeds"]) == len(shown["visits"]["seeds"]) == 3
     assert group["bounded"]
-    assert n == 3
-    other = run_of(group, "DQN")
-    i, j = (group["runs"].index(run) for run in (shown, other))
-    forth, back = group["improvement"][i][j], group["improvement"][j][i]
-    assert forth[0] + back[0] == pytest.approx(1.0, abs=1e-3)
-    assert forth[1] + back[2] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_five_seeds_have_the_intervals_that_verdicts_use(five, tmp_path):
+    group = group_of(report.write([five], tmp_path / "r.html"), "chain-5")
+    first, second = run_of(group, "GE"), run_of(group, "DQN")
+    scores = np.array(first["scores"], float)
+    band = mean_interval(moving_average(scores, 20), (0.0, 11.0), draws=BAND_DRAWS)
+    np.testing.assert_allclose(np.array(first["bands"]["20"]), band, rtol=1e-3)
+    areas = [area_under_curve(np.array(run["scores"], float)) for run in (first, second)]
+    _, low, high, n, seeds = first["all"]
+    np.testing.assert_allclose([low, high], mean_interval(areas[0], (0.0, 11.0)), rtol=1e-3)
+    assert (n, seeds) == (5, None)
+    exact = proportion_interval(2, 5)
+    assert second["solved"]["count"] == 2
+    np.testing.assert_allclose(second["solved"]["interval"], exact, rtol=1e-3)
+    assert second["solved"]["at"] == [25, 26]
+    assert second["solved"]["share"] == [0.2, 0.4]
+    np.testing.assert_allclose(np.array(second["solved"]["band"])[:, 1], exact, rtol=1e-3)
+    i, j = (group["runs"].index(run) for run in (first, second))
+    test = difference_test(*areas, (0.0, 11.0))
+    forth, back = group["differences"][i][j], group["differences"][j][i]
+    np.testing.assert_allclose(forth[:3], [test.value, test.low, test.high], rtol=1e-3)
+    assert back[:3] == [-forth[0], -forth[2], -forth[1]]
+
+
+def test_titles_say_what_the_page_shows(five, runs, experiment, sweeps, tmp_path):
+    def title(*paths):
+        path = report.write(paths, tmp_path / "r.html")
+        said = told(path)["title"]
+        assert f"<title>{html.escape(said)} · rove</title>" in path.read_text("utf-8")
+        return said
+
+    assert title(five / "ge") == "GE solves chain-5 on 5 of 5 seeds"
+    assert title(five) == "GE solves chain-5 on 5 of 5 seeds and DQN on 2 of 5"
+    best = r"\w+ solves {} on \d of \d seeds?"
+    assert re.fullmatch(f"{best}; {best}".format("chain-5", "deep-sea-4"), title(runs))
+    assert title(experiment) == "figure-2-quick: 1 of 2 claims reproduced"
+    quick = tmp_path / "figure-3-quick"
+    shutil.copytree(experiment, quick)
+    claims = [
+        {"text": "a", "evidence": "b", "verdict": "no verdict", "seen": seen, "published": "x"}
+        for seen in ("as claimed", "not as claimed", "as claimed")
+    ]
+    (quick / "claims.json").write_text(json.dumps(claims))
+    assert title(quick) == (
+        "figure-3-quick: 2 of 3 claims look as claimed (too few seeds for verdicts)"
+    )
+    assert title(sweeps / "over-1") == "GE on chain-5: best of 3 points at rho −2.0"
+    assert title(experiment, sweeps).endswith("at rho −2.0; 2 more")
+
+
+def test_the_title_of_many_tasks_counts_the_seeds_of_each_agent(runs, tmp_path):
+    solved = np.ones((2, 10))
+    for task in ("chain-5", "chain-6", "chain-7"):
+        write_run(tmp_path / task / "ge", runs, "ge", task, solved)
+        write_run(tmp_path / task / "dqn", runs, "dqn", task, 0 * solved)
+    write_run(tmp_path / "chain-5" / "c51", runs, "c51", "chain-5", solved)
+    (source,) = told(report.write([tmp_path], tmp_path / "r.html"))["sources"]
+    assert source["title"] == (
+        "GE solves 6 of 6 seeds on 3 tasks, C51 2 of 2 seeds on 1 task, DQN 0 of 6 seeds on 3 tasks"
+    )
+
+
+def test_curves_of_solved_seeds_end_where_an_unsolved_one_does():
+    shown = summaries.solved([20, None, 45, 30], np.array([20, 40, 45, 30]))
+    assert (shown["count"], shown["until"]) == (3, 40)
+    assert shown["at"] == [20, 30]
+    assert shown["share"] == [0.25, 0.5]
+    assert summaries.solved([20, 30], np.array([20, 30]))["until"] == 30
+
+
+def test_learning_starts_actions_and_a_note_are_told(page, runs):
+    """An episode of chain-5 has 14 steps: step 20 is in the second one."""
+    shown = run_of(group_of(page, "chain-5"), "GE")
+    assert shown["starts"] == shown["beliefs"]["starts"] == 2
+    assert shown["beliefs"]["actions"] == ["left", "right"]
+    assert shown["beliefs"]["note"] is None
+    assert group_of(page, "deep-sea-4")["runs"][0]["beliefs"]["actions"] == ["action 0", "action 1"]
+
+
+def test_values_above_the_optimum_are_explained(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(rove.Chain, "optimum", property(lambda self: 1e-9))
+    page = report.write([runs / "ge"], tmp_path / "r.html")
+    assert "time limit" in group_of(page, "chain-5")["runs"][0]["beliefs"]["note"]
 
 
 def test_visits_and_beliefs_are_those_of_the_run(page, runs):
@@ -210,7 +299,7 @@ def test_of_many_runs_the_best_have_pictures(runs, tmp_path, monkeypatch):
     monkeypatch.setattr(groups, "PICTURED", 1)
     page = report.write([runs], tmp_path / "few.html")
     best, other = group_of(page, "chain-5")["runs"]
-    assert best["all"]["mean"][0] >= other["all"]["mean"][0]
+    assert best["all"][0] >= other["all"][0]
     assert best["visits"]
     assert best["beliefs"]
     assert other["visits"] is other["beliefs"] is None
@@ -239,9 +328,7 @@ def test_a_lane_that_solved_its_task_keeps_its_score(tmp_path):
     shown = group_of(report.write([tmp_path / "p"], tmp_path / "r.html"), "chain-5")["runs"][0]
     assert {len(row) for row in shown["scores"]} == {200}
     assert shown["scores"][0][-1] == 11
-    assert shown["last"]["median"][:3] == [11, 11, 11]
-    mean, low, high, _ = shown["last"]["mean"]  # two seeds alike are not certain
-    assert low < mean == high == 11
+    assert shown["last"] == [11, None, None, 2, [11, 11]]  # two seeds alike are not certain
     assert shown["solved"]["count"] == 2
 
 
@@ -262,7 +349,7 @@ def test_a_lane_that_diverged_is_told_and_gains_nothing_by_it(until_solved, tmp_
         assert len(row) == 30
         np.testing.assert_allclose(row[len(each) :], each.min(), atol=1e-4)
     exact = [(each.sum() + (30 - len(each)) * each.min()) / 30 for each in scores]
-    assert shown["all"]["mean"][0] == pytest.approx(np.mean(exact), rel=1e-3)
+    assert shown["all"][0] == pytest.approx(np.mean(exact), rel=1e-3)
     assert shown["solved"]["until"] == 30
 
 
@@ -281,23 +368,6 @@ def test_runs_of_one_agent_are_told_apart(runs, tmp_path):
     assert labels() == ["GE, rho -1.0", "GE, rho -3.0"]
 
 
-def write_run(folder, runs, agent, environment, fractions):
-    """A run folder without checkpoints, in which every seed has one episode, with the given
-    fraction of the optimum of a chain, 11."""
-    folder.mkdir(parents=True)
-    config = json.loads((runs / "ge" / "config.json").read_text())
-    config["agent"] = {"name": agent, "settings": dataclasses.asdict(rove.AGENTS[agent]())}
-    config["environment"]["name"] = environment
-    config |= {"episodes": 1, "seeds": list(range(len(fractions)))}
-    (folder / "config.json").write_text(json.dumps(config))
-    head = (runs / "ge" / "episodes.csv").read_text().splitlines()[0]
-    rows = [
-        f"{agent},{environment},{seed},1,9,{11 * x},9,0,{11 * x},0.1,0.1,5"
-        for seed, x in enumerate(fractions)
-    ]
-    (folder / "episodes.csv").write_text("\n".join([head, *rows]) + "\n")
-
-
 def test_all_tasks_together_have_the_most_agents_and_tasks(runs, tmp_path):
     """Three agents on two tasks are more pairs than two agents on three tasks; an agent that is
     not on all of the tasks is named."""
@@ -313,7 +383,9 @@ def test_all_tasks_together_have_the_most_agents_and_tasks(runs, tmp_path):
     overall = source["overall"]
     assert overall["tasks"] == ["chain-5", "chain-6"]
     assert [row["label"] for row in overall["agents"]] == ["DQN", "GE", "C51"]
-    assert [row["estimates"]["mean"][0] for row in overall["agents"]] == [0.75, 0.5, 0.0]
+    assert [row["mean"][0] for row in overall["agents"]] == [0.75, 0.5, 0.0]
+    assert overall["agents"][0]["mean"][4] == [0.5, 1]  # by seed, over both tasks
+    assert overall["agents"][0]["profile"]["band"] is None
     assert overall["left_out"] == ["QR-DQN"]
     (source,) = told(report.write([tmp_path / "chain-5"], tmp_path / "r.html"))["sources"]
     assert source["overall"] is None

@@ -3,11 +3,13 @@
 import gymnasium
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw
 
 import rove
 from rove.cli import main as cli
+from rove.environments import drawing
 from rove.errors import ConfigError
+from rove.parts import noise
 from rove.report import video as watching
 
 DQN = {"hidden": (4,), "batch_size": 4, "learning_starts": 10}
@@ -48,6 +50,16 @@ def frames(path) -> list[np.ndarray]:
     return shown
 
 
+def seconds(path) -> float:
+    """How long a film lasts."""
+    film = Image.open(path)
+    total = 0.0
+    for i in range(film.n_frames):
+        film.seek(i)
+        total += film.info["duration"] / 1000
+    return total
+
+
 @pytest.fixture
 def upwards(monkeypatch):
     """A run on the dial whose policy always goes up: five pictures, of which the colours are
@@ -61,9 +73,11 @@ def upwards(monkeypatch):
 def test_a_film_shows_the_policy_step_by_step(tmp_path, upwards):
     run = upwards
     path, scores = watching.watch(run, path=tmp_path / "a" / "film.gif")
-    assert [int(frame[0, 0, 0]) for frame in frames(path)] == [0, 50, 100, 150, 200]
+    shown = frames(path)
+    middle = shown[0].shape[1] // 2
+    assert [int(frame[4, middle, 0]) for frame in shown] == [0, 50, 100, 150, 200]
     assert scores == [-4.0]
-    assert Image.open(path).info["duration"] == 200
+    assert seconds(path) >= 3.0  # five pictures at its own five a second would be one
     _, scores = watching.watch(run, path=tmp_path / "b.gif", episodes=3)
     assert scores == [-4.0] * 3
 
@@ -74,18 +88,59 @@ def test_a_film_can_be_an_mp4(tmp_path, upwards):
     imageio = pytest.importorskip("imageio.v3")
     path, _ = watching.watch(upwards, path=tmp_path / "film.mp4")
     shown = imageio.imread(path)
-    np.testing.assert_allclose(shown[:, 0, 0, 0], [0, 50, 100, 150, 200], atol=5)
-    assert imageio.immeta(path)["fps"] == 5
+    middle = shown.shape[2] // 2
+    np.testing.assert_allclose(shown[:, 4, middle, 0], [0, 50, 100, 150, 200], atol=5)
+    assert imageio.immeta(path)["fps"] == pytest.approx(5 / 3, rel=0.01)
 
 
 def test_compiled_environments_are_drawn_as_cells(tmp_path):
-    """The chain's own greedy policy: the dark cell of each picture is where the state is."""
+    """The chain's own greedy policy: the disc of each picture is where the state is."""
     run = rove.train("dqn", "chain-4", episodes=3, out=tmp_path, **DQN)
     path, _ = watching.watch(run)
     assert path == tmp_path / "watch.gif"
     first = frames(path)[0]
-    assert first.shape == (48, 4 * 48, 3)
-    assert [first[24, 48 * i + 24, 0] < 100 for i in range(4)] == [False, True, False, False]
+    y, x = drawing.MARGIN + drawing.LABEL + 24, drawing.MARGIN + 24
+    assert [first[y, x + 48 * i, 0] < 100 for i in range(4)] == [False, True, False, False]
+    assert seconds(path) >= 3.0
+
+
+def said(monkeypatch):
+    """What is written in pictures, by a drawing that is made as ever."""
+    written, write = [], ImageDraw.ImageDraw.text
+
+    def text(self, at, words, *rest, **options):
+        written.append(words)
+        return write(self, at, words, *rest, **options)
+
+    monkeypatch.setattr(ImageDraw.ImageDraw, "text", text)
+    return written
+
+
+@pytest.mark.parametrize("name", ["chain-4", "deep-sea-3"])
+def test_start_goal_episode_and_step_are_written(name, tmp_path, monkeypatch):
+    run = rove.train("dqn", name, episodes=2, **DQN)
+    written = said(monkeypatch)
+    path, _ = watching.watch(run, path=tmp_path / "a.gif", episodes=2)
+    steps = {"chain-4": 13, "deep-sea-3": 3}[name]
+    counters = [words for words in written if words.startswith("episode")]
+    assert len(counters) == 2 * (steps + 1)
+    assert counters[0] == "episode 1 of 2, step 0, return 0"
+    assert counters[-1].startswith(f"episode 2 of 2, step {steps}, return ")
+    assert written.count("start") == written.count("goal") == len(counters)
+    assert seconds(path) >= 3.0
+
+
+def test_landmarks_are_where_episodes_start_and_end():
+    for task in (rove.Chain(5), rove.DeepSea(4)):
+        assert int(task.bin(task.reset(noise.root(0))[0])) == task.landmarks["start"]
+        assert task.landmarks["goal"] == task.bins - 1
+
+
+def test_a_picture_has_bounded_width():
+    for cells in ((3,), (100,), (100_000,), (4, 4), (40, 40)):
+        picture = drawing.board(cells, 0, {0}, {"start": 0, "goal": int(np.prod(cells)) - 1})
+        assert picture.shape[1] <= drawing.ROW_WIDTH + 2 * drawing.MARGIN
+        assert picture.min() < 100  # the disc is there
 
 
 @pytest.mark.parametrize("name", ["rove/DeepSea-v0", "rove/Chain-v0", "rove/Bandit-v0"])
@@ -106,7 +161,7 @@ def test_classic_control_is_gymnasiums_own(tmp_path):
     run = rove.train("dqn", rove.Sparse(rove.CartPole(horizon=7), reward=-1.0), episodes=2, **DQN)
     path, scores = watching.watch(run, path=tmp_path / "film.gif")
     assert 1 <= scores[0] <= 7  # a length, not the return
-    assert frames(path)[0].shape == (400, 600, 3)
+    assert frames(path)[0].shape == (400 + drawing.LABEL + drawing.MARGIN // 2, 600, 3)
 
 
 @pytest.mark.slow
@@ -116,7 +171,7 @@ def test_a_pendulum_of_mujoco_is_filmed_by_the_command(tmp_path, capsys):
     rove.train("td3", "sparse-inverted-pendulum", episodes=2, out=tmp_path, **settings)
     cli.main(["watch", str(tmp_path)])
     shown = frames(tmp_path / "watch.gif")
-    assert shown[0].shape == (480, 480, 3)
+    assert shown[0].shape[1] == 480
     assert len(np.unique(shown[0])) > 20  # it is no blank
     assert "watch.gif" in capsys.readouterr().out
 

@@ -1,5 +1,7 @@
 """Curves of scores over episodes or steps, one seed at a time."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float, Num
 
@@ -25,6 +27,16 @@ def recent_at(
     end at the steps `ends`; before the end of the first, the score is NaN."""
     done = np.searchsorted(ends, at, side="right")
     return np.array([np.mean(scores[max(n - last, 0) : n]) if n else np.nan for n in done])
+
+
+def learning_start(ends: Sequence[Num[np.ndarray, " _"]], learning_starts: int) -> int | None:
+    """Return the episode, counted from 1, in which learning starts: the median over seeds whose
+    episodes end at the steps `ends`. None if it starts at once, or was not reached."""
+    if learning_starts <= 1:
+        return None
+    episodes = [1 + np.searchsorted(x, learning_starts) for x in ends]
+    reached = [int(e) for e, x in zip(episodes, ends, strict=True) if e <= len(x)]
+    return int(np.median(reached)) if reached else None
 
 
 def moving_average(values: Float[np.ndarray, "... n"], window: int) -> Float[np.ndarray, "... n"]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Num
 
+from rove.analysis.intervals import count_and_interval
 from rove.training.solving import episodes_to_solve
 
 
@@ -164,15 +165,13 @@ def _median_time(when: np.ndarray, survival: np.ndarray) -> np.ndarray:
 
 
 def solve_summary(scores: Sequence[Num[np.ndarray, " _"]], optimum: float) -> str:
-    """Summarise how soon seeds solved their task: '5 of 5, median 84, 95% interval 70 to 101'."""
+    """Summarise how many seeds solved their task, with the exact interval of a count, and how soon:
+    '5 of 5 (95% interval 48% to 100%), median 84'."""
     solved_at = [episodes_to_solve(row, optimum) for row in scores]
     solved = np.array([at is not None for at in solved_at])
-    text = f"{solved.sum()} of {len(solved_at)}"
+    text = count_and_interval(int(solved.sum()), len(solved_at))
     if not solved.any():
         return text
     times = [len(row) if at is None else at for at, row in zip(solved_at, scores, strict=True)]
     median = median_episodes_to_solve(np.array(times, float), solved)
-    text += f", median {median.value:g}"
-    if len(solved_at) > 1:
-        text += f", 95% interval {median.low:g} to {median.high:g}"
-    return text.replace("inf", "not reached")
+    return f"{text}, median {median.value:g}".replace("inf", "not reached")

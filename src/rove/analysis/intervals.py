@@ -12,6 +12,8 @@ Support: TypeAlias = tuple[float | int, float | int]
 """The smallest and the largest possible value of a quantity."""
 DRAWS, BAND_DRAWS = 100_000, 2000
 """Number of Monte Carlo draws for the intervals of numbers, and for the bands of curves."""
+FEWEST = 5
+"""Minimum number of seeds for an interval; pictures and tables of fewer show the seeds."""
 BLOCK = 256
 """Number of points of a curve whose intervals are computed at a time."""
 
@@ -169,9 +171,20 @@ def _student(x: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
 def mean_and_interval(
     values: Num[np.ndarray, " seeds"], support: Support | None = None, digits: int = 2
 ) -> str:
-    """Format a mean as '5.47, 95% interval 5.10 to 5.80, n = 5'."""
+    """Format a mean as '5.47, 95% interval 5.10 to 5.80, n = 5', or with the seeds themselves if
+    they are few: '5.47 (5.10, 5.50, 5.80), n = 3'."""
     mean, n = f"{np.mean(values):.{digits}f}", f"n = {len(values)}"
     if len(values) < 2 or not np.all(np.isfinite(values)):
         return f"{mean}, {n}"
+    if len(values) < FEWEST:
+        return f"{mean} ({', '.join(f'{x:.{digits}f}' for x in values)}), {n}"
     low, high = mean_interval(np.asarray(values, float), support)
     return f"{mean}, 95% interval {low:.{digits}f} to {high:.{digits}f}, {n}"
+
+
+def count_and_interval(count: int, n: int) -> str:
+    """Format a count as '4 of 5 (95% interval 28% to 99%)', without the interval if n is small."""
+    if n < FEWEST:
+        return f"{count} of {n}"
+    low, high = proportion_interval(count, n)
+    return f"{count} of {n} (95% interval {low:.0%} to {high:.0%})"

@@ -1,4 +1,4 @@
-"""Figures. Every curve is a mean over seeds with its 95% interval."""
+"""Figures. A curve is a mean over seeds with its 95% interval or, of fewer than five, the seeds."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -7,14 +7,13 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from rove.agents import label_of
 from rove.analysis.curves import moving_average
-from rove.analysis.intervals import BAND_DRAWS, Support, mean_interval
-from rove.environments import Coordinate
+from rove.analysis.intervals import BAND_DRAWS, FEWEST, Support, mean_interval
 from rove.errors import RunFolderError
 
 matplotlib.rcParams.update(
@@ -26,6 +25,7 @@ matplotlib.rcParams.update(
         "grid.alpha": 0.25,
         "grid.linewidth": 0.6,
         "axes.titlesize": 10,
+        "axes.titlepad": 14,
         "legend.frameon": False,
         "figure.dpi": 150,
         "svg.hashsalt": "rove",
@@ -37,6 +37,9 @@ COLOURS = {
     "dqn": "#4c72b0", "dqn-paper": "#8fb3e8", "noisynet": "#dd8452", "ge": "#2a9d5c",
     "ge-step": "#2a9d5c", "ge-episode": "#8e6bbf", "ige": "#c44e52", "bootstrapped_dqn": "#937860",
 }  # fmt: skip
+QUIET = "#7a828c"
+"""The colour of lines and words that explain."""
+SMALL: dict[str, Any] = {"fontsize": 7.5, "color": QUIET, "annotation_clip": False}
 WINDOW = 20
 BAND_POINTS = 500
 """Maximum number of points of a curve at which an interval is computed."""
@@ -55,140 +58,112 @@ def learning_curves(
     axes: Any,
     curves: Mapping[str, np.ndarray],
     optimum: float | None = None,
-    per_seed: bool = False,
     window: int = WINDOW,
     label: str = "return",
     names: Mapping[str, str] | None = None,
     every: int = 1,
     support: Support | None = None,
 ) -> None:
-    """Draw the smoothed mean and 95% interval of scores of shape [seeds, episodes], for each name.
-    `label` is the label of the scores, `names` overrides the labels of curves, `every` is the
-    spacing of the scores, and `support` is their range."""
+    """Draw the smoothed mean of scores of shape [seeds, episodes], for each name, with its 95%
+    interval; of fewer than five seeds, every seed. `label` is the label of the scores, `names`
+    overrides the labels of curves, `every` is the spacing of the scores, and `support` is their
+    range."""
     for name, scores in curves.items():
         smooth = moving_average(scores, window)
         episodes = every * np.arange(1, scores.shape[1] + 1)
         colour = COLOURS.get(name, "#555555" if len(curves) == 1 else None)
-        mean = smooth.mean(axis=0)
         (line,) = axes.plot(
-            episodes, mean, color=colour, lw=1.6, label=(names or {}).get(name) or label_of(name)
+            episodes,
+            smooth.mean(axis=0),
+            color=colour,
+            lw=1.8,
+            label=(names or {}).get(name) or label_of(name),
         )
-        if len(scores) > 1:
-            points = np.unique(np.linspace(0, len(episodes) - 1, BAND_POINTS).astype(int))
-            low, high = mean_interval(smooth[:, points], support, draws=BAND_DRAWS)
-            alpha = 0.2 if len(curves) <= 3 else 0.1
-            colour = line.get_color()
-            axes.fill_between(episodes[points], low, high, color=colour, alpha=alpha, lw=0)
-        if per_seed:
-            axes.plot(episodes, smooth.T, color=line.get_color(), lw=0.5, alpha=0.5)
+        points = np.unique(np.linspace(0, len(episodes) - 1, BAND_POINTS).astype(int))
+        alpha = 0.2 if len(curves) <= 3 else 0.1
+        seeds_or_band(axes, episodes, smooth, line.get_color(), points, support, alpha)
     if optimum is not None:
-        axes.axhline(optimum, color="black", lw=0.8, ls=":", zorder=0)
-    axes.set_xlabel("episode")
+        mark_optimum(axes, optimum)
     axes.set_ylabel(label)
-    axes.margins(x=0)
+    over_episodes(axes)
 
 
-def visits(axes: Any, frequency: np.ndarray, coordinates: Sequence[Coordinate] = ()) -> None:
-    """Draw the fraction of episodes in which each cell was visited, of shape [seeds, cells], or
-    [seeds, rows, columns] for a board, whose axes may be coordinates."""
-    mean = frequency.mean(axis=0)
-    if mean.ndim == 2:
-        _board(axes, mean, coordinates)
-        return
-    cells = np.arange(1, len(mean) + 1)
-    axes.plot(cells, frequency.T, color="#555555", lw=0.5, alpha=0.5)
-    axes.plot(cells, mean, color="#555555", lw=1.6)
-    axes.set_xlabel("cell")
-    axes.set_ylim(0.0, 1.05)
-    axes.margins(x=0)
-
-
-def _board(axes: Any, mean: np.ndarray, coordinates: Sequence[Coordinate]) -> None:
-    """Draw a board of cells. If its axes are coordinates, most cells are visited rarely: colours
-    are on a square-root scale, and cells that were never visited are blank."""
-    if coordinates:
-        up, across = coordinates
-        image = axes.imshow(
-            np.where(mean > 0, mean, np.nan),
-            norm=PowerNorm(0.5, vmin=0.0, vmax=1.0),
-            extent=(across.low, across.high, up.low, up.high),
-            origin="lower",
-            aspect="auto",
-        )
-        axes.set_xlabel(across.name)
-        axes.set_ylabel(up.name)
-    else:
-        image = axes.imshow(mean, vmin=0.0, vmax=1.0)
-    axes.figure.colorbar(image, ax=axes, shrink=0.8)
-    axes.grid(False)
-
-
-def visit_history(axes: Any, history: np.ndarray, episodes: int) -> None:
-    """Draw the fraction of episodes that visited each cell, from early in training (top) to late
-    (bottom). `history` has the visits of episodes 1, 2 and 3, 4 to 7, …, [octaves, cells]."""
-    rows = episodes.bit_length()
-    starts = 2 ** np.arange(rows)
-    ends = np.minimum(2 * starts - 1, episodes)
-    shares = history[:rows] / (ends - starts + 1)[:, None]
-    image = axes.imshow(
-        shares, aspect="auto", vmin=0.0, vmax=1.0, extent=(0.5, history.shape[1] + 0.5, rows, 0)
-    )
-    labels = [f"{a}–{b}" if a < b else f"{a}" for a, b in zip(starts, ends, strict=True)]
-    axes.set_yticks(np.arange(rows) + 0.5, labels)
-    axes.set_xlabel("state")
-    axes.set_ylabel("episodes")
-    axes.grid(False)
-    axes.figure.colorbar(image, ax=axes, shrink=0.8, label="fraction of episodes")
-
-
-def lines(
-    axes: Any, values: Mapping[str, np.ndarray], logarithmic: bool = False, window: int = WINDOW
+def seeds_or_band(
+    axes: Any,
+    xs: np.ndarray,
+    values: np.ndarray,
+    colour: str,
+    points: np.ndarray | slice = slice(None),
+    support: Support | None = None,
+    alpha: float = 0.2,
 ) -> None:
-    """Draw the smoothed mean and every seed of values of shape [seeds, episodes], for each name."""
-    for name, table in values.items():
-        smooth = moving_average(table, window)
-        episodes = np.arange(1, smooth.shape[1] + 1)
-        if logarithmic and not np.any(smooth > 0):
-            axes.plot([], [], label=f"{name}: 0")
-            continue
-        (line,) = axes.plot(episodes, smooth.mean(axis=0), lw=1.6, label=name)
-        axes.plot(episodes, smooth.T, color=line.get_color(), lw=0.5, alpha=0.5)
-        axes.set_yscale("log" if logarithmic else "linear")
-    axes.set_xlabel("episode")
+    """Draw the 95% interval of the mean of values, [seeds, n], at some points of a curve; of fewer
+    than five seeds, thin lines for the seeds."""
+    if len(values) >= FEWEST:
+        low, high = mean_interval(values[:, points], support, draws=BAND_DRAWS)
+        axes.fill_between(xs[points], low, high, color=colour, alpha=alpha, lw=0)
+    else:
+        draw_seeds(axes, xs, values, colour)
+
+
+def draw_seeds(axes: Any, xs: np.ndarray, values: np.ndarray, colour: str) -> None:
+    """Draw thin lines for seeds, [seeds, n]; none for a single one, which is its own mean."""
+    if len(values) > 1:
+        axes.plot(xs, values.T, color=colour, lw=0.7, alpha=0.55)
+
+
+def seeds_text(n: int) -> str:
+    """Say what a curve is: '5 seeds, mean and 95% interval', or '3 seeds (thin) and their mean'."""
+    if n == 1:
+        return "1 seed"
+    return (
+        f"{n} seeds, mean and 95% interval" if n >= FEWEST else f"{n} seeds (thin) and their mean"
+    )
+
+
+def over_episodes(axes: Any, name: str = "episode") -> None:
+    """Label the x-axis, with ticks at whole numbers only."""
+    axes.set_xlabel(name)
+    axes.xaxis.set_major_locator(whole_numbers())
     axes.margins(x=0)
 
 
-def beliefs(axes: Any, values: np.ndarray, episodes: np.ndarray, names: Sequence[str]) -> None:
-    """Draw q(Q(s, a)) over training from values of shape [snapshots, draws, actions]: draws as dots
-    and their mean as a line, with one colour per action."""
-    for action, name in enumerate(names[:10]):
-        draws = values[:, :, action]
-        (line,) = axes.plot(episodes, draws.mean(axis=1), lw=1.4, label=name)
-        at = np.repeat(episodes, draws.shape[1])
-        axes.plot(at, draws.ravel(), ".", ms=2.5, alpha=0.5, color=line.get_color())
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.set_xlabel("episode")
+def whole_numbers() -> MaxNLocator:
+    """Return a locator of ticks at round whole numbers."""
+    return MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10], min_n_ticks=1)
 
 
-def returns(axes: Any, pictures: Mapping[int, Sequence[tuple[Any, Any]]], discrete: bool) -> None:
-    """Draw Z(s, a) of every action after some episodes, from its points and heights. Each action
-    has a colour, which is fainter for earlier episodes. Densities are scaled to the same height,
-    since otherwise a narrow one would hide a wide one."""
-    for count, (episode, actions) in enumerate(pictures.items(), start=1):
-        opacity = count / len(pictures)
-        for action, picture in enumerate(actions[:10]):
-            points, heights = map(np.asarray, picture)
-            style = {"color": f"C{action}", "label": "" if action else f"after episode {episode}"}
-            if discrete:
-                axes.vlines(points, 0, heights, color=f"C{action}", lw=1.5, alpha=0.7 * opacity)
-                axes.plot(points, heights, ".", ms=3, alpha=opacity, **style)
-            else:
-                scaled = heights / max(heights.max(), 1e-30)
-                axes.plot(points, scaled, lw=1.4, alpha=opacity, **style)
-    axes.set_xlabel("return")
-    axes.set_ylabel("probability" if discrete else "density (scaled to its maximum)")
-    axes.set_ylim(bottom=0.0)
+def mark_optimum(axes: Any, optimum: float) -> None:
+    """Draw the optimum as a dotted line with its name beside it."""
+    axes.axhline(optimum, color=QUIET, lw=1.0, ls=":", zorder=0)
+    beside = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
+    axes.annotate("optimum", (1.0, optimum), (4, 0), va="center", **beside, **SMALL)
+
+
+def mark_learning(axes: Any, at: float | None) -> None:
+    """Draw a vertical line where learning starts, with its name above it; nothing for None."""
+    if at is None:
+        return
+    axes.axvline(at, color=QUIET, lw=1.0, ls="--", zorder=0)
+    across = axes.transAxes.inverted().transform(axes.transData.transform((at, 0)))[0]
+    side = "right" if across > 0.5 else "left"
+    above = {"xycoords": axes.get_xaxis_transform(), "textcoords": "offset points"}
+    axes.annotate("learning starts", (at, 1.0), (0, 2), ha=side, va="bottom", **above, **SMALL)
+
+
+def blank(axes: Any) -> None:
+    """Leave axes empty."""
+    axes.set_axis_off()
+
+
+def legend(figure: Figure, **options: Any) -> None:
+    """Name everything that the axes label, once, above them."""
+    handles: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    place: dict[str, Any] = {"loc": "outside upper left", "alignment": "left", "ncols": 8}
+    figure.legend(list(handles.values()), list(handles), fontsize=8, **(place | options))
 
 
 TICKS = 12
@@ -271,3 +246,10 @@ def save(figure: Figure, path: Path) -> None:
         figure.savefig(path, metadata=blank)
     except (OSError, ValueError) as error:
         raise RunFolderError(f"cannot write {path}: {error}") from None
+
+
+def saved(figure: Figure, path: str | Path | None) -> Figure:
+    """Write a figure if a path is given, and return it."""
+    if path is not None:
+        save(figure, Path(path))
+    return figure

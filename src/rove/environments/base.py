@@ -128,6 +128,11 @@ class Task(eqx.Module):
         """
         return ()
 
+    @property
+    def landmarks(self) -> dict[str, int]:
+        """Cells with a name, such as the start and the goal, for pictures."""
+        return {}
+
     @abc.abstractmethod
     def bin(self, state: State) -> Int[Array, ""]:
         """Return the index of a state's cell."""

@@ -83,6 +83,10 @@ class Chain(Environment):
     def bins(self) -> int:
         return self.n
 
+    @property
+    def landmarks(self) -> dict[str, int]:
+        return {"start": 1, "goal": self.n - 1}
+
     def bin(self, state: ChainState) -> Int[Array, ""]:
         return state.position
 

@@ -80,6 +80,10 @@ class DeepSea(Environment):
     def cells(self) -> tuple[int, int]:
         return (self.n, self.n)
 
+    @property
+    def landmarks(self) -> dict[str, int]:
+        return {"start": 0, "goal": self.bins - 1}
+
     def bin(self, state: DeepSeaState) -> Int[Array, ""]:
         """Return row·N + column; after the end, the last cell, so that nothing else is counted."""
         return jnp.minimum(state.row, self.n - 1) * self.n + state.column

@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
-from rove.environments import ENVIRONMENTS, Environment, Sparse
+from rove.environments import ENVIRONMENTS, Environment, Sparse, drawing
 from rove.errors import check_number
 from rove.parts import noise
 
@@ -46,12 +46,14 @@ class CompiledEnv(gymnasium.Env):
         self._state: Any = None
         self._episode_key: Any = None
         self._time = 0
+        self._visited: set[int] = set()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         self._time, seed = 0, int(self.np_random.integers(2**31))
+        self._visited = set()
         self._episode_key, (self._state, observation) = _reset(self.environment, seed)
         return np.asarray(observation), {}
 
@@ -74,22 +76,19 @@ class CompiledEnv(gymnasium.Env):
         )
 
     def render(self) -> np.ndarray | None:
-        """Return an image of the environment's cells, in which the current one is dark."""
+        """Return an image of the environment's cells: the current one, those that were visited in
+        this episode, and landmarks such as the goal."""
         if self.render_mode is None:
             return None
         if self._state is None:
             raise gymnasium.error.ResetNeeded("call reset() before render()")
-        *rows, columns = self.environment.cells
-        cells = np.full((rows[0] if rows else 1, columns), 225, np.uint8)
-        if self.environment.bins:
-            cells.flat[int(self.environment.bin(self._state))] = 30
-        if self.environment.coordinates:  # the vertical coordinate points upwards
-            cells = cells[::-1]
-        width = max(2, min(48, 960 // cells.shape[1]))
-        height = width if rows else 48
-        image = np.kron(cells, np.ones((height, width), np.uint8))
-        image[::height], image[:, ::width] = 250, 250
-        return np.repeat(image[:, :, None], 3, axis=2)
+        task = self.environment
+        at = int(task.bin(self._state)) if task.bins else None
+        if at is not None:
+            self._visited.add(at)
+        return drawing.board(
+            task.cells, at, self._visited, task.landmarks, upwards=bool(task.coordinates)
+        )
 
 
 class SparseReward(gymnasium.Wrapper, RecordConstructorArgs):

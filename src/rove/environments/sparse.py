@@ -84,6 +84,10 @@ class Sparse(Environment):
     def coordinates(self) -> tuple[Coordinate, ...]:
         return self.environment.coordinates
 
+    @property
+    def landmarks(self) -> dict[str, int]:
+        return self.environment.landmarks
+
     def bin(self, state: State) -> Int[Array, ""]:
         return self.environment.bin(state)
 

@@ -1,14 +1,17 @@
 """Figure 2: DQN, NoisyNet and GE on the chain."""
 
+import csv
+import gzip
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rove.agents import settings_of
 from rove.analysis.curves import moving_average, pair_variances
 from rove.analysis.estimates import solve_summary
-from rove.analysis.intervals import BAND_DRAWS, mean_interval
 from rove.paper.base import AGENTS, DQNS, LABELS, LEFT_OUT, Experiment, Key, Runs, label
 from rove.paper.claims import Claim
 from rove.runs.config import Config
@@ -70,7 +73,7 @@ class Figure2(Experiment):
 
     def write(self, runs: Runs, out: Path) -> list[Claim]:
         self.write_data(runs, out)
-        self.draw(runs, out)
+        draw(runs, out)
         return claims(runs)
 
     def write_data(self, runs: Runs, out: Path) -> None:
@@ -90,46 +93,81 @@ class Figure2(Experiment):
         header = ("agent", "environment", "seed", "state", "frequency")
         publish_text(out / "visits.csv", as_csv(header, rows))
 
-    def draw(self, runs: Runs, out: Path) -> None:
-        """Write figure-2.png and figure-2.svg."""
-        from rove.analysis import plots  # imported here because Matplotlib is slow to import
 
-        figure = plots.figure(2, 2, width=8.0, height=5.6)
-        for axes, letter, environment in zip(figure.axes[:3], "abc", EPISODES, strict=True):
-            curves = {a: runs[environment, a].returns for a in _agents(runs, environment)}
-            plots.learning_curves(axes, curves, OPTIMUM, names=LABELS, support=RETURNS)
-            n = environment.removeprefix("chain-")
-            axes.set_title(f"({letter}) Chain MDP, N = {n}", loc="left")
-            axes.set_ylim(-0.5, 11.8)
-        figure.axes[0].legend(loc="lower right", fontsize=7)
-        axes = figure.axes[3]
-        for agent in _agents(runs, VISITS):
-            visits = runs[VISITS, agent].visits
-            states = np.arange(1, visits.shape[1] + 1)
-            colour = plots.COLOURS[agent]
-            axes.plot(states, visits.mean(0), color=colour, label=label(agent), lw=1.6)
-            low, high = mean_interval(visits, (0.0, 1.0), draws=BAND_DRAWS)
-            axes.fill_between(states, low, high, color=colour, alpha=0.1, lw=0)
-        axes.set_title("(d) State visits in the first 20 episodes, N = 128", loc="left")
-        axes.set_xlabel("state")
-        axes.set_ylabel("visit frequency")
-        axes.set_xlim(1, 128)
-        axes.set_ylim(0, 1.05)
-        axes.legend(loc="upper right", fontsize=7)
-        seeds = len(runs["chain-100", "ge-step"].seeds)
-        in_d = "" if seeds == SEEDS else f" ({SEEDS} in (d))"
-        figure.supxlabel(
-            f"mean and 95% interval over {seeds} seeds{in_d}; moving window of {plots.WINDOW} "
-            "episodes",
-            fontsize=8,
-        )
-        plots.save(figure, out / "figure-2.png")
-        plots.save(figure, out / "figure-2.svg")
-
-
-def _agents(runs: Runs, environment: str) -> list[str]:
+def _agents(runs: Mapping[Key, Any], environment: str) -> list[str]:
     """Return the agents of the figure that were run on an environment."""
     return [agent for agent in AGENTS if (environment, agent) in runs]
+
+
+class Recorded(NamedTuple):
+    """What the figure shows of a run, as read from the data files."""
+
+    returns: np.ndarray
+    """Of shape [seeds, episodes]."""
+    visits: np.ndarray
+    """The fraction of episodes that visited each state, of shape [seeds, states]."""
+
+
+def draw(runs: Mapping[Key, Run | Recorded], out: Path) -> None:
+    """Write figure-2.png and figure-2.svg."""
+    from rove.analysis import plots  # imported here because Matplotlib is slow to import
+
+    figure = plots.figure(2, 2, width=8.0, height=5.6)
+    for axes, letter, environment in zip(figure.axes[:3], "abc", EPISODES, strict=True):
+        curves = {a: runs[environment, a].returns for a in _agents(runs, environment)}
+        plots.learning_curves(axes, curves, OPTIMUM, names=LABELS, support=RETURNS)
+        n = environment.removeprefix("chain-")
+        axes.set_title(f"({letter}) Chain MDP, N = {n}", loc="left")
+        axes.set_ylim(-0.5, 11.8)
+    axes = figure.axes[3]
+    for agent in _agents(runs, VISITS):
+        visits = runs[VISITS, agent].visits
+        states = np.arange(1, visits.shape[1] + 1)
+        colour = plots.COLOURS[agent]
+        axes.plot(states, visits.mean(0), color=colour, label=label(agent), lw=1.6)
+        plots.seeds_or_band(axes, states, visits, colour, support=(0.0, 1.0), alpha=0.1)
+    axes.set_title("(d) State visits in the first 20 episodes, N = 128", loc="left")
+    plots.over_episodes(axes, "state")
+    axes.set_ylabel("visit frequency")
+    axes.set_xlim(1, 128)
+    axes.set_ylim(0, 1.05)
+    plots.legend(figure)
+    seeds = len(runs["chain-100", "ge-step"].returns)
+    in_d = "" if seeds == SEEDS else f" ({SEEDS} in (d))"
+    figure.supxlabel(
+        f"{plots.seeds_text(seeds)}{in_d}; moving window of {plots.WINDOW} episodes",
+        fontsize=8,
+    )
+    plots.save(figure, out / "figure-2.png")
+    plots.save(figure, out / "figure-2.svg")
+
+
+def redraw(data: str | Path, visits: str | Path, out: str | Path) -> None:
+    """Draw the figure without training, from files such as docs/data/figure-2.csv.gz and
+    docs/data/figure-2-visits.csv."""
+    returns = _columns(Path(data), "episode", "return")
+    frequencies = _columns(Path(visits), "state", "frequency")
+    nothing = np.zeros((0, 0))
+    runs = {
+        key: Recorded(returns.get(key, nothing), frequencies.get(key, nothing))
+        for key in returns | frequencies
+    }
+    draw(runs, Path(out))
+
+
+def _columns(path: Path, along: str, value: str) -> dict[Key, np.ndarray]:
+    """Read a column of a CSV table, by environment and agent, of shape [seeds, positions]."""
+    with gzip.open(path, "rt") if path.suffix == ".gz" else open(path) as file:
+        rows = list(csv.DictReader(file))
+    tables: dict[Key, dict[tuple[int, int], float]] = {}
+    for row in rows:
+        table = tables.setdefault((row["environment"], row["agent"]), {})
+        table[int(row["seed"]), int(row[along])] = float(row[value])
+    seeds = {key: len({seed for seed, _ in table}) for key, table in tables.items()}
+    return {
+        key: np.array([table[at] for at in sorted(table)]).reshape(seeds[key], -1)
+        for key, table in tables.items()
+    }
 
 
 def claims(runs: Runs) -> list[Claim]:

@@ -106,7 +106,10 @@ class Figure3(Experiment):
 
     def draw(self, runs: Runs, out: Path) -> None:
         """Write figure-3.png and figure-3.svg."""
-        from rove.analysis import plots  # imported here because Matplotlib is slow to import
+        from rove.analysis import (
+            panels,
+            plots,
+        )  # imported here because Matplotlib is slow to import
 
         figure = plots.figure(3, 3, width=11.0, height=8.6)
         top, boards = figure.axes[:3], (figure.axes[3:6], figure.axes[6:])
@@ -119,19 +122,19 @@ class Figure3(Experiment):
             )
             title = environment.replace("-", " ").title().replace(" ", "")
             axes.set_title(f"({letter}) {title}", loc="left")
-        top[2].legend(fontsize=7)
+        plots.legend(figure)
         for row, iterations in zip(boards, self.visits_after, strict=True):
             for axes in row[len(self.visits_agents) :]:
                 axes.set_axis_off()
             for axes, agent in zip(row, self.visits_agents, strict=False):
                 run = self.visits(runs, iterations, agent)
                 task = run.config.environment
-                plots.visits(axes, run.visits.reshape(-1, *task.cells), task.coordinates)
+                panels.visits(axes, run.visits.reshape(-1, *task.cells), task.coordinates)
                 axes.set_title(f"(d) {label(agent)}, {iterations} iterations", loc="left")
         seeds = len(runs[CAR, "dqn"].seeds)
         figure.supxlabel(
-            f"mean and 95% interval over {seeds} seeds; moving window of "
-            f"{plots.WINDOW} episodes; (d): fraction of episodes in which a cell was visited",
+            f"{plots.seeds_text(seeds)}; moving window of {plots.WINDOW} episodes; (d): fraction "
+            "of episodes in which a cell was visited",
             fontsize=8,
         )
         plots.save(figure, out / "figure-3.png")

@@ -114,12 +114,12 @@ class Figure4(Experiment):
             every = self.steps // POINTS
             support = SCORES[task]
             plots.learning_curves(axes, curves, window=1, label=label, every=every, support=support)
-            axes.set_xlabel("step")
+            plots.over_episodes(axes, "step")
             axes.set_title(f"({letter}) {task}", loc="left", fontsize=9)
-        figure.axes[0].legend(fontsize=8)
+        plots.legend(figure)
         seeds = len(runs["InvertedPendulum", "ddpg"].seeds)
         figure.supxlabel(
-            f"mean of the last {LAST} episodes; mean and 95% interval over {seeds} seeds",
+            f"mean of the last {LAST} episodes; {plots.seeds_text(seeds)}",
             fontsize=8,
         )
         plots.save(figure, out / "figure-4.png")

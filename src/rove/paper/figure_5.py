@@ -130,7 +130,7 @@ class Figure5(Experiment):
             plots.interval_curve(top[1], self.sigmas, over_sigma, "σ", colour, name, LENGTHS)
         for axes in top:
             axes.set_ylabel("episode length")
-        top[0].legend()
+        plots.legend(figure)
         top[0].set_title(f"(a) over ρ, at σ = {SIGMA:g}", loc="left")
         top[1].set_title(f"(b) over σ, at ρ = {RHO:g}", loc="left")
         planes = {
@@ -148,9 +148,9 @@ class Figure5(Experiment):
             axes.set_title(f"({letter}) {name}: over ρ and σ", loc="left")
         config = next(iter(runs.values())).config
         figure.supxlabel(
-            f"mean over all {config.episodes} episodes, with 95% intervals over "
-            f"{len(lanes_at(runs, key('step', RHO, SIGMA)))} seeds ({len(config.seeds)} in (c) and "
-            "(d))",
+            f"mean over all {config.episodes} episodes; "
+            f"{plots.seeds_text(len(lanes_at(runs, key('step', RHO, SIGMA))))} "
+            f"({len(config.seeds)} seeds in (c) and (d))",
             fontsize=8,
         )
         plots.save(figure, out / "figure-5.png")

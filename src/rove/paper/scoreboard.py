@@ -1,16 +1,17 @@
 """The scoreboard: how soon every agent solves tasks that require exploration."""
 
+import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from rove.agents import label_of, settings_of
+from rove.agents import settings_of
 from rove.agents.tuned import tuned
-from rove.analysis.intervals import Support, mean_interval
-from rove.environments import Bandit, make
+from rove.analysis.intervals import FEWEST, Support, mean_interval
+from rove.environments import Bandit, Task, make
 from rove.paper.base import Experiment, Key, Runs
 from rove.paper.claims import Claim
 from rove.runs.config import Config
@@ -54,18 +55,16 @@ class Cell(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Solved seeds, mean value and its 95% interval, such as "10/10 84 (70–101)"."""
-        low, high = mean_interval(self.values, self.support)
-        interval = f"{self.values.mean():.0f} ({low:.0f}–{high:.0f})"
+        """Solved seeds, mean value and its 95% interval, such as "10/10 84 (70–101)"; without the
+        interval if there are few seeds."""
+        mean = f"{self.values.mean():.0f}"
+        if len(self.values) >= FEWEST:
+            low, high = mean_interval(self.values, self.support)
+            mean += f" ({low:.0f}–{high:.0f})"
         if not len(self.solved):
-            return interval
+            return mean
         count = f"{self.solved.sum()}/{len(self.solved)}"
-        return f"{count} {interval}" if self.solved.any() else count
-
-    @property
-    def share(self) -> float:
-        """The unused fraction of the budget, from 0 to 1, which sets the colour of the cell."""
-        return float(1.0 - self.values.mean() / self.episodes)
+        return f"{count} {mean}" if self.solved.any() else count
 
 
 @dataclass(frozen=True)
@@ -108,15 +107,22 @@ def cell(run: Run) -> Cell:
     """Return the results of a run."""
     environment, budget = run.config.environment, run.config.episodes
     assert budget is not None
+    support = value_range(environment, budget)
     if isinstance(environment, Bandit):
         visits = np.stack([outcome.visits for outcome in run.outcomes])
-        support = (0.0, budget * float(environment.regrets.max()))
         return Cell(environment.regret(visits), np.zeros(0, bool), budget, support)
     assert environment.optimum is not None
     times = [episodes_to_solve(o.scores, environment.optimum) for o in run.outcomes]
     solved = np.array([time is not None for time in times])
     values = np.array([budget if time is None else time for time in times], float)
-    return Cell(values, solved, budget, (min(IN_A_ROW, budget), budget))
+    return Cell(values, solved, budget, support)
+
+
+def value_range(environment: Task, budget: int) -> Support:
+    """Return the smallest and the largest value that a seed can have within a budget."""
+    if isinstance(environment, Bandit):
+        return 0.0, budget * float(environment.regrets.max())
+    return min(IN_A_ROW, budget), budget
 
 
 def lanes_csv(cells: Cells) -> str:
@@ -147,33 +153,30 @@ def as_table(cells: Cells) -> str:
     return "\n".join(lines) + "\n"
 
 
-def draw(cells: Cells, out: Path) -> None:
-    """Write scoreboard.png and scoreboard.svg: the table, greener where a task is solved sooner."""
-    from rove.analysis import plots  # imported here because Matplotlib is slow to import
+def read(path: Path) -> dict[Key, Cell]:
+    """Return the results in a file that `lanes_csv` wrote."""
+    with open(path, newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    cells = {}
+    for key in dict.fromkeys((row["environment"], row["agent"]) for row in rows):
+        own = [row for row in rows if (row["environment"], row["agent"]) == key]
+        values = np.array([float(row["value"]) for row in own])
+        solved = np.array([row["solved"] == "1" for row in own if row["solved"]], bool)
+        budget = int(own[0]["budget"])
+        cells[key] = Cell(values, solved, budget, value_range(make(key[0]), budget))
+    return cells
 
-    environments, agents = _axes(cells)
-    shares = np.full((len(agents), len(environments)), np.nan)
-    figure = plots.figure(width=1.5 * len(environments) + 2, height=0.34 * len(agents) + 1.2)
-    axes: Any = figure.axes[0]
-    for row, agent in enumerate(agents):
-        for column, environment in enumerate(environments):
-            if (result := cells.get((environment, agent))) is not None:
-                shares[row, column] = result.share
-                axes.text(column, row, result.text, ha="center", va="center", fontsize=7)
-    axes.imshow(shares, cmap="Greens", vmin=0.0, vmax=1.4, aspect="auto")
-    axes.set_xticks(range(len(environments)), environments, fontsize=8)
-    axes.set_yticks(range(len(agents)), [label_of(agent) for agent in agents], fontsize=8)
-    axes.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
-    seeds = max(len(result.values) for result in cells.values())
-    figure.supxlabel(
-        f"seeds that solved the task; episodes to solve it (the budget if unsolved), mean and 95% "
-        f"interval over {seeds} seeds; bandit: regret",
-        fontsize=8,
-    )
-    plots.save(figure, out / "scoreboard.png")
-    plots.save(figure, out / "scoreboard.svg")
+
+def draw(cells: Cells, out: Path) -> None:
+    """Write scoreboard.png and scoreboard.svg."""
+    from rove.paper import scoreboard_picture  # imported here because Matplotlib is slow to import
+
+    scoreboard_picture.write(scoreboard_picture.draw(cells, *_axes(cells)), out)
+
+
+def redraw(data: str | Path, out: str | Path) -> None:
+    """Draw the scoreboard from a file such as docs/data/scoreboard.csv, without training."""
+    draw(read(Path(data)), Path(out))
 
 
 def claims(cells: Cells) -> list[Claim]:

@@ -62,8 +62,8 @@ def _write(paths: Sequence[Path | str], out: Path, every: float | None = None) -
     if out.suffix.lower() not in (".html", ".htm"):
         raise RunFolderError(f"{out} is not an .html file; out must be the path of one")
     sources = read(paths)
-    title = ", ".join(Path(path).resolve().name for path in paths)
-    data = report_data(sources, title) | {"follow": every}
+    names = ", ".join(Path(path).resolve().name for path in paths)
+    data = report_data(sources, names) | {"follow": every}
     # The name of a folder might not be valid Unicode; escapes are valid in JSON.
     publish(out, page(data).encode(errors="backslashreplace"))
     return all(source.finished for source in sources)

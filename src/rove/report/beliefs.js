@@ -12,8 +12,10 @@ function drawsChart(name, beliefs, probe, now) {
     const { values, episodes } = beliefs, k = now();
     const last = episodes[episodes.length - 1];
     const flat = values.flatMap((slot) => slot[probe].flat());
-    const { box, sx, sy } = frame(root, width, tall, { title: "episode", log: 2, domain: [0.8, Math.max(2, last) * 1.25] }, { title: "Q", domain: padded(extent(flat), {}) });
+    const { box, sx, sy } = frame(root, width, tall, { title: "episode", log: 2, domain: [0.8, Math.max(2, last) * 1.25] }, { title: "Q", domain: padded(extent(flat), {}) }, 24);
     root.append(svg("rect", { class: "here", x: sx(episodes[k]) - 9, y: box.top, width: 18, height: box.bottom - box.top, rx: 3 }));
+    if (beliefs.starts && beliefs.starts <= last) verticalMark(root, box, sx(beliefs.starts), "learning starts");
+    if (beliefs.note && Math.max(...flat) > beliefs.optimum) horizontalMark(root, box, sy(beliefs.optimum), "optimum");
     values[0][probe].forEach((_, action) => {
       const { colour } = look(action);
       const at = (i) => values[i][probe][action].map((q) => [sx(episodes[i]), sy(q)]);
@@ -69,14 +71,14 @@ function beliefSection(key, group) {
       [`q(Q(s, a)), s = ${probe}`, drawsChart(`Draws of Q at ${probe}, ${run.label}`, beliefs, i, now)],
       [`Z(s, a), s = ${probe}`, returnsChart(`Return distributions at ${probe}, ${run.label}`, beliefs, i, now)],
     ].map(([title, drawn]) => { drawn.prepend(el("figcaption", {}, title)); charts.push(drawn); return drawn; }));
-    const actions = beliefs.returns[0][0].length;
-    body.replaceChildren(
+    body.replaceChildren(...[
       el("div", { class: "controls" }, runs.length > 1 ? which : null, at), printed,
-      el("div", { class: "legend" }, Array.from({ length: actions }, (_, a) => el("span", { class: "key" }, swatch(a), actions > 1 ? `action ${a}` : "action of the policy"))),
-      el("div", { class: "boards wide" }, rows));
+      el("div", { class: "legend" }, beliefs.actions.map((action, a) => el("span", { class: "key" }, swatch(a), action))),
+      beliefs.note ? el("p", { class: "note-box small" }, beliefs.note) : null,
+      el("div", { class: "boards wide" }, rows)].filter(Boolean));
     draw();
   };
   fill();
-  return [el("h4", {}, "Posterior over training"),
-    el("p", { class: "muted small" }, `${pictured(group)}Only seed ${runs[0].beliefs.seed}, so there are no intervals. q(Q(s, a)): 16 draws of Q with θ ~ q(θ), and their mean. Z(s, a): the return distribution at the mean of q(θ).`), body];
+  return [el("details", { class: "beliefs" }, el("summary", {}, "Posterior over training: what the agent believes about Q and Z"),
+    el("p", { class: "muted small" }, `${pictured(group)}Only seed ${runs[0].beliefs.seed}, so there are no intervals. q(Q(s, a)): 16 draws of Q with θ ~ q(θ), and their mean. Z(s, a): the return distribution at the mean of q(θ).`), body)];
 }

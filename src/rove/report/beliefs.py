@@ -6,7 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rove.analysis.intervals import BAND_DRAWS, mean_interval
+from rove.analysis.curves import learning_start
+from rove.analysis.sentences import note_above_optimum
+from rove.report import summaries
 from rove.report.folders import RunData
 from rove.report.numbers import number, numbers
 from rove.training.lane import SNAPSHOTS
@@ -32,18 +34,13 @@ def visits(run: RunData) -> dict[str, Any] | None:
     if not rows:
         return None
     fraction = np.clip(np.array(rows, float), 0.0, 1.0)
-    board = len(task.cells) == 2
-    band = None
-    if not board and len(rows) > 1:
-        sides = mean_interval(fraction, (0.0, 1.0), draws=BAND_DRAWS)
-        band = [numbers(side, 3) for side in sides]
+    row = {} if len(task.cells) == 2 else summaries.curve(fraction, (0.0, 1.0))
     return {
         "cells": list(task.cells),
         "sides": [list(side) for side in task.coordinates],
         "mean": numbers(fraction.mean(axis=0), 3),
-        "band": band,
         "n": len(rows),
-    }
+    } | row
 
 
 def beliefs(run: RunData) -> dict[str, Any] | None:
@@ -56,21 +53,27 @@ def beliefs(run: RunData) -> dict[str, Any] | None:
     values, outputs = arrays.get(".snapshots.values"), arrays.get(".snapshots.outputs")
     if values is None or outputs is None:
         return None
-    agent = run.config.compose()
-    probes = list(run.config.environment.probes()) or ["start"]
+    agent, task = run.config.compose(), run.config.environment
+    probes = list(task.probes()) or ["start"]
     taken = min(len(columns["score"]).bit_length(), SNAPSHOTS)
     actions = min(values.shape[-1], ACTIONS)
     flat = outputs.reshape(-1, outputs.shape[-1])
     pictures = [
         tuple(map(np.asarray, pair)) for pair in jax.vmap(agent.pictures)(jnp.asarray(flat))
     ][:actions]
+    values = values[:taken, ..., :actions]
+    optimum, ended = task.optimum, columns["terminated"]
     return {
         "seed": seed,
+        "actions": _names(task.action_names, actions),
+        "starts": learning_start([columns["step"]], run.learning_starts),
+        "optimum": optimum and number(optimum),
+        "note": note_above_optimum(values, optimum, ended, task.score_label),
         "episodes": [2**k for k in range(taken)],
         "probes": probes,
         "discrete": agent.discrete,
         # [snapshot][probe][action][draw]
-        "values": numbers(values[:taken, ..., :actions].transpose(0, 2, 3, 1), 3),
+        "values": numbers(values.transpose(0, 2, 3, 1), 3),
         # [snapshot][probe][action]
         "returns": [
             [
@@ -80,6 +83,14 @@ def beliefs(run: RunData) -> dict[str, Any] | None:
             for k in range(taken)
         ],
     }
+
+
+def _names(known: tuple[str, ...], actions: int) -> list[str]:
+    """Return the names of the actions that are drawn. A Gymnasium environment is not created, so
+    its actions have numbers."""
+    if actions == 1:
+        return ["action of the policy"]
+    return [known[i] if i < len(known) else f"action {i}" for i in range(actions)]
 
 
 def _picture(points: np.ndarray, heights: np.ndarray, discrete: bool) -> dict[str, Any]:

@@ -1,15 +1,11 @@
 """Curves with few enough points for a page."""
 
-from typing import Any
-
 import numpy as np
 
 from rove.analysis import curves
-from rove.analysis.intervals import BAND_DRAWS, Support, mean_interval
 from rove.report.folders import RunData
-from rove.report.numbers import numbers
 
-POINTS, FEW_POINTS = 250, 80
+POINTS, FEW_POINTS = 250, 60
 """Maximum number of points of a curve of scores, and of other curves."""
 SIZES = (1, 2, 4, 5, 10, 20, 50, 100, 250, 500, 1250, 2500, 5000, 10_000)
 """Numbers of episodes that may be averaged to one point; windows are multiples of them."""
@@ -57,11 +53,3 @@ def binned(table: np.ndarray, size: int) -> np.ndarray:
     """Return the means of blocks of `size` episodes; an incomplete last block is dropped."""
     count = max(table.shape[1] // size, 1)
     return table[:, : count * size].reshape(len(table), count, -1).mean(axis=2)
-
-
-def band(values: np.ndarray, support: Support | None) -> list[list[Any]] | None:
-    """Return the 95% interval of the mean over seeds; None for a single seed."""
-    if len(values) < 2:
-        return None
-    low, high = mean_interval(values, support, draws=BAND_DRAWS)
-    return [numbers(low), numbers(high)]

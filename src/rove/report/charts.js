@@ -59,19 +59,20 @@ function reading(name, rows) {
     el("tr", {}, el("td", {}, el("span", { class: "name" }, mark, label)), el("td", {}, value), el("td", { class: "muted" }, more ?? "")))))];
 }
 
-/** A line chart. A series has label, colour, xs and ys, and optionally a band [low, high] and traces. */
+/** A line chart. A series has label, colour, xs and ys, and optionally a band [low, high] and traces. A mark is a
+ * labelled line at `y` or at `x`. */
 function lineChart(name, spec, height = (width) => Math.max(260, Math.min(380, width * 0.42))) {
   return chart(name, height, (root, width, tall) => {
     const { x, y, series, marks = [] } = spec();
-    const all = series.flatMap((s) => [...s.ys, ...(s.band ? s.band.flat() : []), ...(s.traces ?? []).flat()]);
+    const all = series.flatMap((s) => [...s.ys, ...(s.band ? s.band.flat() : []), ...(s.traces ?? []).flat(), ...(s.dots ?? []).map(([, v]) => v)]);
     const shown = y.log ? all.filter((v) => v > 0) : all;
-    const domain = y.domain ?? extent([...shown, ...marks.map((m) => m.y)]);
+    const domain = y.domain ?? extent([...shown, ...marks.map((m) => m.y ?? null)]);
     const xs = x.domain ?? extent(series.flatMap((s) => [s.xs[0], s.xs[s.xs.length - 1]]));
-    const { box, sx, sy } = frame(root, width, tall, { ...x, domain: xs }, { ...y, domain: padded(domain, y) });
-    for (const mark of marks) {
-      root.append(svg("line", { class: "mark", x1: box.left, x2: box.right, y1: sy(mark.y), y2: sy(mark.y) }));
-      root.append(svg("text", { x: box.right, y: sy(mark.y) - 5, "text-anchor": "end" }, mark.label));
-    }
+    const upright = marks.filter((mark) => mark.x !== undefined && mark.x <= xs[1]);
+    const top = 20 + 14 * upright.length;
+    const { box, sx, sy } = frame(root, width, tall, { ...x, domain: xs }, { ...y, domain: padded(domain, y) }, top);
+    for (const mark of marks) if (mark.y !== undefined) horizontalMark(root, box, sy(mark.y), mark.label);
+    upright.forEach((mark, row) => verticalMark(root, box, sx(Math.max(mark.x, xs[0])), mark.label, row));
     const position = (s) => (v, i) => [sx(s.xs[i]), y.log && v <= 0 ? NaN : v === null ? NaN : sy(v)];
     for (const s of series) {
       const { colour, dash } = look(s.colour);
@@ -81,6 +82,7 @@ function lineChart(name, spec, height = (width) => Math.max(260, Math.min(380, w
         const low = corners(s.band[0].map(floor).map(position(s))), high = corners(s.band[1].map(floor).map(position(s)));
         root.append(svg("path", { class: `band ${colour}`, d: `${path([...high, ...low.reverse()])}Z` }));
       }
+      if (s.dots?.length) root.append(dots(s.dots.map(([u, v]) => [sx(u), sy(v)]), colour, 0.5));
       for (const t of s.traces ?? []) root.append(svg("path", { class: `trace ${colour}`, d: path(t.map(position(s))) }));
       root.append(svg("path", { class: `line ${colour}`, "stroke-dasharray": dash, d: path(corners(s.ys.map(position(s)))) }));
     }
@@ -103,11 +105,17 @@ function lineChart(name, spec, height = (width) => Math.max(260, Math.min(380, w
         const rows = series.map((s) => [s, s.steps ? s.xs.findLastIndex((v) => v <= at) : s.xs.indexOf(at)])
           .filter(([s, i]) => i >= 0 && i < s.ys.length && s.ys[i] !== null)
           .sort(([a, i], [b, j]) => b.ys[j] - a.ys[i]).slice(0, 12)
-          .map(([s, i]) => [swatch(s.colour), s.label, fmt(s.ys[i]), s.band ? `${fmt(s.band[0][i])} to ${fmt(s.band[1][i])}` : ""]);
+          .map(([s, i]) => [swatch(s.colour), s.label, fmt(s.ys[i]), beside(s, i)]);
         return { x: sx(at), content: reading(`${x.title} ${x.names ? x.names[at] : fmt(at)}`, rows) };
       },
     };
   });
+}
+
+/** What a readout says beside a value: the interval or, of few seeds, the seeds. */
+function beside({ band, traces = [] }, i) {
+  if (band) return `${short(band[0][i])} to ${short(band[1][i])}`;
+  return traces.length > 1 ? traces.map((t) => short(t[i])).join(", ") : "";
 }
 
 function padded([low, high], y) {
@@ -140,7 +148,8 @@ function board(name, visits) {
     visits.mean.forEach((share, i) => {
       if (!share) return;
       const row = Math.floor(i / columns), from = up ? rows - 1 - row : row;
-      root.append(svg("rect", { class: "cell", x: (left + (i % columns) * w).toFixed(1), y: (from * h).toFixed(1), width: (w + 0.3).toFixed(1), height: (h + 0.3).toFixed(1), "fill-opacity": Math.max(0.06, Math.sqrt(share)).toFixed(2) }));
+      const [x, y] = [Math.round(left + (i % columns) * w), Math.round(from * h)];
+      root.append(svg("rect", { class: "cell", x, y, width: Math.round(left + ((i % columns) + 1) * w) - x, height: Math.round((from + 1) * h) - y, "fill-opacity": Math.max(0.06, Math.sqrt(share)).toFixed(2) }));
     });
     if (across) {
       root.append(svg("text", { x: left, y: tall - 6 }, fmt(across[1])), svg("text", { x: width, y: tall - 6, "text-anchor": "end" }, fmt(across[2])));
@@ -162,22 +171,32 @@ function board(name, visits) {
   });
 }
 
-/** A heat map: `cells[row][column]` is an estimate or null; `more(row, column)` adds tooltip rows. */
-function heatMap(name, rows, columns, cells, more, format = fmt) {
-  const height = (width) => rows.values.length * Math.min(46, Math.max(30, width / 14)) + 48;
+/** A heat map: `cells[row][column]` is an estimate or null, `text` what a cell shows, `lines(row, column)` what its
+ * tooltip lists, and `domain` the range of the colours. */
+function heatMap(name, rows, columns, cells, { lines, text = (cell) => short(cell[0]), domain = null, format = fmt }) {
+  const letters = (values) => 6.6 * Math.max(...values.map((v) => format(v).length));
+  const left = 30 + Math.min(letters(rows.values), 130), longest = letters(columns.values);
+  // Labels that do not fit side by side are slanted if there are few, and otherwise left out.
+  const slanted = (width) => longest + 8 > (width - left - 2) / columns.values.length && columns.values.length <= 12;
+  const below = (width) => 44 + (slanted(width) ? Math.min(longest, 130) * 0.6 : 0);
+  const height = (width) => rows.values.length * Math.min(46, Math.max(30, width / 14)) + 4 + below(width);
   return chart(name, height, (root, width, tall) => {
-    const left = 30 + 7 * Math.max(...rows.values.map((v) => format(v).length)), bottom = tall - 44;
+    const bottom = tall - below(width);
     const w = (width - left - 2) / columns.values.length, h = bottom / rows.values.length;
-    const [low, high] = extent(cells.flat().filter(Boolean).map((c) => c[0]));
+    const [low, high] = domain ?? extent(cells.flat().filter(Boolean).map((c) => c[0]));
     cells.forEach((row, r) => row.forEach((cell, c) => {
       const share = cell ? (cell[0] - low) / (high - low || 1) : 0;
       const [x, y] = [left + c * w, bottom - (r + 1) * h];
       root.append(svg("rect", { class: cell ? "cell" : "ground", x, y, width: Math.max(1, w - 2), height: h - 2, rx: 3, "fill-opacity": cell ? (0.06 + 0.94 * share).toFixed(3) : 1 }));
-      if (cell && w > 34) root.append(svg("text", { class: share > 0.55 ? "inverse" : "plain", x: x + w / 2 - 1, y: y + h / 2 + 3, "text-anchor": "middle" }, short(cell[0])));
+      if (cell && w > 34) root.append(svg("text", { class: share > 0.55 ? "inverse" : "plain", x: x + w / 2 - 1, y: y + h / 2 + 3, "text-anchor": "middle" }, text(cell)));
     }));
     rows.values.forEach((v, r) => root.append(svg("text", { x: left - 8, y: bottom - (r + 0.5) * h + 3, "text-anchor": "end" }, format(v))));
-    const every = Math.ceil(48 / w);
-    columns.values.forEach((v, c) => { if (c % every === 0) root.append(svg("text", { x: left + (c + 0.5) * w - 1, y: bottom + 16, "text-anchor": "middle" }, format(v))); });
+    const every = slanted(width) ? 1 : Math.ceil((longest + 8) / w);
+    columns.values.forEach((v, c) => {
+      if (c % every) return;
+      const x = left + (c + 0.5) * w - 1, y = bottom + 16;
+      root.append(svg("text", slanted(width) ? { x, y: y - 4, "text-anchor": "end", transform: `rotate(-40 ${x} ${y - 4})` } : { x, y, "text-anchor": "middle" }, format(v)));
+    });
     root.append(svg("text", { class: "title", x: width - 2, y: tall - 6, "text-anchor": "end" }, columns.name));
     root.append(svg("text", { class: "title", x: 12, y: 4, transform: "rotate(-90 12 4)", "text-anchor": "end" }, rows.name));
     return {
@@ -188,16 +207,11 @@ function heatMap(name, rows, columns, cells, more, format = fmt) {
         if (k === null) return null;
         const r = rows.values.length - 1 - Math.floor(k / columns.values.length), c = k % columns.values.length;
         const cell = cells[r][c];
-        const lines = cell ? [[null, "score", fmt(cell[0]), interval(cell)], [null, "seeds", String(cell[3])], ...more(r, c)] : [[null, "no score", ""]];
-        return { x: left + (c + 0.5) * w, y: bottom - (r + 1) * h, content: reading(`${rows.name} ${format(rows.values[r])}, ${columns.name} ${format(columns.values[c])}`, lines) };
+        const listed = cell ? lines(r, c) : [[null, "no score", ""]];
+        return { x: left + (c + 0.5) * w, y: bottom - (r + 1) * h, content: reading(`${rows.name} ${format(rows.values[r])}, ${columns.name} ${format(columns.values[c])}`, listed) };
       },
     };
   });
-}
-
-/** Format a number with three significant digits. */
-function short(value) {
-  return fmt(typeof value === "number" ? Number(value.toPrecision(3)) : value);
 }
 
 /** Parallel coordinates: one axis per field, then the score; better points are darker. */

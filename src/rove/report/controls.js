@@ -3,10 +3,10 @@
 /** The state of the controls, kept when the page reloads. */
 const chosen = {
   get(key, initial) {
-    try { return JSON.parse(sessionStorage.getItem(`rove ${document.title} ${key}`)) ?? initial; } catch { return initial; }
+    try { return JSON.parse(sessionStorage.getItem(`rove ${location.pathname} ${key}`)) ?? initial; } catch { return initial; }
   },
   set(key, value) {
-    try { sessionStorage.setItem(`rove ${document.title} ${key}`, JSON.stringify(value)); } catch { /* storage is not available */ }
+    try { sessionStorage.setItem(`rove ${location.pathname} ${key}`, JSON.stringify(value)); } catch { /* storage is not available */ }
   },
 };
 

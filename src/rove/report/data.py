@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from rove import environments
 from rove.agents import label_of
-from rove.analysis import estimates
-from rove.report import commands
-from rove.report.folders import Results
-from rove.report.groups import STATISTICS, Group, as_list, grouped
+from rove.analysis.intervals import Support
+from rove.errors import RoveError
+from rove.report import commands, summaries, titles
+from rove.report.folders import Results, is_gymnasium
+from rove.report.groups import Group, grouped
 from rove.report.numbers import numbers, plain
 
 THRESHOLDS = np.linspace(0.0, 1.0, 41)
@@ -18,9 +20,11 @@ FIRST = ("dqn", "noisynet", "ge")
 """The paper's agents, which have the same colours in every report."""
 
 
-def report_data(sources: Sequence[Results], title: str) -> dict[str, Any]:
-    """Return all data of the page."""
-    return {"title": title, "sources": [_source(source) for source in sources]}
+def report_data(sources: Sequence[Results], folders: str) -> dict[str, Any]:
+    """Return all data of the page. `folders` names where the results are."""
+    shown = [_source(source) for source in sources]
+    title = titles.of_page([source["title"] for source in shown])
+    return {"title": title, "folders": folders, "sources": shown}
 
 
 def _source(source: Results) -> dict[str, Any]:
@@ -29,11 +33,12 @@ def _source(source: Results) -> dict[str, Any]:
     groups = [Group(runs) for runs in grouped(source.runs)]
     return {
         "name": source.name,
+        "title": titles.of_source(source, groups),
         "command": commands.of_source(source),
         "waiting": source.waiting,
         "claims": source.claims,
         "picture": source.picture and "data:image/png;base64," + _base64(source.picture),
-        "sweep": source.sweep and _sweep(source.sweep) | {"about": _about(source.config)},
+        "sweep": source.sweep and _sweep(source) | {"about": _about(source.config)},
         "groups": [group.as_json(colours) for group in groups],
         "overall": _overall(groups, colours),
     }
@@ -74,26 +79,41 @@ def _overall(groups: Sequence[Group], colours: dict[str, int]) -> dict[str, Any]
     everywhere = _fractions(tasks)
     if len(tasks) < 2 or len(everywhere) < 2:
         return None
+    support = _mean_support(tasks)
     rows: list[dict[str, Any]] = []
     for name, scores in everywhere.items():
-        profile, band = estimates.performance_profile(scores, THRESHOLDS)
-        values = {key: as_list(estimates.estimate(scores, s)) for key, s in STATISTICS.items()}
+        # A seed's scores on all tasks are one value, independent of those of other seeds.
+        n = min(map(len, scores))
+        table = np.stack([values[:n] for values in scores])
+        above = np.greater.outer(table, THRESHOLDS).mean(axis=0)
         rows.append(
             {
                 "label": name,
                 "colour": colours[name],
-                "estimates": values,
-                "profile": numbers(profile),
-                "band": [numbers(side) for side in band],
+                "mean": summaries.mean(table.mean(axis=0), support),
+                "profile": summaries.curve(above, (0.0, 1.0)),
             }
         )
-    rows.sort(key=lambda row: -row["estimates"]["interquartile mean"][0])
+    rows.sort(key=lambda row: -row["mean"][0])
     return {
         "tasks": [group.runs[0].environment for group in tasks],
         "left_out": sorted({x for g in known for x in g.labels.values()} - set(everywhere)),
         "thresholds": numbers(THRESHOLDS),
         "agents": rows,
     }
+
+
+def _mean_support(tasks: Sequence[Group]) -> Support | None:
+    """Return the range of a seed's mean fraction of the optimum over tasks; None if unknown."""
+    ends = [
+        sorted(float(end) / group.optimum for end in group.support)
+        for group in tasks
+        if group.support and group.optimum
+    ]
+    if len(ends) < len(tasks):
+        return None
+    low, high = np.mean(ends, axis=0)
+    return float(low), float(high)
 
 
 def _fractions(tasks: Sequence[Group]) -> dict[str, list[np.ndarray]]:
@@ -108,15 +128,14 @@ def _fractions(tasks: Sequence[Group]) -> dict[str, list[np.ndarray]]:
     return {name: rows for name, rows in fractions.items() if len(rows) == len(tasks)}
 
 
-def _sweep(sweep: dict[str, Any]) -> dict[str, Any]:
+def _sweep(source: Results) -> dict[str, Any]:
     """Return the points of a sweep with their scores on tuning seeds and on fresh seeds. A point
     with a diverged seed has no score."""
+    sweep, support = source.sweep or {}, _support(source.config)
 
     def mean(scores: list[float]) -> list[Any] | None:
         values = np.array(scores, float)
-        if not scores or not np.all(np.isfinite(values)):
-            return None
-        return as_list(estimates.estimate([values], estimates.mean))
+        return summaries.mean(values, support) if scores and np.all(np.isfinite(values)) else None
 
     points = [
         {
@@ -135,3 +154,15 @@ def _sweep(sweep: dict[str, Any]) -> dict[str, Any]:
         ],
         "points": points,
     }
+
+
+def _support(config: dict[str, Any] | None) -> Support | None:
+    """Return the range of the scores of a sweep; None if it is unknown. A Gymnasium environment is
+    not created."""
+    try:
+        environment = config["sweep"]["environment"] if config else None
+        if environment is None or is_gymnasium(environment) or environment.get("given"):
+            return None
+        return environments.make(environment["name"], **environment["options"]).score_range
+    except (RoveError, KeyError, TypeError):
+        return None

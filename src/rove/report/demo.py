@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from rove.agents import label_of
-from rove.analysis import plots
+from rove.analysis import panels, plots
 from rove.analysis.estimates import median_episodes_to_solve
 from rove.errors import LaneError
 from rove.runs.config import Config
@@ -157,7 +157,7 @@ def _curves(runs: dict[tuple[str, str], Run]) -> str:
             axes, curves, environment.optimum, label="return", support=environment.score_range
         )
         axes.set_title(task, loc="left")
-        axes.legend(fontsize=8)
+    plots.legend(figure)
     return _svg(figure)
 
 
@@ -167,7 +167,7 @@ def _visits(runs: dict[tuple[str, str], Run]) -> str:
     for axes, agent in zip(figure.axes, ("dqn", "ge"), strict=True):
         outcomes = runs[CHAIN, agent].outcomes
         outcome = outcomes[0]
-        plots.visit_history(axes, outcome.history, len(outcome.scores))
+        panels.visit_history(axes, outcome.history, len(outcome.scores))
         axes.set_title(f"{label_of(agent)}, seed {outcome.job.seed}", loc="left")
     return _svg(figure)
 
@@ -181,9 +181,9 @@ def _posterior(run: Run) -> str:
     figure = plots.figure(1, len(probes), width=9.6, height=2.4)
     for column, (axes, name) in enumerate(zip(figure.axes, probes, strict=True)):
         shown = values[:taken, :, column]
-        plots.beliefs(axes, shown, 2 ** np.arange(taken), environment.action_names)
+        panels.beliefs(axes, shown, 2 ** np.arange(taken), environment.action_names)
         axes.set_title(f"Q in the state “{name}”", loc="left")
-    figure.axes[0].legend(fontsize=8)
+    plots.legend(figure)
     return _svg(figure)
 
 

@@ -20,7 +20,7 @@ function filled(node, attributes, children) {
       node.setAttribute(name, value === true ? "" : value);
     }
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return node;
 }
 
@@ -36,9 +36,16 @@ function fmt(value) {
   return text.replaceAll("-", "−");
 }
 
-/** Format the interval of an estimate [value, low, high, n]; empty for a single seed. */
-function interval([, low, high, n]) {
-  return n > 1 && low !== "inf" ? `${fmt(low)} to ${fmt(high)}` : "";
+/** Format what is known beside the value of an estimate [value, low, high, n, seeds]: its 95% interval or, of
+ * few seeds, the seeds; empty for a single one. */
+function interval([, low, high, n, seeds]) {
+  if (seeds) return n > 1 ? seeds.map(short).join(", ") : "";
+  return low === null ? "" : `${short(low)} to ${short(high)}`;
+}
+
+/** Format a number with three significant digits. */
+function short(value) {
+  return fmt(typeof value === "number" ? Number(value.toPrecision(3)) : value);
 }
 
 /** Return a linear or logarithmic scale from a domain to a range of pixels. */
@@ -49,11 +56,12 @@ function scale([low, high], [from, to], log = false) {
   return Object.assign(at, { domain: [low, high], log });
 }
 
-/** About `count` round numbers within a domain. */
-function ticks([low, high], count) {
+/** About `count` round numbers within a domain; only integers if `whole`. */
+function ticks([low, high], count, whole = false) {
   const raw = (high - low) / Math.max(count, 1) || 1;
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = power * [1, 2, 5, 10].find((k) => k * power >= raw * 0.75);
+  const round = power * [1, 2, 5, 10].find((k) => k * power >= raw * 0.75);
+  const step = whole ? Math.max(1, round) : round;
   const values = [];
   for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k += 1) {
     values.push(Number((k * step).toPrecision(12)));
@@ -111,10 +119,10 @@ function responsive(box, draw) {
   return again;
 }
 
-/** Draw axes with grid lines and titles; return the plot area and the scales. */
-function frame(root, width, height, x, y) {
+/** Draw axes with grid lines and titles; return the plot area and the scales. `top` is the space above. */
+function frame(root, width, height, x, y, top = 10) {
   const widest = 8 + 6.6 * Math.max(...axisTicks(y, height / 50).map((t) => label(y, t).length), 1);
-  const box = { left: Math.max(widest, 24) + (y.title ? 20 : 4), right: width - 10, top: 10, bottom: height - (x.title ? 42 : 24) };
+  const box = { left: Math.max(widest, 24) + (y.title ? 20 : 4), right: width - 10, top, bottom: height - (x.title ? 42 : 24) };
   const [sx, sy] = [scale(x.domain, [box.left, box.right], x.log), scale(y.domain, [box.bottom, box.top], y.log)];
   for (const t of axisTicks(y, (box.bottom - box.top) / 45)) {
     root.append(svg("line", { class: "grid", x1: box.left, x2: box.right, y1: sy(t), y2: sy(t) }));
@@ -133,9 +141,22 @@ function frame(root, width, height, x, y) {
   return { box, sx, sy };
 }
 
+/** A labelled vertical line, such as where learning starts; `row` moves the label up. */
+function verticalMark(root, box, at, text, row = 0) {
+  const left = at < (box.left + box.right) / 2;
+  root.append(svg("line", { class: "mark", x1: at, x2: at, y1: box.top - 4 - 14 * row, y2: box.bottom }));
+  root.append(svg("text", { class: "note", x: at + (left ? 4 : -4), y: box.top - 4 - 14 * row, "text-anchor": left ? "start" : "end" }, text));
+}
+
+/** A labelled horizontal line, such as the optimum. */
+function horizontalMark(root, box, at, text) {
+  root.append(svg("line", { class: "mark", x1: box.left, x2: box.right, y1: at, y2: at }));
+  root.append(svg("text", { class: "note", x: box.right, y: at - 5, "text-anchor": "end" }, text));
+}
+
 function axisTicks(axis, count) {
   if (axis.ticks) return axis.ticks;
-  if (!axis.log) return ticks(axis.domain, Math.max(2, Math.floor(count)));
+  if (!axis.log) return ticks(axis.domain, Math.max(2, Math.floor(count)), axis.whole);
   const powers = logTicks(axis.domain, Math.max(2, Math.floor(count)), axis.log);
   return powers.length > 1 ? powers : axis.domain;
 }

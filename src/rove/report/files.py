@@ -12,7 +12,7 @@ from rove.errors import ConfigError, RunFolderError, check_integer
 
 LEVELS = 50
 """Maximum nesting depth of a JSON file."""
-_COLUMNS = ("step", "length", "score", "spread", "return_spread", "coverage")
+_COLUMNS = ("step", "length", "terminated", "score", "spread", "return_spread", "coverage")
 
 
 def sweep_config(path: Path) -> dict[str, Any] | None:
@@ -88,7 +88,7 @@ def read_claims(path: Path) -> list[dict[str, str]]:
     try:
         return [
             {key: str(c[key]) for key in ("text", "evidence", "verdict")}
-            | {"after_holm": str(c.get("after_holm", "–"))}
+            | {key: str(c.get(key) or "–") for key in ("after_holm", "seen", "published")}
             for c in content
         ]
     except (KeyError, TypeError, AttributeError):

@@ -78,6 +78,11 @@ class RunData:
         """The name of the environment."""
         return str(self.raw["environment"]["name"])
 
+    @cached_property
+    def learning_starts(self) -> int:
+        """The step at which learning starts; 1 if it is not known."""
+        return 1 if self.config is None else int(self.config.compose().learning_starts)
+
     def table(self, column: str) -> np.ndarray:
         """Return a column as a table, [seeds, episodes], padded with NaN."""
         rows = [columns[column] for columns in self.columns.values()]

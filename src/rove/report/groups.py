@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from rove.agents import AGENTS, label_of
-from rove.analysis import curves, estimates, intervals
+from rove.analysis import curves, intervals
 from rove.analysis.curves import area_under_curve, moving_average
-from rove.analysis.estimates import Estimate
-from rove.analysis.intervals import Support, mean_interval
-from rove.report import beliefs, commands
+from rove.analysis.intervals import Support
+from rove.analysis.sentences import LAST, Result
+from rove.report import beliefs, commands, summaries
 from rove.report.binning import (
     FEW_POINTS,
-    band,
     bin_size,
     binned,
     common_episodes,
@@ -29,16 +28,9 @@ from rove.training import solving
 
 WINDOWS = (1, 20, 100, 500, 2500, 10_000)
 """Available moving windows, in episodes."""
-LAST = 20
-"""Number of last episodes that are reported separately."""
 PICTURED = 24
-"""Maximum number of runs per group, the best ones, with charts of visits and posteriors; this keeps
-large reports small."""
-STATISTICS = {
-    "interquartile mean": estimates.interquartile_mean,
-    "mean": estimates.mean,
-    "median": estimates.median,
-}
+"""Maximum number of runs per group, the best ones, with charts of visits and posteriors and with
+differences between them; this keeps large reports small."""
 MORE = ("coverage", "spread", "return_spread")
 """Columns of episodes.csv that are shown in addition to the score."""
 _ORDER = list(AGENTS)
@@ -116,7 +108,7 @@ class Group:
                 for i, run in enumerate(self.runs)
             ],
             "pictured": PICTURED if len(self.runs) > PICTURED else None,
-            "improvement": self._improvement(),
+            "differences": self._differences() if len(self.runs) <= PICTURED else None,
         }
 
     def _run(
@@ -131,8 +123,6 @@ class Group:
         """Return the data of a run."""
         table = self.tables[id(run)]
         blocks = binned(table, size)
-        scores = run.table("score") if self.every else table
-        last = np.array([np.mean(row[~np.isnan(row)][-LAST:]) for row in scores])
         played = [len(columns["score"]) for columns in run.columns.values()]
         unfinished = sum(not finished for finished in run.finished.values())
         return {
@@ -145,13 +135,14 @@ class Group:
             "diverged": int(np.sum(run.diverged)),
             "scores": [numbers(row[~np.isnan(row)]) for row in blocks],
             "bands": {
-                str(w * unit): band(
+                str(w * unit): summaries.band(
                     moving_average(common_episodes(blocks), w // size), self.support
                 )
                 for w in windows
             },
-            "all": summary(self.areas[id(run)], self.support),
-            "last": summary(last, self.support),
+            "starts": self._starts(run),
+            "all": summaries.mean(self.areas[id(run)], self.support),
+            "last": summaries.mean(self._last(run), self.support),
             "solved": self._solved(run),
             "more": _more(run, self.task.bins if self.task else 0),
             "visits": beliefs.visits(run) if pictured else None,
@@ -160,26 +151,43 @@ class Group:
             "about": _about(run),
         }
 
+    def results(self) -> list[Result]:
+        """Return what the title of the page says about each run."""
+        results = []
+        for run in self.runs:
+            label = self.task.score_label if self.task else "return"
+            solved = None if self.optimum is None else sum(map(bool, self._when(run)))
+            final = float(np.mean(self._last(run)))
+            name, seeds = self.labels[id(run)], len(run.seeds)
+            results.append(Result(name, run.environment, solved, seeds, final, label))
+        return results
+
+    def _last(self, run: RunData) -> np.ndarray:
+        """Return the mean score of the last episodes of each seed."""
+        scores = run.table("score") if self.every else self.tables[id(run)]
+        return np.array([np.mean(row[~np.isnan(row)][-LAST:]) for row in scores])
+
+    def _starts(self, run: RunData) -> int | None:
+        """Return the episode, or the step, at which learning starts; None if it starts at once, or
+        was not reached."""
+        ends = [columns["step"] for columns in run.columns.values()]
+        episode = curves.learning_start(ends, run.learning_starts)
+        return run.learning_starts if self.every and episode is not None else episode
+
+    def _when(self, run: RunData) -> list[int | None]:
+        """Return the episode at which each seed had solved its task, or None."""
+        assert self.optimum is not None
+        rows = [columns["score"] for columns in run.columns.values()]
+        return [solving.episodes_to_solve(row, self.optimum) for row in rows]
+
     def _solved(self, run: RunData) -> dict[str, Any] | None:
         """Return how soon seeds solved their task; None if its optimum is unknown. A diverged seed
         counts as unsolved to the end."""
         if self.optimum is None:
             return None
-        scores = [columns["score"] for columns in run.columns.values()]
-        when = [solving.episodes_to_solve(row, self.optimum) for row in scores]
-        solved = np.array([time is not None for time in when])
-        times = np.array([t or len(s) for t, s in zip(when, scores, strict=True)], float)
-        end = max(times.max(), run.raw.get("episodes") or 0)
-        times = np.where(run.diverged & ~solved, end, times)
-        at, unsolved, (low, high) = estimates.kaplan_meier(times, solved)
-        return {
-            "count": int(solved.sum()),
-            "median": as_list(estimates.median_episodes_to_solve(times, solved)),
-            "at": numbers(at),
-            "share": numbers(1.0 - unsolved),
-            "band": [numbers(1.0 - high), numbers(1.0 - low)],
-            "until": int(times.max()),
-        }
+        watched = np.array([len(columns["score"]) for columns in run.columns.values()])
+        end = max(int(watched.max()), run.raw.get("episodes") or 0)
+        return summaries.solved(self._when(run), np.where(run.diverged, end, watched))
 
     def _alarms(self, run: RunData) -> list[str]:
         """Return a message for each seed whose posterior collapsed."""
@@ -191,38 +199,19 @@ class Group:
         }
         return [f"seed {s}: q_φ collapsed by episode {at}" for s, at in collapsed.items() if at]
 
-    def _improvement(self) -> list[list[Any]]:
-        """Return, at [i][j], the probability that a seed of run i has a higher mean score than a
-        seed of run j."""
+    def _differences(self) -> list[list[Any]]:
+        """Return, at [i][j], the mean score of run i minus that of run j."""
         count = len(self.runs)
         table: list[list[Any]] = [[None] * count for _ in range(count)]
         for i, j in itertools.combinations(range(count), 2):
             a, b = (self.areas[id(self.runs[k])] for k in (i, j))
-            better = estimates.probability_of_improvement([a], [b])
-            table[i][j] = as_list(better)
-            flipped = Estimate(1 - better.value, 1 - better.high, 1 - better.low, len(b))
-            table[j][i] = as_list(flipped)
+            table[i][j], table[j][i] = summaries.difference(a, b, self.support)
         return table
 
 
 def _rank(name: str) -> int:
     """Return the position of an agent in the list of named agents."""
     return _ORDER.index(name) if name in _ORDER else len(_ORDER)
-
-
-def as_list(estimate: Estimate) -> list[Any]:
-    """Return an estimate as [value, low, high, n]."""
-    return [number(estimate.value), number(estimate.low), number(estimate.high), estimate.n]
-
-
-def summary(values: np.ndarray, support: Support | None) -> dict[str, list[Any]]:
-    """Return statistics over seeds. The interval of the mean is the exact one that verdicts use;
-    the others are bootstraps, which are approximate."""
-    table = {n: estimates.estimate([values], s) for n, s in STATISTICS.items()}
-    if len(values) > 1:
-        low, high = map(float, mean_interval(values, support))
-        table["mean"] = table["mean"]._replace(low=low, high=high)
-    return {name: as_list(estimate) for name, estimate in table.items()}
 
 
 def _more(run: RunData, bins: int) -> dict[str, Any]:
@@ -235,8 +224,8 @@ def _more(run: RunData, bins: int) -> dict[str, Any]:
         step = max(1, -(-table.shape[1] // FEW_POINTS))
         thin = smooth[:, step - 1 :: step]
         if np.any(thin != 0):
-            interval = band(thin, (0.0, bins) if counted else None)
-            curves[column] = {"step": step, "mean": numbers(thin.mean(axis=0)), "band": interval}
+            support = (0.0, bins) if counted else None
+            curves[column] = {"step": step} | summaries.curve(thin, support)
     return curves
 
 

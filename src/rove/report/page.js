@@ -2,51 +2,57 @@
 
 const VERDICTS = { reproduced: "good", "not reproduced": "bad" };
 
+/** The claims of an experiment, folded: with verdicts or, in quick form, what was seen and the verdicts of the full run. */
 function claims(list) {
-  const head = ["claim", "what was measured", "verdict", "after Holm"].map((text) => heading(text, false));
-  const count = (v) => list.filter((c) => c.verdict === v).length;
-  const kinds = [...new Set(list.map((c) => c.verdict))];
-  return [el("h3", {}, "Claims"),
-    el("p", { class: "muted" }, `Tested on these data: ${kinds.map((v) => `${count(v)} ${v}`).join(", ")}.`),
-    table("Claims", head, list.map((claim) => el("tr", {}, el("td", {}, claim.text), el("td", {}, claim.evidence),
-      el("td", {}, el("span", { class: `verdict ${VERDICTS[claim.verdict] ?? "open"}` }, claim.verdict)), el("td", {}, claim.after_holm))), "claims")];
+  const quick = list.every((claim) => claim.verdict === "no verdict");
+  const kind = (claim) => (quick ? claim.seen : claim.verdict);
+  const kinds = [...new Set(list.map(kind))].map((v) => `${list.filter((claim) => kind(claim) === v).length} ${v}`).join(", ");
+  const head = ["claim", "what was measured", ...(quick ? ["seen here", "verdict of the full run"] : ["verdict", "after Holm"])];
+  const last = (claim) => (quick ? [claim.seen, claim.published]
+    : [el("span", { class: `verdict ${VERDICTS[claim.verdict] ?? "open"}` }, claim.verdict), claim.after_holm]);
+  return el("details", { class: "tested" },
+    el("summary", {}, `Claims ${quick ? "looked at" : "tested"} on these data: ${kinds}`),
+    table("Claims", head.map((text) => heading(text, false)),
+      list.map((claim) => el("tr", {}, [claim.text, claim.evidence, ...last(claim)].map((text) => el("td", {}, text)))), "claims"));
 }
 
 /** The comparison over all tasks: the fraction of the optimum that agents reach. */
 function overall(key, summary) {
-  const box = el("div");
   const again = () => drawn.again();
-  const statistic = choice(`${key} statistic`, "Over tasks and seeds", STATISTICS, "interquartile mean", () => fill());
   const keys = legend(`${key} legend`, summary.agents, again);
   const drawn = lineChart("Performance profiles", () => ({
     x: { title: "fraction of the optimum, τ", domain: [0, 1] },
     y: { title: "fraction of seeds above τ", domain: [0, 1] },
-    series: summary.agents.filter((a) => keys.has(a.label)).map((a) => ({ label: a.label, colour: a.colour, xs: summary.thresholds, ys: a.profile, band: a.band })),
+    series: summary.agents.filter((a) => keys.has(a.label)).map((a) => ({ label: a.label, colour: a.colour, xs: summary.thresholds, ys: a.profile.mean, band: a.profile.band, traces: traces(a.profile.seeds) })),
   }));
-  const fill = () => box.replaceChildren(table("All tasks", [heading("agent", false), heading("seeds"), heading(`fraction of the optimum, ${statistic.value}`)],
-    summary.agents.map((a) => el("tr", {}, nameCell(a), el("td", { class: "number" }, String(a.estimates.mean[3])), cell(a.estimates[statistic.value]))), "narrow"));
-  fill();
+  const means = table("All tasks", [heading("agent", false), heading("seeds"), heading("mean fraction of the optimum")],
+    summary.agents.map((a) => el("tr", {}, nameCell(a), el("td", { class: "number" }, String(a.mean[3])), cell(a.mean))), "narrow");
   return [el("h3", { id: key }, "All tasks together"),
-    el("p", { class: "muted" }, `Mean score over all episodes as a fraction of the optimum, on ${summary.tasks.join(", ")}. The 95% intervals are stratified bootstraps, which are approximate and too narrow with few seeds.${summary.left_out.length ? ` Not run on all of these tasks and therefore omitted: ${summary.left_out.join("; ")}.` : ""}`),
-    keys, drawn, el("div", { class: "controls" }, statistic), box];
+    el("p", { class: "muted" }, `Mean score over all episodes as a fraction of the optimum, on ${summary.tasks.join(", ")}. A seed’s scores are averaged over the tasks; intervals are over seeds.${summary.left_out.length ? ` Not run on all of these tasks and therefore omitted: ${summary.left_out.join("; ")}.` : ""}`),
+    keys, drawn, means];
 }
 
-function sourceSection(key, source, first) {
-  const groups = source.groups.map((group, i) => groupSection(`${key}-${i}`, group));
-  return el("section", { "aria-label": source.name },
-    el("h2", { id: key, class: first ? "first" : "" }, source.name),
+/** A part of the page. If it is the only one, its title is that of the page. */
+function sourceSection(key, source, first, only) {
+  const single = source.groups.length === 1 && !source.sweep;
+  return el("section", { "aria-label": source.name, id: key },
+    only ? null : el("h2", { class: first ? "first" : "" }, source.title),
+    headline(key, source),
     source.command ? command(source.command) : null,
     source.waiting ? el("p", { class: "muted" }, `${source.waiting} more run${source.waiting > 1 ? "s have" : " has"} not finished an episode yet.`) : null,
     source.claims.length ? claims(source.claims) : null,
     source.picture ? el("details", { class: "picture" }, el("summary", {}, "Figure written by the experiment"), el("img", { src: source.picture, alt: `Figure of ${source.name}` })) : null,
     source.overall ? overall(`${key}-all`, source.overall) : null,
     source.sweep ? sweepSection(`${key}-sweep`, source.sweep) : null,
-    groups);
+    source.groups.map((group, i) => groupSection(`${key}-${i}`, group, single)));
 }
 
+/** Links to the parts of the page, if there are several. */
 function contents(data) {
+  const parts = data.sources.reduce((sum, source) => sum + 1 + source.groups.length, 0);
+  if (parts <= 2) return null;
   return el("nav", { "aria-label": "Contents" }, el("ul", {}, data.sources.map((source, i) => el("li", {},
-    el("a", { href: `#s${i}` }, source.name),
+    data.sources.length > 1 ? el("a", { href: `#s${i}` }, source.name) : null,
     el("ul", {}, source.overall ? el("li", {}, el("a", { href: `#s${i}-all` }, "all tasks")) : null,
       source.groups.map((group, j) => el("li", {}, el("a", { href: `#s${i}-${j}` }, group.title))))))));
 }
@@ -80,11 +86,10 @@ function main() {
   const points = data.sources.reduce((sum, source) => sum + (source.sweep?.points.length ?? 0), 0);
   const counts = [[runs.length, "run"], [seeds, "trained seed"], [new Set(groups.map((g) => g.environment)).size, "environment"], [points, "sweep point"]]
     .filter(([n]) => n).map(([n, what]) => `${n} ${what}${n > 1 ? "s" : ""}`);
-  const sections = data.sources.map((source, i) => sourceSection(`s${i}`, source, i === 0));
+  const sections = data.sources.map((source, i) => sourceSection(`s${i}`, source, i === 0, data.sources.length === 1));
   document.getElementById("app").replaceChildren(
-    el("header", {}, el("div", {}, el("h1", {}, data.title), el("p", { class: "muted" }, counts.join(" · "))), themeButton()),
-    ...(data.follow ? [reloading(data.follow)] : []),
-    contents(data),
+    el("header", {}, el("div", {}, el("h1", {}, data.title), el("p", { class: "muted" }, [data.folders, ...counts].join(" · "))), themeButton()),
+    ...[data.follow ? reloading(data.follow) : null, contents(data)].filter(Boolean),
     el("main", { id: "content", tabindex: "-1" }, sections));
   const figures = [...document.querySelectorAll("figure")];
   const widths = figures.map((figure) => figure.measure());

@@ -9,7 +9,8 @@ from typing import Any
 
 STYLES = ("page.css",)
 SCRIPTS = (
-    "draw.js", "charts.js", "controls.js", "beliefs.js", "sections.js", "sweeps.js", "page.js",
+    "draw.js", "charts.js", "controls.js", "beliefs.js", "sections.js", "sweeps.js", "headline.js",
+    "page.js",
 )  # fmt: skip
 
 

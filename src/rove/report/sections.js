@@ -14,6 +14,13 @@ function columnMeans(rows) {
   return Array.from({ length: count }, (_, i) => rows.reduce((sum, row) => sum + row[i], 0) / rows.length);
 }
 
+/** Whether a run has too few seeds for intervals, but more than one. */
+function few(run) {
+  return run.seeds.length > 1 && run.seeds.length < FEWEST;
+}
+
+const FEWEST = 5;
+
 const VIEWS = {
   scores: { text: "score" },
   solved: { text: "fraction of seeds that solved it" },
@@ -22,22 +29,35 @@ const VIEWS = {
   return_spread: { text: "spread of Z", log: 10 },
 };
 
+/** A curve of scores; its seeds are drawn too if asked for, or if there are too few for an interval. */
 function scoreCurve(run, group, window, traces) {
   const smooth = run.scores.map((scores) => moving(scores, window / group.bin));
   const longest = Math.max(...smooth.map((s) => s.length));
   const xs = Array.from({ length: longest }, (_, i) => (i + 1) * group.bin);
-  return { label: run.label, colour: run.colour, xs, ys: columnMeans(smooth), band: run.bands[window], traces: traces ? smooth : [] };
+  return { label: run.label, colour: run.colour, xs, ys: columnMeans(smooth), band: run.bands[window], traces: traces || few(run) ? smooth : [] };
 }
 
 function solvedCurve(run) {
   const { at, share, band, until } = run.solved;
   const ends = (ys) => [0, ...ys, ys.length ? ys[ys.length - 1] : 0];
-  return { label: run.label, colour: run.colour, steps: true, xs: [0, ...at, until], ys: ends(share), band: band.map(ends) };
+  return { label: run.label, colour: run.colour, steps: true, xs: [0, ...at, until], ys: ends(share), band: band && band.map(ends) };
 }
 
 function otherCurve(run, view) {
-  const { step, mean, band } = run.more[view];
-  return { label: run.label, colour: run.colour, xs: mean.map((_, i) => (i + 1) * step), ys: mean, band };
+  const { step, mean, band, seeds } = run.more[view];
+  return { label: run.label, colour: run.colour, xs: mean.map((_, i) => (i + 1) * step), ys: mean, band, traces: traces(seeds) };
+}
+
+/** The curves of several seeds. */
+function traces(seeds) {
+  return seeds?.length > 1 ? seeds : [];
+}
+
+/** Where learning starts: one mark for all runs that start together. */
+function learningMarks(runs) {
+  const at = [...new Set(runs.map((run) => run.starts).filter((x) => x !== null))].sort((a, b) => a - b);
+  const who = (x) => runs.filter((run) => run.starts === x).map((run) => run.label).join(", ");
+  return at.map((x) => ({ x, label: at.length === 1 && runs.every((run) => run.starts === x) ? "learning starts" : `learning starts: ${who(x)}` }));
 }
 
 /** Learning curves and other quantities over episodes. */
@@ -52,17 +72,21 @@ function curves(key, group) {
   const note = el("p", { class: "muted small" });
   const drawn = lineChart(`Curves, ${group.title}`, () => {
     const v = view.value;
-    window.hidden = traces.hidden = v !== "scores";
+    window.hidden = v !== "scores";
+    traces.hidden = v !== "scores" || group.runs.every((run) => run.seeds.length < FEWEST);
     const runs = group.runs.filter((run) => keys.has(run.label));
     const zero = v === "scores" || v === "solved" ? [] : runs.filter((run) => !run.more[v]);
     note.textContent = zero.length ? `0 throughout: ${zero.map((run) => run.label).join("; ")}.` : "";
     const series = v === "scores" ? runs.map((run) => scoreCurve(run, group, Number(window.value), traces.value))
       : v === "solved" ? runs.map(solvedCurve) : runs.filter((run) => run.more[v]).map((run) => otherCurve(run, v));
     return {
-      x: { title: v === "scores" ? group.unit : "episode" },
+      x: { title: v === "scores" ? group.unit : "episode", whole: true },
       y: { title: names(v), log: VIEWS[v].log, domain: v === "solved" ? [0, 1] : undefined },
       series,
-      marks: v === "scores" && group.optimum !== null ? [{ y: group.optimum, label: `optimum ${fmt(group.optimum)}` }] : [],
+      marks: [
+        ...(v === "scores" && group.optimum !== null ? [{ y: group.optimum, label: `optimum ${fmt(group.optimum)}` }] : []),
+        ...(v === "scores" || group.unit === "episode" ? learningMarks(runs) : []),
+      ],
     };
   });
   return [keys, drawn, note, el("div", { class: "controls" }, view, window, traces)];
@@ -78,10 +102,10 @@ function heading(text, number = true) {
   return el("th", { scope: "col", class: number ? "number" : "" }, text);
 }
 
-/** A table cell with an estimate [value, low, high, n]. */
+/** A table cell with an estimate [value, low, high, n, seeds]. */
 function cell(estimate) {
-  if (!estimate) return el("td", { class: "number muted" }, "–");
-  return el("td", { class: "number" }, fmt(estimate[0]), el("br"), el("span", { class: "muted" }, interval(estimate)));
+  if (!estimate || estimate[0] === null) return el("td", { class: "number muted" }, "–");
+  return el("td", { class: "number" }, short(estimate[0]), el("br"), el("span", { class: "muted" }, interval(estimate)));
 }
 
 function nameCell(run) {
@@ -94,36 +118,46 @@ function nameCell(run) {
     ...notes.filter((note) => note).map((note) => el("div", { class: "muted small" }, note)));
 }
 
-const STATISTICS = ["interquartile mean", "mean", "median"].map((s) => [s, s]);
+/** How many seeds solved the task, with the exact interval of that count. */
+function solvedCell({ solved, seeds }) {
+  const limits = solved.interval && solved.interval.map((share) => `${Math.round(100 * share)}%`).join(" to ");
+  return el("td", { class: "number" }, `${solved.count} of ${seeds.length}`, el("br"), el("span", { class: "muted" }, limits ?? ""));
+}
 
 /** A table that compares the agents. */
 function comparison(key, group) {
   const box = el("div");
-  const several = group.runs.length > 1;
-  const statistic = choice(`${key} statistic`, "Over seeds", STATISTICS, "interquartile mean", () => fill());
+  const several = group.runs.length > 1 && group.differences;
   const against = choice(`${key} against`, "Compare with", group.runs.map((run, i) => [i, run.label]), group.runs.length - 1, () => fill());
   const solvable = group.optimum !== null;
-  const fewest = Math.min(...group.runs.map((run) => run.seeds.length));
   const fill = () => {
     const j = Number(against.value);
     const head = [
-      heading("agent", false), heading("seeds"), heading(`${group.label}, all ${group.unit}s`), heading(`${group.label}, last 20 episodes`),
-      ...(solvable ? [heading("solved"), heading("episodes to solve, median")] : []),
-      ...(several ? [heading(`P(better than ${group.runs[j].label})`)] : []),
+      heading("agent", false), heading("seeds"), ...(solvable ? [heading("solved"), heading("episodes to solve, median")] : []),
+      heading(`${group.label}, last 20 episodes`), heading(`${group.label}, all ${group.unit}s`),
+      ...(several ? [heading(`difference from ${group.runs[j].label}, all ${group.unit}s`)] : []),
     ];
     box.replaceChildren(table(`Agents on ${group.title}`, head, group.runs.map((run, i) => el("tr", {},
       nameCell(run), el("td", { class: "number" }, String(run.seeds.length)),
-      cell(run.all[statistic.value]), cell(run.last[statistic.value]),
-      solvable ? [el("td", { class: "number" }, `${run.solved.count} of ${run.seeds.length}`), cell(run.solved.median)] : [],
-      several ? (i === j ? el("td", { class: "number muted" }, "–") : cell(group.improvement[i][j])) : []))));
+      solvable ? [solvedCell(run), el("td", { class: "number" }, fmt(run.solved.median))] : [],
+      cell(run.last), cell(run.all),
+      several ? (i === j ? el("td", { class: "number muted" }, "–") : cell(group.differences[i][j])) : []))));
   };
   fill();
-  return [el("h4", {}, several ? "Comparison" : "Numbers"), el("div", { class: "controls" }, statistic, several ? against : null), box,
-    el("p", { class: "muted small" }, "Below each number is its 95% interval over seeds." + (fewest > 1 ? "" : " A run with one seed has none.")
-      + (fewest > 1 ? (group.bounded ? " Intervals of means are Gaffke’s, which only assume the range of the score." : " Intervals of means are Student’s, since the range of the score is not known.") : "")
-      + (fewest > 1 ? " Other intervals are bootstraps, which are approximate and too narrow with few seeds." : "")
-      + (solvable ? " Solved means ten optimal episodes in a row; the median is the Kaplan–Meier estimate, which treats seeds that have not solved the task as censored." : "")
-      + (several ? ` P(better) is the probability that a seed of this agent has a higher mean over all ${group.unit}s than a seed of the other.` : ""))];
+  return [el("h4", {}, several ? "Comparison" : "Numbers"), several ? el("div", { class: "controls" }, against) : null, box,
+    el("p", { class: "muted small" }, intervalNote(group))];
+}
+
+/** What the small numbers of the table are. */
+function intervalNote(group) {
+  const sizes = group.runs.map((run) => run.seeds.length);
+  const kinds = group.bounded ? "Gaffke’s, which assume only the range of the score, and for differences the melded ones"
+    : "Student’s, since the range of the score is not known";
+  return [
+    Math.max(...sizes) >= FEWEST ? `Below a number is its 95% interval over seeds: for counts the exact one (Clopper–Pearson), for means ${kinds}. Claims are judged by the same intervals.` : "",
+    sizes.some((n) => n > 1 && n < FEWEST) ? "With fewer than five seeds, the values of the seeds are shown instead of an interval." : "",
+    group.optimum !== null ? "Solved means ten optimal episodes in a row; the median counts seeds that have not solved the task as censored (Kaplan–Meier)." : "",
+  ].filter(Boolean).join(" ");
 }
 
 /** A note on which runs are shown, if not all are. */
@@ -136,7 +170,7 @@ function visitSection(key, group) {
   const runs = group.runs.filter((run) => run.visits);
   if (!runs.length) return [];
   const title = el("h4", {}, "State visits");
-  const caption = (n) => `${pictured(group)}Fraction of episodes in which each cell was visited, mean over n = ${n} seeds`;
+  const caption = (n) => `${pictured(group)}Fraction of episodes in which each cell was visited, mean over ${n} seed${n > 1 ? "s" : ""}`;
   if (runs[0].visits.cells.length === 2) {
     return [title, el("p", { class: "muted small" }, `${caption(runs[0].visits.n)}. More intense colours mean more visits (square-root scale); blank cells were never visited.`),
       el("div", { class: "boards" }, runs.map((run) => {
@@ -147,13 +181,13 @@ function visitSection(key, group) {
   }
   const keys = legend(`${key} visits`, runs, () => drawn.again());
   const drawn = lineChart(`State visits, ${group.title}`, () => ({
-    x: { title: "cell" },
+    x: { title: "cell", whole: true },
     y: { title: "fraction of episodes", domain: [0, 1.02] },
     series: runs.filter((run) => keys.has(run.label)).map((run) => ({
-      label: run.label, colour: run.colour, xs: run.visits.mean.map((_, i) => i + 1), ys: run.visits.mean, band: run.visits.band,
+      label: run.label, colour: run.colour, xs: run.visits.mean.map((_, i) => i + 1), ys: run.visits.mean, band: run.visits.band, traces: traces(run.visits.seeds),
     })),
   }), 240);
-  return [title, el("p", { class: "muted small" }, `${caption(runs[0].visits.n)}${runs[0].visits.n > 1 ? ", with its 95% interval" : ""}.`), runs.length > 1 ? keys : null, drawn];
+  return [title, el("p", { class: "muted small" }, `${caption(runs[0].visits.n)}${runs[0].visits.n >= FEWEST ? ", with its 95% interval" : few(runs[0]) ? " (thick) and each seed (thin)" : ""}.`), runs.length > 1 ? keys : null, drawn];
 }
 
 /** A command, which wraps only between words. */
@@ -180,13 +214,23 @@ function about(group) {
     group.runs.map((run) => el("details", {}, el("summary", {}, `${run.label} (${run.folder})`), configuration(run.about))));
 }
 
-function groupSection(key, group) {
-  const seeds = [...new Set(group.runs.map((run) => run.seeds.length))].join(" or ");
+/** What a curve is. */
+function curveNote(group) {
+  const sizes = [...new Set(group.runs.map((run) => run.seeds.length))];
+  const seeds = `${sizes.join(" or ")} seed${sizes.join() === "1" ? "" : "s"}`;
+  const kinds = [
+    sizes.some((n) => n >= FEWEST) ? "a shaded 95% interval" : null,
+    sizes.some((n) => n > 1 && n < FEWEST) ? `a thin line for each seed${sizes.every((n) => n < FEWEST) ? "" : " where they are fewer than five"}` : null,
+  ].filter(Boolean);
+  return `Each curve is the mean over ${seeds}${kinds.length ? `, with ${kinds.join(" or ")}` : ""}.`;
+}
+
+/** The section of a task; `drawn` if its curves are in the headline already. */
+function groupSection(key, group, drawn) {
   const alarms = group.runs.flatMap((run) => run.alarms.map((a) => `${run.label}, ${a}, before any episode reached half of the optimum.`));
-  return el("section", { "aria-label": group.title },
-    el("h3", { id: key }, group.title),
-    el("p", { class: "muted" }, `Each curve is the mean over ${seeds} seed${seeds === "1" ? ", without an interval" : "s with its 95% interval"}.`),
-    curves(key, group), comparison(key, group), visitSection(key, group), beliefSection(key, group),
+  return el("section", { "aria-label": group.title, id: key },
+    drawn ? null : [el("h3", {}, group.title), el("p", { class: "muted" }, curveNote(group)), curves(key, group)],
+    comparison(key, group), visitSection(key, group), beliefSection(key, group),
     alarms.length ? el("details", { class: "alarms" }, el("summary", { class: "alarm" }, `${alarms.length} seed${alarms.length > 1 ? "s" : ""} whose posterior collapsed`), el("ul", {}, alarms.map((a) => el("li", {}, a)))) : null,
     about(group));
 }

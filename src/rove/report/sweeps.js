@@ -23,13 +23,16 @@ function sweepMap(key, sweep, fields) {
     const best = y.values.map((v) => x.values.map((u) => ranked(sweep.points.filter((p) => is(p, x, u) && is(p, y, v)), kind.value)[0]));
     const cells = best.map((row) => row.map((p) => (p ? p[kind.value] : null)));
     const hidden = fields.filter((field) => field !== x && field !== y);
-    const drawn = heatMap(`Score over ${x.name} and ${y.name}`, y, x, cells, (r, c) => hidden.map((field) => [null, field.name, fmt(best[r][c].at[field.i])]));
+    const drawn = heatMap(`Score over ${x.name} and ${y.name}`, y, x, cells, {
+      lines: (r, c) => [[null, "score", fmt(cells[r][c][0]), interval(cells[r][c])], [null, "seeds", String(cells[r][c][3])],
+        ...hidden.map((field) => [null, field.name, fmt(best[r][c].at[field.i])])],
+    });
     box.replaceChildren(drawn);
     drawn.again();
   };
   fill();
   const rest = fields.length > 2 ? " Each cell shows the best point over the fields that are not shown: among those tried on the most seeds, the one with the highest mean." : "";
-  return [el("div", { class: "controls" }, fields.length > 2 ? [across, up] : null, confirmed ? kind : null), el("p", { class: "muted small" }, `Mean score; more intense colours are higher.${rest} Point at a cell to see its ${fields.length > 2 ? "settings, " : ""}95% interval and n.`), box];
+  return [el("div", { class: "controls" }, fields.length > 2 ? [across, up] : null, confirmed ? kind : null), el("p", { class: "muted small" }, `Mean score; more intense colours are higher.${rest} Point at a cell to see its ${fields.length > 2 ? "settings, " : ""}number of seeds and its 95% interval (of fewer than five seeds, the seeds).`), box];
 }
 
 function sweepCurve(sweep, field) {
@@ -40,7 +43,8 @@ function sweepCurve(sweep, field) {
   return lineChart(`Score over ${field.name}`, () => ({
     x: { title: field.name, domain: [0, field.values.length - 1], ticks: field.values.map((_, i) => i), names: field.values.map(fmt) },
     y: { title: "score" },
-    series: [{ label: "mean score", colour: 0, xs, ys: points.map((p) => p.score[0]), band: points.every((p) => p.score[3] > 1) ? [1, 2].map((i) => points.map((p) => p.score[i])) : null }],
+    series: [{ label: "mean score", colour: 0, xs, ys: points.map((p) => p.score[0]), band: points.every((p) => p.score[1] !== null) ? [1, 2].map((i) => points.map((p) => p.score[i])) : null,
+      dots: points.flatMap((p, i) => (p.score[4] ?? []).map((y) => [xs[i], y])) }],
   }));
 }
 
@@ -66,15 +70,14 @@ function sweepTable(sweep) {
   return [el("h4", {}, "Best points"), table("Best points", head, best.map((p) => el("tr", {},
     p.at.map((v) => el("td", { class: "number" }, fmt(v))), el("td", { class: "number" }, String(p.score[3])), cell(p.score),
     el("td", { class: "number" }, p.confirmed ? String(p.confirmed[3]) : "–"), cell(p.confirmed)))),
-  el("p", { class: "muted small" }, "Points tried on the most seeds come first. Score: mean and 95% bootstrap interval (approximate) on the tuning seeds, which the points were chosen on. Confirmed: the same on fresh seeds.")];
+  el("p", { class: "muted small" }, "Points tried on the most seeds come first. Score: the mean on the tuning seeds, which the points were chosen on, and its 95% interval; of fewer than five seeds, the seeds. Confirmed: the same on fresh seeds.")];
 }
 
 function sweepSection(key, sweep) {
   const fields = varied(sweep);
   const scored = sweep.points.filter((p) => p.score).length;
   const diverged = sweep.points.filter((p) => p.diverged).length;
-  return el("section", { "aria-label": "Sweep" },
-    el("h3", { id: key }, `${sweep.agent} on ${sweep.environment}`),
+  return el("section", { "aria-label": "Sweep", id: key },
     el("p", { class: "muted" }, `${scored} of ${sweep.points.length} points have a score${diverged ? `; ${diverged} had a seed that diverged` : ""}.`),
     fields.length === 1 ? sweepCurve(sweep, fields[0]) : null,
     fields.length >= 2 ? sweepMap(key, sweep, fields) : null,

@@ -1,5 +1,6 @@
 """`rove watch`: a video of a trained policy."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import gymnasium
 import numpy as np
 
 from rove.environments import ENVIRONMENTS, Environment, HostEnvironment, Task
+from rove.environments.drawing import captioned
 from rove.environments.gymnasium import CompiledEnv
 from rove.environments.sparse import Sparse
 from rove.errors import ConfigError, RoveError, RunFolderError, check_integer
@@ -17,6 +19,8 @@ FORMATS = (".gif", ".mp4")
 FPS = 30
 MAX_FRAMES = 1000
 """Maximum number of frames in a video."""
+SHORTEST = 3.0
+"""Minimum length of a video, in seconds: fewer frames are shown for longer."""
 
 
 def watch(
@@ -38,7 +42,9 @@ def watch(
         for episode in range(episodes):
             most = MAX_FRAMES - len(frames)
             recording = Episode(run.config.environment, env, policy, episode, most)
-            frames += list(recording)
+            frames += [
+                captioned(f, f"episode {episode + 1} of {episodes}, {t}") for f, t in recording
+            ]
             scores.append(recording.score)
     except Exception as error:
         if isinstance(error, RoveError):
@@ -51,42 +57,44 @@ def watch(
         env.close()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        (_gif if path.suffix.lower() == ".gif" else _mp4)(frames, path, _fps(env))
+        fps = min(_fps(env), len(frames) / SHORTEST)
+        (_gif if path.suffix.lower() == ".gif" else _mp4)(frames, path, fps)
     except OSError as error:
         raise RunFolderError(f"cannot write {path}: {error.strerror or error}") from None
     return path, scores
 
 
 class Episode:
-    """Plays an episode and yields its first frames; afterwards, `score` is the episode's score."""
+    """Plays an episode and yields its first frames, each with a text that counts steps and sums
+    rewards; afterwards, `score` is the episode's score."""
 
     def __init__(self, environment: Task, env: gymnasium.Env, policy: Any, seed: int, most: int):
         self._environment, self._env, self._policy, self._seed = environment, env, policy, seed
         self._most = most
         self.score = np.nan
 
-    def __iter__(self) -> Iterator[np.ndarray]:
+    def __iter__(self) -> Iterator[tuple[np.ndarray, str]]:
         observation, _ = self._env.reset(seed=self._seed)
-        if self._most:
-            yield self._frame()
         returns, length, over = 0.0, 0, False
+        if self._most:
+            yield self._frame(length, returns)
         longest = getattr(self._environment, "longest_episode", np.inf)
         while not over and length < longest:
             action = self._policy(observation)
             observation, reward, terminated, truncated, _ = self._env.step(action)
             returns, length, over = returns + float(reward), length + 1, terminated or truncated
             if length < self._most:
-                yield self._frame()
+                yield self._frame(length, returns)
             ended = np.asarray(terminated)
             self.score = float(self._environment.score(np.asarray(returns), length, ended))
 
-    def _frame(self) -> np.ndarray:
+    def _frame(self, length: int, returns: float) -> tuple[np.ndarray, str]:
         frame: Any = self._env.render()
         if not isinstance(frame, np.ndarray) or frame.ndim != 3:
             name, kind = self._environment.name, type(frame).__name__
             message = f"render of environment {name} must return an RGB array, got {kind}"
             raise ConfigError("environment", name, "render must return an RGB array", message)
-        return frame
+        return frame, f"step {length}, return {returns:.4g}"
 
 
 def renderable(environment: Task) -> gymnasium.Env:
@@ -113,7 +121,9 @@ def _gif(frames: list[np.ndarray], path: Path, fps: float) -> None:
     from PIL import Image  # comes with Matplotlib
 
     pictures = [Image.fromarray(frame) for frame in frames]
-    duration = max(round(1000 / fps), 20)  # viewers slow down anything faster
+    duration = max(
+        10 * math.ceil(100 / fps), 20
+    )  # in hundredths; viewers slow down anything faster
     pictures[0].save(
         path, save_all=True, append_images=pictures[1:], duration=duration, loop=0, optimize=True
     )

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rove.analysis.curves import collapsed_at, recent_at
+from rove.analysis.curves import collapsed_at
 from rove.core.learner import Learner
 from rove.environments import HostEnvironment
 from rove.errors import ConfigError, LaneError, check_integer
@@ -20,7 +20,7 @@ from rove.runs.config import Config
 from rove.runs.folder import RunFolder
 from rove.training import compiled, host, storage
 from rove.training.checkpoint import publish
-from rove.training.lane import SNAPSHOTS, Lane
+from rove.training.lane import Lane
 from rove.training.outcomes import Outcome
 
 if TYPE_CHECKING:
@@ -141,45 +141,10 @@ class Run:
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Plot the learning curve, and save it to `path` if one is given."""
-        from rove.analysis import plots  # lazily, because importing Matplotlib is slow
+        from rove.analysis import plots, run_plots  # lazily, because importing Matplotlib is slow
 
         self._check_any()
-        figure, environment = plots.figure(), self.config.environment
-        steps = self.config.steps
-        every = max(steps // plots.POINTS, 1) if steps else 1
-        scores = self._recent(np.arange(every, steps + 1, every)) if steps else self.scores
-        plots.learning_curves(
-            figure.axes[0],
-            {self.config.agent_name: scores},
-            environment.optimum,
-            per_seed=True,
-            window=1 if steps else plots.WINDOW,
-            label=environment.score_label,
-            every=every,
-            support=environment.score_range,
-        )
-        if steps:
-            figure.axes[0].set_xlabel("step")
-        n = len(self.seeds)
-        figure.axes[0].set_title(
-            f"{self.config.label}: mean of {n} seed{'s' * (n != 1)}"
-            + (", 95% interval" if n > 1 else "")
-            + f", window {plots.WINDOW}{' episodes' * bool(steps)}",
-            loc="left",
-        )
-        if path is not None:
-            plots.save(figure, Path(path))
-        return figure
-
-    def _recent(self, at: np.ndarray) -> np.ndarray:
-        """Return the mean score of the most recent episodes at given steps, [seeds, points].
-
-        Where the budget is in steps, seeds differ in their number of episodes.
-        """
-        from rove.analysis.plots import WINDOW
-
-        rows = [recent_at(o.scores, o.episodes.step, at, WINDOW) for o in self.outcomes]
-        return np.stack(rows)
+        return plots.saved(run_plots.learning_curve(self), path)
 
     @property
     def spread(self) -> np.ndarray:
@@ -229,54 +194,10 @@ class Run:
         Shows state visits, the spread of Q and of Z and, for the first seed, its beliefs about each
         probe state.
         """
-        from rove.analysis import plots  # lazily, because importing Matplotlib is slow
+        from rove.analysis import plots, run_plots  # lazily, because importing Matplotlib is slow
 
-        agent, outcome = self.config.compose(), self._outcome(None)
-        environment, ended = self.config.environment, self.returns.size > 0
-        values, outputs = map(np.asarray, outcome.lane.snapshots)
-        taken = min(len(outcome.episodes.returns).bit_length(), SNAPSHOTS)
-        names = (list(environment.probes()) or ["start"]) if taken else []
-        rows, columns = 3 if taken else 1, max(len(names), 3)
-        figure = plots.figure(rows, columns, width=3.2 * columns, height=8.0 / 3 * rows)
-        grid = np.array(figure.axes).reshape(rows, columns)
-        for axes in [*grid[0, 3:], *grid[1:, len(names) :].flat]:
-            axes.set_axis_off()
-        if environment.bins and ended:
-            cells = self.visits.reshape(-1, *environment.cells)
-            plots.visits(grid[0, 0], cells, environment.coordinates)
-            plots.lines(grid[0, 1], {"cells": self.coverage})
-            grid[0, 0].set_title("state visits, fraction of episodes", loc="left")
-            grid[0, 1].set_title(f"cells visited so far, of {environment.bins}", loc="left")
-        else:
-            for axes in grid[0, :2]:
-                axes.set_axis_off()
-        if ended:
-            spreads = {"of Q over θ": self.spread, "of Z": self.return_spread}
-            plots.lines(grid[0, 2], spreads, logarithmic=True)
-            grid[0, 2].set_title("spread", loc="left")
-            grid[0, 2].legend()
-        else:
-            grid[0, 2].set_axis_off()
-        for column, name in enumerate(names):
-            actions = environment.action_names if values.shape[3] > 1 else ("the policy's action",)
-            plots.beliefs(
-                grid[1, column], values[:taken, :, column], 2 ** np.arange(taken), actions
-            )
-            grid[1, column].set_title(f"q(Q(s, a)), s = {name}", loc="left")
-            pictures = {
-                2**k: agent.pictures(jnp.asarray(outputs[k, column]))
-                for k in sorted({0, taken // 2, taken - 1})
-            }
-            plots.returns(grid[2, column], pictures, agent.discrete)
-            grid[2, column].set_title(f"Z(s, a), s = {name}", loc="left")
-        for axes in grid[1:, 0]:
-            axes.legend()
-        who = f"seed {outcome.job.seed}"
-        subject = f"beliefs of {who}" if taken else f"no episode of {who} has ended"
-        figure.suptitle(f"{self.config.label}: {subject}", x=0.01, ha="left")
-        if path is not None:
-            plots.save(figure, Path(path))
-        return figure
+        self._check_any()
+        return plots.saved(run_plots.diagnostics(self), path)
 
     def draw(self, folder: Path) -> None:
         """Write learning-curve.png, diagnostics.png and diagnostics.json to a folder."""

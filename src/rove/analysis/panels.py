@@ -1,0 +1,132 @@
+"""Panels of diagnostics: state visits, spreads, beliefs about Q and return distributions."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import PowerNorm
+from matplotlib.ticker import MaxNLocator, NullLocator
+
+from rove.analysis.curves import moving_average
+from rove.analysis.intervals import Support
+from rove.analysis.plots import WINDOW, draw_seeds, over_episodes, seeds_or_band, whole_numbers
+from rove.environments import Coordinate
+
+MOST_ACTIONS = 10
+"""Maximum number of actions that are drawn."""
+
+
+def visits(axes: Any, frequency: np.ndarray, coordinates: Sequence[Coordinate] = ()) -> None:
+    """Draw the fraction of episodes in which each cell was visited, of shape [seeds, cells], or
+    [seeds, rows, columns] for a board, whose axes may be coordinates."""
+    mean = frequency.mean(axis=0)
+    if mean.ndim == 2:
+        _board(axes, mean, coordinates)
+        return
+    cells = np.arange(1, len(mean) + 1)
+    axes.plot(cells, mean, color="#555555", lw=1.8)
+    seeds_or_band(axes, cells, frequency, "#555555", support=(0.0, 1.0))
+    over_episodes(axes, "cell")
+    axes.set_ylim(0.0, 1.05)
+
+
+def _board(axes: Any, mean: np.ndarray, coordinates: Sequence[Coordinate]) -> None:
+    """Draw a board of cells. If its axes are coordinates, most cells are visited rarely: colours
+    are on a square-root scale, and cells that were never visited are blank."""
+    if coordinates:
+        up, across = coordinates
+        image = axes.imshow(
+            np.where(mean > 0, mean, np.nan),
+            norm=PowerNorm(0.5, vmin=0.0, vmax=1.0),
+            extent=(across.low, across.high, up.low, up.high),
+            origin="lower",
+            aspect="auto",
+        )
+        axes.set_xlabel(across.name)
+        axes.set_ylabel(up.name)
+    else:
+        image = axes.imshow(mean, vmin=0.0, vmax=1.0)
+        for axis, name in ((axes.xaxis, "column"), (axes.yaxis, "row")):
+            axis.set_major_locator(whole_numbers())
+            axis.set_label_text(name)
+    axes.figure.colorbar(image, ax=axes, shrink=0.8)
+    axes.grid(False)
+
+
+def visit_history(axes: Any, history: np.ndarray, episodes: int) -> None:
+    """Draw the fraction of episodes that visited each cell, from early in training (top) to late
+    (bottom). `history` has the visits of episodes 1, 2 and 3, 4 to 7, …, [octaves, cells]."""
+    rows = episodes.bit_length()
+    starts = 2 ** np.arange(rows)
+    ends = np.minimum(2 * starts - 1, episodes)
+    shares = history[:rows] / (ends - starts + 1)[:, None]
+    image = axes.imshow(
+        shares, aspect="auto", vmin=0.0, vmax=1.0, extent=(0.5, history.shape[1] + 0.5, rows, 0)
+    )
+    labels = [f"{a}–{b}" if a < b else f"{a}" for a, b in zip(starts, ends, strict=True)]
+    axes.set_yticks(np.arange(rows) + 0.5, labels)
+    axes.set_xlabel("state")
+    axes.set_ylabel("episodes")
+    axes.grid(False)
+    axes.figure.colorbar(image, ax=axes, shrink=0.8, label="fraction of episodes")
+
+
+def lines(
+    axes: Any,
+    values: Mapping[str, np.ndarray],
+    colours: Sequence[str],
+    logarithmic: bool = False,
+    support: Support | None = None,
+    window: int = WINDOW,
+) -> None:
+    """Draw the smoothed mean of values of shape [seeds, episodes], for each name, with its 95%
+    interval; of fewer than five seeds, or on a logarithmic scale, every seed. `support` is the
+    range of the values."""
+    for (name, table), colour in zip(values.items(), colours, strict=True):
+        smooth = moving_average(table, window)
+        episodes = np.arange(1, smooth.shape[1] + 1)
+        if logarithmic and not np.any(smooth > 0):
+            axes.plot([], [], color=colour, label=f"{name}: 0")
+            continue
+        axes.plot(episodes, smooth.mean(axis=0), color=colour, lw=1.8, label=name)
+        if logarithmic:
+            draw_seeds(axes, episodes, smooth, colour)
+        else:
+            seeds_or_band(axes, episodes, smooth, colour, support=support)
+        axes.set_yscale("log" if logarithmic else "linear")
+    over_episodes(axes)
+
+
+def beliefs(axes: Any, values: np.ndarray, episodes: np.ndarray, names: Sequence[str]) -> None:
+    """Draw q(Q(s, a)) over training from values of shape [snapshots, draws, actions]: draws as dots
+    and their mean as a line, with one colour per action."""
+    for action, name in enumerate(names[:MOST_ACTIONS]):
+        draws = values[:, :, action]
+        (line,) = axes.plot(episodes, draws.mean(axis=1), lw=1.4, label=name)
+        at = np.repeat(episodes, draws.shape[1])
+        axes.plot(at, draws.ravel(), ".", ms=2.5, alpha=0.5, color=line.get_color())
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("episode")
+
+
+def returns(axes: Any, pictures: Mapping[int, Sequence[tuple[Any, Any]]], discrete: bool) -> None:
+    """Draw Z(s, a) of every action after some episodes, from its points and heights. Each action
+    has a colour, which is fainter for earlier episodes. Densities are scaled to the same height,
+    since otherwise a narrow one would hide a wide one."""
+    for count, (episode, actions) in enumerate(pictures.items(), start=1):
+        opacity = count / len(pictures)
+        axes.plot([], [], color="#555555", alpha=opacity, label=f"after episode {episode}")
+        for action, picture in enumerate(actions[:MOST_ACTIONS]):
+            points, heights = map(np.asarray, picture)
+            if discrete:
+                axes.vlines(points, 0, heights, color=f"C{action}", lw=1.5, alpha=0.7 * opacity)
+                axes.plot(points, heights, ".", ms=3, alpha=opacity, color=f"C{action}")
+            else:
+                scaled = heights / max(heights.max(), 1e-30)
+                axes.plot(points, scaled, lw=1.4, alpha=opacity, color=f"C{action}")
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.set_xlabel("return")
+    axes.set_ylabel("probability" if discrete else "density (scaled)")
+    axes.set_ylim(bottom=0.0)

@@ -1,0 +1,180 @@
+"""The two figures of a run: its learning curve and its diagnostics."""
+
+from __future__ import annotations
+
+import itertools
+import textwrap
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
+from matplotlib.figure import Figure
+
+from rove.agents import label_of
+from rove.analysis import panels, plots
+from rove.analysis.curves import learning_start, recent_at
+from rove.analysis.sentences import LAST, Result, headline, note_above_optimum
+from rove.training.lane import SNAPSHOTS
+from rove.training.solving import episodes_to_solve
+
+if TYPE_CHECKING:
+    from rove.runs.result import Run
+
+GREY, SPREADS = ("#555555",), ("#8e6bbf", "#b8860b")
+"""Colours of coverage and of the two spreads, which differ from those of actions."""
+POLICY_ACTION = ("the policy's action",)
+"""Name of the only action whose value an actor's critic records."""
+
+
+def learning_curve(run: Run) -> Figure:
+    """Draw scores over episodes, or over steps if the budget is in steps. The title says how many
+    seeds solved the task, or the final score."""
+    figure, environment = plots.figure(), run.config.environment
+    axes, steps = figure.axes[0], run.config.steps
+    every = max(steps // plots.POINTS, 1) if steps else 1
+    at = np.arange(every, (steps or 0) + 1, every)
+    plots.learning_curves(
+        axes,
+        {run.config.agent_name: _recent(run, at) if steps else run.scores},
+        environment.optimum,
+        window=1 if steps else plots.WINDOW,
+        label=environment.score_label,
+        every=every,
+        support=environment.score_range,
+    )
+    plots.over_episodes(axes, "step" if steps else "episode")
+    starts = int(run.outcomes[0].job.agent.learning_starts)
+    last = max(int(outcome.lane.step) for outcome in run.outcomes)
+    reached = starts if 1 < starts <= last else None
+    plots.mark_learning(axes, reached if steps else _learning_start(run))
+    about = f"{plots.seeds_text(len(run.seeds))}; moving window of {plots.WINDOW} episodes"
+    title = headline([result(run)]) if run.returns.size else run.config.label
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, weight="bold")
+    axes.set_title(f"{run.config.label}: {about}", loc="left", fontsize=8.5, color=plots.QUIET)
+    return figure
+
+
+def result(run: Run) -> Result:
+    """Return what the title says about a run."""
+    environment, scores = run.config.environment, [o.scores for o in run.outcomes]
+    optimum = environment.optimum
+    solved = None
+    if optimum is not None:
+        solved = sum(episodes_to_solve(row, optimum) is not None for row in scores)
+    final = [np.mean(row[-LAST:]) for row in scores if len(row)]
+    return Result(
+        label_of(run.config.agent_name),
+        environment.name,
+        solved,
+        len(scores),
+        float(np.mean(final)),
+        environment.score_label,
+    )
+
+
+def _recent(run: Run, at: np.ndarray) -> np.ndarray:
+    """Return the mean score of the most recent episodes at given steps, [seeds, points]. Where the
+    budget is in steps, seeds differ in their number of episodes."""
+    rows = [recent_at(o.scores, o.episodes.step, at, plots.WINDOW) for o in run.outcomes]
+    return np.stack(rows)
+
+
+def _learning_start(run: Run) -> int | None:
+    starts = int(run.outcomes[0].job.agent.learning_starts)
+    return learning_start([outcome.episodes.step for outcome in run.outcomes], starts)
+
+
+Panel = Callable[[Any], None]
+"""A function that draws into axes."""
+
+
+def diagnostics(run: Run) -> Figure:
+    """Draw state visits, the spread of Q and of Z and, for the first seed, its beliefs about each
+    probe state."""
+    outcome = run.outcomes[0]
+    taken = min(len(outcome.episodes.returns).bit_length(), SNAPSHOTS)
+    note = _note(run, taken)
+    rows = [_progress(run) if run.returns.size else [], *(_beliefs(run, taken, note))]
+    rows = [row for row in rows if row] or [[]]
+    columns = max(map(len, rows)) or 1
+    size = {"width": max(3.4 * columns, 7.6), "height": 1.0 + 2.6 * len(rows)}
+    figure = plots.figure(len(rows), columns, **size)
+    grid = np.array(figure.axes).reshape(len(rows), columns)
+    for axes, row in zip(grid, rows, strict=True):
+        for place, panel in itertools.zip_longest(axes, row, fillvalue=plots.blank):
+            panel(place)
+    who = f"seed {outcome.job.seed}"
+    subject = f"beliefs of {who}" if taken else f"no episode of {who} has ended"
+    title = f"{run.config.label}: {plots.seeds_text(len(run.seeds))}; {subject}"
+    words = {"title": title, "title_fontproperties": {"size": 11, "weight": "bold"}}
+    plots.legend(figure, ncols=2 * columns + 2, **words)
+    if note:
+        figure.supxlabel(textwrap.fill(note, 45 * columns), x=0.01, ha="left", fontsize=8)
+    return figure
+
+
+def _progress(run: Run) -> list[Panel]:
+    """Return panels of state visits and coverage, if cells are counted, and of spreads, if there
+    are any."""
+    environment, starts, drawn = run.config.environment, _learning_start(run), []
+
+    def visits(axes: Any) -> None:
+        cells = run.visits.reshape(-1, *environment.cells)
+        panels.visits(axes, cells, environment.coordinates)
+        axes.set_title("state visits, fraction of episodes", loc="left")
+
+    def coverage(axes: Any) -> None:
+        panels.lines(axes, {"": run.coverage}, GREY, support=(0.0, environment.bins))
+        axes.yaxis.set_major_locator(plots.whole_numbers())
+        axes.set_title(f"cells visited so far, of {environment.bins}", loc="left")
+        plots.mark_learning(axes, starts)
+
+    def spread(axes: Any) -> None:
+        spreads = {"spread of Q over θ": run.spread, "spread of Z": run.return_spread}
+        panels.lines(axes, spreads, SPREADS, logarithmic=True)
+        axes.set_title("spread, with each seed" if len(run.seeds) > 1 else "spread", loc="left")
+        plots.mark_learning(axes, starts)
+
+    drawn += [visits, coverage] if environment.bins else []
+    drawn += [spread] if np.nansum(run.spread) + np.nansum(run.return_spread) > 0 else []
+    return drawn
+
+
+def _note(run: Run, taken: int) -> str | None:
+    """Return a note if values exceed the optimum because a time limit is bootstrapped."""
+    outcome, environment = run.outcomes[0], run.config.environment
+    values = np.asarray(outcome.lane.snapshots.values)[:taken]
+    terminated = outcome.episodes.terminated
+    return note_above_optimum(values, environment.optimum, terminated, environment.score_label)
+
+
+def _beliefs(run: Run, taken: int, note: str | None) -> list[list[Panel]]:
+    """Return panels of q(Q(s, a)) and Z(s, a) of the first seed in each probe state: two rows, or
+    one for a single state."""
+    outcome, environment = run.outcomes[0], run.config.environment
+    agent, starts, optimum = run.config.compose(), _learning_start(run), environment.optimum
+    values, outputs = map(np.asarray, outcome.lane.snapshots)
+    actions = environment.action_names if values.shape[3] > 1 else POLICY_ACTION
+    names = (list(environment.probes()) or ["start"]) if taken else []
+
+    def draws(axes: Any, probe: int) -> None:
+        shown = values[:taken, :, probe]
+        panels.beliefs(axes, shown, 2 ** np.arange(taken), actions)
+        axes.set_title(f"q(Q(s, a)), s = {names[probe]}", loc="left")
+        plots.mark_learning(axes, starts)
+        if note and optimum is not None and np.any(shown > optimum):
+            plots.mark_optimum(axes, optimum)
+
+    def returns(axes: Any, probe: int) -> None:
+        pictures = {
+            2**k: agent.pictures(jnp.asarray(outputs[k, probe]))
+            for k in sorted({0, taken // 2, taken - 1})
+        }
+        panels.returns(axes, pictures, agent.discrete)
+        axes.set_title(f"Z(s, a), s = {names[probe]}", loc="left")
+
+    rows: list[list[Panel]]
+    rows = [[partial(draw, probe=i) for i in range(len(names))] for draw in (draws, returns)]
+    return rows if len(names) > 1 else [rows[0] + rows[1]]

@@ -1,0 +1,72 @@
+"""Sentences that say what results show, for titles and notes."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+LAST = 20
+"""Number of last episodes whose mean is the final score."""
+
+
+class Result(NamedTuple):
+    """What a title says about a run."""
+
+    agent: str
+    """Its display name."""
+    task: str
+    solved: int | None
+    """Number of seeds that solved the task; None if its optimum is not known."""
+    seeds: int
+    final: float
+    """Mean score over the last episodes."""
+    label: str = "return"
+    """What the score is."""
+
+
+def _order(result: Result) -> tuple[float, float]:
+    """Return a sort key: most seeds solved, then the highest final score."""
+    return -(result.solved or 0) / result.seeds, -result.final
+
+
+def best(results: Sequence[Result]) -> Result:
+    """Return the best of some results on one task."""
+    return min(results, key=_order)
+
+
+def headline(results: Sequence[Result]) -> str:
+    """Say in one line what runs on one task show, such as "GE solves chain-100 on 5 of 5 seeds, DQN
+    on 0 of 5". The best come first; of many, only the first three are named."""
+    first, *others = sorted(results, key=_order)
+    if first.solved is not None:
+        seeds = "seed" if first.seeds == 1 else "seeds"
+        text = f"{first.agent} solves {first.task} on {first.solved} of {first.seeds} {seeds}"
+        parts = [f"{r.agent} on {r.solved} of {r.seeds}" for r in others]
+    else:
+        text = f"{first.agent} on {first.task}: {first.label} {_number(first.final)} at the end"
+        parts = [f"{r.agent} {_number(r.final)}" for r in others]
+    named = [text, *parts[:2]]
+    if len(parts) > 2:
+        named.append(f"{len(parts) - 2} more agent{'s' * (len(parts) > 3)}")
+    return named[0] if len(named) == 1 else ", ".join(named[:-1]) + f" and {named[-1]}"
+
+
+def _number(value: float) -> str:
+    """Format a score with three significant digits, and a minus sign."""
+    text = f"{value:.0f}" if 100 <= abs(value) < 1e6 else f"{value:.3g}"
+    return text.replace("-", "−")
+
+
+def note_above_optimum(
+    values: np.ndarray, optimum: float | None, terminated: np.ndarray, label: str = "return"
+) -> str | None:
+    """Return a note if values exceed the optimum because a time limit is bootstrapped, or None.
+    `values` are of Q or Z, `terminated` says of each episode whether it ended by itself, and
+    `label` is what the score is: only a return can be compared."""
+    if optimum is None or label != "return" or np.all(terminated) or not np.any(values > optimum):
+        return None
+    return (
+        f"Values above the optimum of {optimum:g} are no error: a time limit ends episodes, and "
+        "targets bootstrap past it, so that Q and Z include rewards after the end of an episode, "
+        "which its score does not."
+    )

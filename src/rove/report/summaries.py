@@ -1,0 +1,78 @@
+"""Means, differences and counts over seeds for the page, with the intervals that verdicts use.
+
+An estimate is a list: value, lower and upper limit of its 95% interval, number of seeds, and the
+seeds themselves. It has the limits from five seeds on, and the seeds below that.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rove.analysis import estimates, intervals
+from rove.analysis.intervals import BAND_DRAWS, FEWEST, Support
+from rove.report.numbers import number, numbers
+
+Estimate = list[Any]
+
+
+def mean(values: np.ndarray, support: Support | None) -> Estimate:
+    """Return the mean over seeds."""
+    if len(values) < FEWEST:
+        return [number(np.mean(values)), None, None, len(values), numbers(values)]
+    low, high = intervals.mean_interval(values, support)
+    return [number(np.mean(values)), number(low), number(high), len(values), None]
+
+
+def difference(a: np.ndarray, b: np.ndarray, support: Support | None) -> tuple[Estimate, Estimate]:
+    """Return the difference of two means, and the opposite one. Its interval also needs the range
+    of the values."""
+    value, low, high, n = a.mean() - b.mean(), np.nan, np.nan, min(len(a), len(b))
+    if n >= FEWEST and support is not None and np.isfinite(value):
+        test = intervals.difference_test(a, b, support)
+        low, high = test.low, test.high
+    both = ((value, low, high), (-value, -high, -low))
+    forth, back = ([*map(number, limits), n, None] for limits in both)
+    return forth, back
+
+
+def curve(values: np.ndarray, support: Support | None) -> dict[str, Any]:
+    """Return the mean over seeds of a curve, [seeds, points], with its band or, for few seeds or
+    values of an unknown range, the seeds."""
+    few = len(values) < FEWEST or support is None
+    return {
+        "mean": numbers(values.mean(axis=0)),
+        "band": None if few else band(values, support),
+        "seeds": numbers(values, 3) if few else None,
+    }
+
+
+def band(values: np.ndarray, support: Support | None) -> list[list[Any]] | None:
+    """Return the 95% interval of the mean over seeds at each point; None for few seeds."""
+    if len(values) < FEWEST:
+        return None
+    low, high = intervals.mean_interval(values, support, draws=BAND_DRAWS)
+    return [numbers(low), numbers(high)]
+
+
+def solved(when: Sequence[int | None], watched: np.ndarray) -> dict[str, Any]:
+    """Return how many seeds solved their task, and the fraction that had by each episode, with the
+    exact intervals of counts. `when` has the episode for each seed, or None, and `watched` has the
+    number of episodes of each seed. The curve ends where an unsolved seed does."""
+    n, known = len(when), np.array([time is not None for time in when])
+    times = np.where(known, [time or 0 for time in when], watched).astype(float)
+    until = float(min(watched[~known], default=times.max()))
+    at = np.unique(times[known & (times <= until)])
+    counts = [int(np.sum(times[known] <= time)) for time in at]
+    sides = [intervals.proportion_interval(count, n) for count in [*counts, int(known.sum())]]
+    few = n < FEWEST
+    median = estimates.median_episodes_to_solve(times, known).value
+    return {
+        "count": int(known.sum()),
+        "interval": None if few else [number(side) for side in sides[-1]],
+        "median": number(median),
+        "at": numbers(at),
+        "share": [number(count / n) for count in counts],
+        "band": None if few else [[number(s[k]) for s in sides[:-1]] for k in (0, 1)],
+        "until": int(until),
+    }

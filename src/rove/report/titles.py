@@ -1,0 +1,77 @@
+"""Titles of the page and of its parts, made from what they show."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rove.agents import label_of
+from rove.analysis.sentences import Result, best, headline
+from rove.report.folders import Results
+from rove.report.groups import Group
+
+NAMED = 2
+"""Maximum number of parts, or of tasks, that a title names."""
+
+
+def of_page(titles: Sequence[str]) -> str:
+    """Join the titles of the parts; of many, the first two."""
+    rest = len(titles) - NAMED
+    more = [f"{rest} more"] if rest > 0 else []
+    return "; ".join([*titles[:NAMED], *more])
+
+
+def of_source(source: Results, groups: Sequence[Group]) -> str:
+    """Say what an experiment, a sweep or a set of runs shows."""
+    if source.claims:
+        return f"{source.name}: {_of_claims(source.claims)}"
+    if source.sweep is not None:
+        return _of_sweep(source.sweep)
+    if len(groups) == 1:
+        return headline(groups[0].results())
+    return _of_tasks([group.results() for group in groups]) if groups else source.name
+
+
+def _of_claims(claims: Sequence[dict[str, str]]) -> str:
+    """Count the claims that were reproduced; in quick form, which has no verdicts, those that look
+    as claimed."""
+    if all(claim["verdict"] == "no verdict" for claim in claims):
+        count = sum(claim["seen"] == "as claimed" for claim in claims)
+        return f"{count} of {len(claims)} claims look as claimed (too few seeds for verdicts)"
+    count = sum(claim["verdict"] == "reproduced" for claim in claims)
+    return f"{count} of {len(claims)} claims reproduced"
+
+
+def _of_tasks(tasks: Sequence[Sequence[Result]]) -> str:
+    """Say what several tasks show: of few, the best agent on each; of more, how many seeds each
+    agent solved on all tasks whose optimum is known."""
+    if len(tasks) <= NAMED:
+        return "; ".join(headline([best(results)]) for results in tasks)
+    solvable = [results for results in tasks if results[0].solved is not None]
+    if not solvable:
+        agents = {result.agent for results in tasks for result in results}
+        return f"{len(agents)} agent{'s' * (len(agents) > 1)} on {len(tasks)} environments"
+    totals = []
+    for agent in dict.fromkeys(result.agent for results in solvable for result in results):
+        own = [result for results in solvable for result in results if result.agent == agent]
+        count, seeds = sum(r.solved or 0 for r in own), sum(r.seeds for r in own)
+        totals.append(
+            (-count / seeds, -count, agent, f"{count} of {seeds} seeds on {_tasks(len(own))}")
+        )
+    (_, _, first, solved), *rest = sorted(totals)
+    text = f"{first} solves {solved}"
+    others = [f"{agent} {solved}" for _, _, agent, solved in rest[:2]]
+    return ", ".join([text, *others, *([f"{len(totals) - 3} more"] if len(totals) > 3 else [])])
+
+
+def _tasks(count: int) -> str:
+    return f"{count} task{'s' * (count > 1)}"
+
+
+def _of_sweep(sweep: dict[str, Any]) -> str:
+    """Name the point with the highest mean among those tried on the most seeds."""
+    who = f"{label_of(str(sweep.get('agent', '')))} on {sweep.get('environment', '')}"
+    points = [point for point in sweep["points"] if point["scores"]]
+    if not points:
+        return f"Sweep of {who}"
+    best = max(points, key=lambda p: (len(p["scores"]), sum(p["scores"]) / len(p["scores"])))
+    at = ", ".join(f"{name} {value}" for name, value in best["settings"].items())
+    return f"{who}: best of {len(sweep['points'])} points at {at}".replace(" -", " −")

@@ -1,0 +1,138 @@
+"""The two figures of a run: titles, names, marks, ticks, and what is drawn of few seeds."""
+
+import numpy as np
+import pytest
+from matplotlib.collections import PolyCollection
+
+import rove
+from rove.analysis import plots
+from rove.analysis.curves import learning_start
+
+SMALL = {"hidden": (8,), "batch_size": 8, "learning_starts": 20}
+
+
+@pytest.fixture(scope="module")
+def five():
+    return rove.train(rove.GE(**SMALL), "chain-5", seeds=5, episodes=6)
+
+
+@pytest.fixture(scope="module")
+def three(five):
+    return rove.Run(five.config, five.outcomes[:3])
+
+
+def texts(figure):
+    """Everything that is written in a figure."""
+    figure.draw_without_rendering()
+    return [text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text"))]
+
+
+def bands(figure):
+    return [x for axes in figure.axes for x in axes.collections if isinstance(x, PolyCollection)]
+
+
+def ticks(axes):
+    """The ticks that are shown."""
+    low, high = axes.get_xlim()
+    return [x for x in axes.get_xticks() if low <= x <= high]
+
+
+def test_below_five_seeds_the_seeds_are_drawn_instead_of_an_interval(three, five):
+    few, many = three.plot(), five.plot()
+    assert len(bands(few)) == 0
+    assert len(bands(many)) == 1
+    thin = [line for line in few.axes[0].lines if line.get_linewidth() < 1]
+    np.testing.assert_array_equal(
+        [line.get_ydata()[0] for line in thin], [o.scores[0] for o in three.outcomes]
+    )
+    assert "3 seeds (thin) and their mean" in str(texts(few))
+    assert "95%" not in str(texts(few))
+    assert "5 seeds, mean and 95% interval" in str(texts(many))
+    assert len(bands(three.plot_diagnostics())) == 0
+    assert len(bands(five.plot_diagnostics())) > 1
+
+
+def test_the_title_says_what_the_curve_shows(three):
+    assert three.plot().get_suptitle() == "GE solves chain-5 on 0 of 3 seeds"
+
+
+def test_learning_and_the_optimum_are_marked_and_named(three):
+    """An episode of chain-5 has 14 steps: step 20 is in the second one."""
+    figure = three.plot()
+    axes = figure.axes[0]
+    assert {"learning starts", "optimum"} <= set(texts(figure))
+    upright = [line for line in axes.lines if list(line.get_ydata()) == [0, 1]]
+    assert [line.get_xdata()[0] for line in upright] == [2]
+    level = [line for line in axes.lines if list(line.get_xdata()) == [0, 1]]
+    assert [line.get_ydata()[0] for line in level] == [11.0]
+    assert texts(three.plot_diagnostics()).count("learning starts") == 5
+
+
+def test_learning_that_starts_at_once_or_never_has_no_mark(three):
+    ends = [np.array([14, 28, 42]), np.array([10, 20, 30])]
+    assert learning_start(ends[:1], 14) == 1
+    assert learning_start(ends[:1], 15) == 2
+    assert learning_start(ends, 35) == 3  # one seed does not get there
+    assert learning_start(ends, 43) is None
+    assert learning_start(ends, 1) is None
+    psrl = rove.train("psrl", "chain-5", episodes=3)
+    assert "learning starts" not in texts(psrl.plot())
+
+
+def test_ticks_are_whole_episodes(three):
+    """Of three episodes too, where other ticks would be at 1.5."""
+    short = [
+        o._replace(episodes=type(o.episodes)(*(x[:3] for x in o.episodes))) for o in three.outcomes
+    ]
+    for figure in (rove.Run(three.config, short).plot(), three.plot()):
+        assert all(float(x).is_integer() for x in ticks(figure.axes[0]))
+        assert len(ticks(figure.axes[0])) >= 2
+
+
+def test_actions_have_their_names(three):
+    shown = texts(three.plot_diagnostics())
+    assert {"left", "right"} <= set(shown)
+    assert not {"0", "1", "action 0", "action 1"} & {t.get_text() for t in legend(three)}
+    actor = rove.train("ddpg", "linear-quadratic-1", episodes=2, hidden=(4,), learning_starts=9)
+    assert "the policy's action" in texts(actor.plot_diagnostics())
+
+
+def legend(run):
+    (named,) = run.plot_diagnostics().legends
+    return named.get_texts()
+
+
+def test_legends_are_off_the_data(three):
+    figure = three.plot_diagnostics()
+    figure.draw_without_rendering()
+    (named,) = figure.legends
+    place = named.get_window_extent()
+    assert not any(place.overlaps(axes.get_window_extent()) for axes in figure.axes)
+    assert not any(axes.get_legend() for axes in figure.axes)
+    assert place.y1 <= figure.bbox.height
+
+
+def test_values_above_the_optimum_have_a_note(three):
+    first = three.outcomes[0]
+    high = first.lane.snapshots._replace(values=first.lane.snapshots.values + 50.0)
+    changed = first._replace(lane=first.lane._replace(snapshots=high))
+    figure = rove.Run(three.config, [changed]).plot_diagnostics()
+    assert "Values above the optimum of 11" in str(texts(figure)).replace("\\n", " ")
+    assert "optimum" in texts(figure)
+    assert "Values above" not in str(texts(three.plot_diagnostics()))
+
+
+def test_a_budget_of_steps_marks_the_step():
+    run = rove.train(rove.DQN(**SMALL), "cartpole", steps=120)
+    axes = run.plot().axes[0]
+    upright = [line for line in axes.lines if list(line.get_ydata()) == [0, 1]]
+    assert [line.get_xdata()[0] for line in upright] == [20]
+    assert axes.get_xlabel() == "step"
+
+
+def test_a_figure_names_everything_once(three):
+    figure = plots.figure(1, 2)
+    for axes in figure.axes:
+        plots.learning_curves(axes, {"ge": three.scores, "dqn": three.scores})
+    plots.legend(figure)
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["GE", "DQN"]
