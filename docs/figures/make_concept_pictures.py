@@ -103,7 +103,7 @@ def exploration() -> None:
         print(label, points)
     for n in (10, 50, 100):
         print(n, {k: f"{1 / chance_of_reaching(n, p):.3g}" for k, (p, _) in dithering.items()})
-    axes.set(yscale="log", ylim=(1, 1e18), xlabel="N, number of states",
+    axes.set(yscale="log", ylim=(1, 1e30), xlabel="N, number of states",
              ylabel="episodes", xlim=(4, 102))  # fmt: skip
     axes.grid(alpha=0.3, color=FAINT)
     axes.legend(loc="upper right", fontsize=8)
