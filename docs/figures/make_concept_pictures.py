@@ -106,7 +106,7 @@ def exploration() -> None:
     axes.set(yscale="log", ylim=(1, 1e30), xlabel="N, number of states",
              ylabel="episodes", xlim=(4, 102))  # fmt: skip
     axes.grid(alpha=0.3, color=FAINT)
-    axes.legend(loc="upper right", fontsize=8)
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.1), fontsize=8)
     save(figure, "exploration")
 
 

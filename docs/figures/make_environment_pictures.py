@@ -92,7 +92,8 @@ def bandit() -> None:
     axes, task = figure.subplots(), rove.Bandit(10)
     best = task.means.argmax()
     colours = [GREEN if arm == best else BLUE for arm in range(task.n)]
-    axes.errorbar(range(task.n), task.means, task.noise_std, fmt="none", ecolor=colours, capsize=3)
+    low, high = task.means - task.noise_std, task.means + task.noise_std
+    axes.vlines(range(task.n), low, high, colors=colours)
     axes.scatter(range(task.n), task.means, c=colours, zorder=3)
     axes.set(xticks=range(task.n), xlabel="arm", ylabel="reward: mean ± σ")
     axes.axhline(task.means[best], color=GREEN, lw=0.8, ls=":")
