@@ -1,7 +1,7 @@
 """Extract the pictures of the demo's page to docs/figures/demo-*.svg.
 
-    rove demo --out FOLDER
-    python docs/figures/make_demo_pictures.py FOLDER/index.html
+rove demo --out FOLDER
+python docs/figures/make_demo_pictures.py FOLDER/index.html
 """
 
 import re

@@ -1,8 +1,9 @@
 """Draw docs/figures/environments/*.svg: one schematic picture per environment.
 
-    python docs/figures/make_environment_pictures.py
+python docs/figures/make_environment_pictures.py
 """
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def chain() -> None:
             axes.add_patch(Circle((x, y), 0.28, fill=False, ec=ends.get(name, LINE), lw=2))
         label = {"s_N": "$s_N$", "sₙ₋₁": "$s_{N-1}$"}.get(name, name)
         axes.text(x, y, label, ha="center", va="center", size=9)
-    for left, right in zip(xs[:-1], xs[1:], strict=True):
+    for left, right in itertools.pairwise(xs):
         if left > xs[0]:
             arrow(axes, (left + 0.25, y + 0.14), (right - 0.25, y + 0.14))
         if right < xs[-1]:
@@ -77,7 +78,7 @@ def deep_sea() -> None:
             )  # fmt: skip
     centres = [(left + (i + 0.5) * side, top - (i + 0.5) * side) for i in range(n)]
     axes.add_patch(Circle(centres[0], 0.11, color=BLUE))
-    for start, end in zip(centres[:-1], centres[1:], strict=True):
+    for start, end in itertools.pairwise(centres):
         arrow(axes, start, end, GREEN, shrinkA=5, shrinkB=5)
     axes.add_patch(Rectangle((centres[-1][0] - 0.12, centres[-1][1] - 0.1), 0.24, 0.2, color=GREEN))
     axes.text(3.1, 2.5, "start", color=BLUE)
@@ -136,7 +137,8 @@ def acrobot() -> None:
     elbow = pivot + 0.62 * np.array([np.sin(one), -np.cos(one)])
     tip = elbow + 0.62 * np.array([np.sin(one + two), -np.cos(one + two)])
     axes.plot([0.4, 3.2], [pivot[1] + 0.62] * 2, color=GREEN, ls="--")
-    axes.text(3.2, pivot[1] + 0.7, "the tip has to reach this line", ha="right", color=GREEN, size=9)
+    above = "the tip has to reach this line"
+    axes.text(3.2, pivot[1] + 0.7, above, ha="right", color=GREEN, size=9)
     axes.plot([pivot[0]] * 2, [pivot[1] - 0.75, pivot[1]], color=FAINT, ls=":")
     rod(axes, pivot, elbow, BLUE)
     rod(axes, elbow, tip, ORANGE)
