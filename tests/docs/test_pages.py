@@ -1,12 +1,12 @@
 """The documentation says what the code does: expressions, examples, the grid, names of tests."""
 
 import re
-from pathlib import Path
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pages import DOCS, ROOT, blocks
 
 import rove
 from returns import test_families as families
@@ -14,20 +14,15 @@ from rove.cli import main as cli
 from rove.parts import noise
 from rove.posteriors.priors import Input
 
-ROOT = Path(__file__).parent.parent
-PAGES = ROOT / "docs" / "agents"
-GUIDE = ROOT / "docs" / "add-a-family.md"
-TEXTS = sorted((ROOT / "docs").glob("**/*.md"))
-
-
-def blocks(page: Path) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+PAGES = DOCS / "agents"
+GUIDE = DOCS / "how-to" / "add-a-family.md"
+TEXTS = sorted(page for page in DOCS.glob("**/*.md") if "_build" not in page.parts)
 
 
 @pytest.mark.parametrize("name", rove.AGENTS)
 def test_an_agents_page_has_its_expression(name):
     """The first example, evaluated, is the agent that the default settings compose."""
-    documented = eval(blocks(PAGES / f"{name}.md")[0], dict(vars(rove)))
+    documented = eval(blocks(PAGES / f"{name}.md", "python")[0].text, dict(vars(rove)))
     assert eqx.tree_equal(documented, rove.AGENTS[name]().compose())
     assert f"[`{name}`]({name}.md)" in (PAGES / "README.md").read_text("utf-8")
 
@@ -50,16 +45,11 @@ def test_every_test_that_is_named_exists(page):
             assert not test or f"def {test}(" in file, test
 
 
-def test_the_examples_of_families_run():
-    """In the order of the page, as one program."""
-    exec("\n".join(blocks(GUIDE)), {"__name__": "example"})
-
-
 def test_the_posterior_of_the_guide_is_short_and_trains():
     """About 40 lines and five methods; and the cheap rows have the law of those drawn in full."""
     page = {"__name__": "example"}
-    logistic, isotropic, fast, _ = blocks(GUIDE)
-    exec("\n".join((logistic, isotropic, fast)), page)
+    isotropic, _, fast, *_ = (block.text for block in blocks(GUIDE, "python"))
+    exec(isotropic + fast, page)
     assert len(isotropic.splitlines()) <= 45
     slow, quick = page["Isotropic"](-1.0), page["FastIsotropic"](-1.0)
     agent = rove.Agent(
@@ -81,7 +71,8 @@ def test_the_posterior_of_the_guide_is_short_and_trains():
 
 def test_the_return_family_of_the_guide_passes_the_tests_of_return_families():
     page = {"__name__": "example"}
-    exec(blocks(GUIDE)[0], page)
+    isotropic, _, _, logistic, _ = (block.text for block in blocks(GUIDE, "python"))
+    exec(isotropic + logistic, page)
     returns = page["Logistic"]()
     families.test_picture_has_the_mass_mean_and_standard_deviation(returns)
     families.test_target_at_discount_0_is_the_reward(returns)
