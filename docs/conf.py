@@ -11,16 +11,23 @@ project = "rove"
 copyright = "the rove contributors"
 version = release = rove.__version__
 
-extensions = ["myst_parser", "sphinx_copybutton", "api", "commands", "mathml"]
+extensions = ["myst_parser", "sphinx_copybutton", "api", "commands", "mathml", "root_pages"]
 exclude_patterns = ["_build"]
+root_pages = {
+    "benchmarks/README.md": "results/benchmarks.md",
+    "CHANGELOG.md": "project/changelog.md",
+    "CONTRIBUTING.md": "project/contributing.md",
+}
 
 myst_enable_extensions = ["attrs_block", "dollarmath"]
 myst_heading_anchors = 4
+toc_object_entries_show_parents = "hide"
 maximum_signature_line_length = 76
 python_use_unqualified_type_names = True
 nitpick_ignore_regex = [("py:.*", r"(?!rove\.).*")]  # types of other packages, type variables
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"
 html_title = "rove"
 html_static_path = ["_static"]
 html_css_files = ["rove.css"]

@@ -49,13 +49,19 @@ def markdown(docstring: str | None) -> str:
 
 def _link(match: re.Match[str]) -> str:
     name = match[1]
-    return f"{{py:obj}}`~rove.{name}`" if name in rove.__all__ else match[0]
+    linked = name in rove.__all__ and not inspect.ismodule(getattr(rove, name))
+    return f"{{py:obj}}`~rove.{name}`" if linked else match[0]
 
 
 def parsed(value: Any) -> Definition:
     """Return the syntax tree of a class or function."""
     definition = ast.parse(textwrap.dedent(inspect.getsource(value))).body[0]
     assert isinstance(definition, Definition)
+    for node in ast.walk(definition):  # jaxtyping's shapes, such as " n", begin with a space
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
+            for part in node.slice.elts:
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    part.value = part.value.strip()
     return definition
 
 
@@ -136,6 +142,17 @@ def members(kind: type) -> Iterator[str]:
                 )
 
 
+def _name(value: Any) -> str:
+    """Return the full name of a class, in the outermost package that has it."""
+    parts, name = value.__module__.split("."), value.__name__
+    packages = [".".join(parts[: i + 1]) for i in range(len(parts))]
+    return next(
+        f"{package}.{name}"
+        for package in packages
+        if getattr(importlib.import_module(package), name, None) is value
+    )
+
+
 def documented(full_name: str) -> str:
     """Return the Markdown that documents an object."""
     module_name, _, name = full_name.rpartition(".")
@@ -143,9 +160,9 @@ def documented(full_name: str) -> str:
     value = getattr(module, name)
     where = f":module: {module_name}"
     if inspect.isclass(value):
-        bases = [b.__name__ for b in value.__bases__ if b.__name__ in rove.__all__]
-        above = f"Bases: {', '.join(f'{{py:obj}}`~rove.{b}`' for b in bases)}\n\n" * bool(bases)
-        body = above + "\n\n".join([markdown(value.__doc__), *members(value)])
+        bases = [_name(base) for base in value.__bases__ if base.__module__.startswith("rove.")]
+        links = [f"Base: {{py:obj}}`~{base}`" for base in bases]
+        body = "\n\n".join([*links, markdown(value.__doc__), *members(value)])
         error = issubclass(value, Exception)
         abstract = inspect.isabstract(value)
         signature = name + ("" if abstract else constructor(value))
