@@ -1,4 +1,4 @@
-"""The blocks of the tutorial and the how-to guides run, page by page and in order.
+"""The blocks of the tutorial, the how-to guides and the reference run, page by page, in order.
 
 Blocks in Python share a namespace. Lines of blocks in sh, and those after a $ in console blocks,
 are commands of rove. What cannot be run here is fenced as text.
@@ -11,9 +11,14 @@ from pages import DOCS, Block, blocks
 
 from rove.cli import main as cli
 
-PAGES = sorted([*DOCS.glob("start/tutorial*.md"), *DOCS.glob("how-to/*.md")])
-SLOW = {"tutorial.md"}
-"""Pages whose blocks take more than 20 seconds."""
+PAGES = sorted(
+    page
+    for pattern in ("start/tutorial*.md", "how-to/*.md", "reference/*.md")
+    for page in DOCS.glob(pattern)
+    if blocks(page, "python", "sh", "console")
+)
+SLOW = {"tutorial.md", "live.md", "own-environment.md", "report.md", "sweeps.md"}
+"""Pages whose blocks take long, or whose subject other tests cover."""
 
 
 def commands(block: Block) -> list[list[str]]:

@@ -45,18 +45,13 @@ def test_every_test_that_is_named_exists(page):
             assert not test or f"def {test}(" in file, test
 
 
-def test_the_posterior_of_the_guide_is_short_and_trains():
-    """About 40 lines and five methods; and the cheap rows have the law of those drawn in full."""
+def test_the_posterior_of_the_guide_is_short_and_its_cheap_rows_have_its_law():
+    """About 40 lines. (That it trains is tested with the other blocks of its page.)"""
     page = {"__name__": "example"}
     isotropic, _, fast, *_ = (block.text for block in blocks(GUIDE, "python"))
     exec(isotropic + fast, page)
     assert len(isotropic.splitlines()) <= 45
     slow, quick = page["Isotropic"](-1.0), page["FastIsotropic"](-1.0)
-    agent = rove.Agent(
-        rove.Gaussian(0.1), slow, hidden=(4,), batch_size=4, buffer_size=32, learning_starts=4
-    )
-    run = rove.train(agent, "chain-4", episodes=3)
-    assert np.isfinite(float(run.outcomes[0].lane.loss))
     draws, law = 20_000, slow.law(slow.init((2, 4, 1), noise.root(0)))
     xs = Input(jnp.tile(jnp.array([0.8, -1.5]), (draws, 1)))
     moments = []
