@@ -6,6 +6,7 @@ The text comes from the commands themselves, when the site is built.
 import contextlib
 import io
 import os
+import textwrap
 from typing import Any
 
 from docutils import nodes
@@ -15,9 +16,20 @@ from sphinx.util.docutils import SphinxDirective
 from rove.cli import main as cli
 
 WIDTH = 92
-EXAMPLE = ["ge", "chain-100"]
-EXAMPLES = {"train": EXAMPLE, "sweep": EXAMPLE}
-"""Commands whose options depend on an agent and an environment, with an example of both."""
+EXAMPLES = {
+    "train": (
+        "With the settings of an agent and the options of an environment:",
+        "ge",
+        "chain-100",
+    ),
+    "sweep": (
+        "With the settings of an agent and the options of an environment:",
+        "ge",
+        "chain-100",
+    ),
+    "reproduce": ("The searches behind the default settings:", "tuning"),
+}
+"""Commands whose help depends on the words that follow, with an example of those."""
 
 
 def help_of(*words: str) -> str:
@@ -32,7 +44,7 @@ def help_of(*words: str) -> str:
             del os.environ["COLUMNS"]
         else:
             os.environ["COLUMNS"] = columns
-    lines = [line.rstrip() for line in text.getvalue().splitlines()]
+    lines = [textwrap.fill(line, WIDTH) for line in text.getvalue().splitlines()]
     if not any(lines):
         raise ValueError(f"rove {' '.join(words)} --help printed nothing")
     return "\n".join(lines).strip("\n")
@@ -42,18 +54,15 @@ class Commands(SphinxDirective):
     """One section per command, in the order of `rove --help`."""
 
     def run(self) -> list[nodes.Node]:
-        return [self._section(name, about) for name, about in cli.COMMANDS.items()]
+        return [self._section(name) for name in cli.COMMANDS]
 
-    def _section(self, name: str, about: str) -> nodes.section:
+    def _section(self, name: str) -> nodes.section:
         section = nodes.section(ids=[f"rove-{name}"], names=[f"rove {name}"])
         section += nodes.title("", "", nodes.literal("", f"rove {name}"))
-        section += nodes.paragraph(text=f"{about[0].upper()}{about[1:]}.")
         section += _printed(name)
         if name in EXAMPLES:
-            example = " ".join(EXAMPLES[name])
-            section += nodes.paragraph(text="The options of an agent and of an environment, here ")
-            section[-1] += [nodes.literal("", f"rove {name} {example} --help"), nodes.Text(":")]
-            section += _printed(name, *EXAMPLES[name])
+            about, *words = EXAMPLES[name]
+            section += [nodes.paragraph(text=about), _printed(name, *words)]
         return section
 
 
