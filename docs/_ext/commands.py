@@ -8,6 +8,7 @@ import io
 import os
 import textwrap
 from typing import Any
+from unittest import mock
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -34,16 +35,13 @@ EXAMPLES = {
 
 def help_of(*words: str) -> str:
     """Return what a command prints about its options."""
-    text, columns = io.StringIO(), os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = str(WIDTH)
-    try:
-        with contextlib.redirect_stdout(text), contextlib.suppress(SystemExit):
-            cli.main([*words, "--help"])
-    finally:
-        if columns is None:
-            del os.environ["COLUMNS"]
-        else:
-            os.environ["COLUMNS"] = columns
+    text = io.StringIO()
+    with (
+        mock.patch.dict(os.environ, COLUMNS=str(WIDTH)),
+        contextlib.redirect_stdout(text),
+        contextlib.suppress(SystemExit),
+    ):
+        cli.main([*words, "--help"])
     lines = [textwrap.fill(line, WIDTH) for line in text.getvalue().splitlines()]
     if not any(lines):
         raise ValueError(f"rove {' '.join(words)} --help printed nothing")
