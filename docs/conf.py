@@ -21,8 +21,7 @@ root_pages = {
 
 myst_enable_extensions = ["attrs_block", "dollarmath"]
 myst_heading_anchors = 4
-toc_object_entries_show_parents = "hide"
-maximum_signature_line_length = 76
+maximum_signature_line_length = 66
 python_use_unqualified_type_names = True
 nitpick_ignore_regex = [("py:.*", r"(?!rove\.).*")]  # types of other packages, type variables
 

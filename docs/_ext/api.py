@@ -118,28 +118,31 @@ def _fields(kind: Any) -> Iterator[tuple[str, Any, bool]]:
 
 def members(kind: type) -> Iterator[str]:
     """Yield the Markdown of the fields and documented members that a class itself defines."""
-    module, body = inspect.getmodule(kind), parsed(kind).body
+    body = parsed(kind).body
     for node, after in zip(body, [*body[1:], None], strict=True):
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            documented = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-            text = str(after.value.value) if documented else ""
-            if not node.target.id.startswith("_"):
-                annotation = ast.unparse(node.annotation)
-                yield block("attribute", node.target.id, markdown(text), f":type: {annotation}")
-        elif isinstance(node, ast.FunctionDef) and (text := ast.get_docstring(node)):
-            if node.name.startswith("_") and node.name != "__call__":
-                continue
-            decorators = {ast.unparse(d).rpartition(".")[2] for d in node.decorator_list}
-            options = [":abstractmethod:"] * ("abstractmethod" in decorators)
-            options += [":classmethod:"] * ("classmethod" in decorators)
-            if decorators & {"property", "cached_property"}:
-                if node.returns:
-                    options.append(f":type: {ast.unparse(node.returns)}")
-                yield block("property", node.name, markdown(text), *options)
-            else:
-                yield block(
-                    "method", node.name + parameters(node, module), markdown(text), *options
-                )
+        name = getattr(node, "name", None) or getattr(getattr(node, "target", None), "id", "_")
+        if name.startswith("_") and name != "__call__":
+            continue
+        if isinstance(node, ast.AnnAssign):
+            string = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            text = markdown(str(after.value.value)) if string else ""
+            type_option = f":type: {ast.unparse(node.annotation)}"
+            yield block("attribute", name, text, type_option, ":no-contents-entry:")
+        elif isinstance(node, ast.FunctionDef) and ast.get_docstring(node):
+            yield method(node, inspect.getmodule(kind))
+
+
+def method(node: ast.FunctionDef, module: Any) -> str:
+    """Return the Markdown of a method or property."""
+    decorators = {ast.unparse(decorator).rpartition(".")[2] for decorator in node.decorator_list}
+    options = [":no-contents-entry:"]
+    options += [f":{kind}:" for kind in ("abstractmethod", "classmethod") if kind in decorators]
+    text = markdown(ast.get_docstring(node))
+    if not decorators & {"property", "cached_property"}:
+        return block("method", node.name + parameters(node, module), text, *options)
+    if node.returns:
+        options.append(f":type: {ast.unparse(node.returns)}")
+    return block("property", node.name, text, *options)
 
 
 def _name(value: Any) -> str:
