@@ -1,5 +1,6 @@
 """The documentation says what the code does: expressions, examples, the grid, names of tests."""
 
+import json
 import re
 
 import equinox as eqx
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from pages import DOCS, ROOT, blocks
+from safetensors import safe_open
 
 import rove
 from returns import test_families as families
@@ -33,6 +35,18 @@ def test_the_page_of_the_grid_is_what_the_command_prints(capsys, monkeypatch):
     printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
     assert "LowRank, prior functions" in printed
     assert printed.strip() in (PAGES / "README.md").read_text("utf-8")
+
+
+def test_the_page_of_the_run_folder_names_every_field(tmp_path):
+    page = (DOCS / "reference" / "run-folder.md").read_text("utf-8")
+    rove.train("psrl", "chain-4", episodes=1, out=tmp_path)
+    with safe_open(tmp_path / "lanes" / "seed-0.safetensors", framework="numpy") as file:
+        metadata, arrays = json.loads(file.metadata()["rove"]), set(file.keys())
+    named = {name for name in arrays if not name.startswith((".", "episodes."))}
+    columns = (tmp_path / "episodes.csv").read_text("utf-8").splitlines()[0].split(",")
+    config = json.loads((tmp_path / "config.json").read_text("utf-8"))
+    for name in (*config, *columns, *metadata, *named):
+        assert f"`{name}`" in page
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
