@@ -38,9 +38,13 @@ def blocks(page: Path, *languages: str) -> list[Block]:
 
 
 def links(page: Path) -> list[str]:
-    """Return the targets of the links and images of a page."""
-    targets = [token.attrGet("href") or token.attrGet("src") for token in tokens(page)]
-    return [str(target) for target in targets if target]
+    """Return the targets of the links and images of a page, those in HTML included."""
+    targets = []
+    for token in tokens(page):
+        targets += [str(x) for x in (token.attrGet("href"), token.attrGet("src")) if x]
+        if token.type in ("html_inline", "html_block"):
+            targets += re.findall(r"(?:href|src|srcset)=[\"']([^\"']+)", token.content)
+    return targets
 
 
 def anchors(page: Path) -> set[str]:

@@ -35,6 +35,6 @@ def test_a_broken_link_is_found(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
         "# One σ\n\n[a](#one-σ) [b](#two) [c](page.md#one-σ) [d](none.md) ![e](none.png) "
-        "[f](../outside.md) [g](https://example.com)\n"
+        "[f](../outside.md) [g](https://example.com) <img src='lost.svg'>\n"
     )
-    assert broken(page, tmp_path) == ["#two", "none.md", "none.png", "../outside.md"]
+    assert broken(page, tmp_path) == ["#two", "none.md", "none.png", "../outside.md", "lost.svg"]
