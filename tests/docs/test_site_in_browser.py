@@ -45,12 +45,19 @@ def test_the_search_finds_pages(browser, site):
     assert any("how-to/add-a-family.html" in page for page in found_pages)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1400])
-@pytest.mark.parametrize("page", ["index", "reference/cli", "reference/training", "reproduction"])
-def test_a_page_fits_its_window_and_asks_for_nothing_outside(browser, site, page, width, scheme):
-    visit(browser, site / f"{page}.html", width, scheme)
-    assert browser.run("document.documentElement.scrollWidth") <= width
+def test_every_page_fits_its_window_and_asks_for_nothing_outside(browser, site, width):
+    for page in sorted(site.rglob("*.html")):
+        visit(browser, page, width)
+        assert browser.run("document.documentElement.scrollWidth") <= width, page
+        assert all(address.startswith(("file:", "data:")) for address in browser.requests()), page
+        lost = "Array.from(document.images).filter(image => !image.naturalWidth).length"
+        assert browser.run(lost) == 0, page
+        assert not browser.complaints(), page
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_theme_is_the_readers(browser, site, scheme):
+    visit(browser, site / "index.html", scheme=scheme)
     light = browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert light == (scheme == "light")
-    assert all(address.startswith(("file:", "data:")) for address in browser.requests())
