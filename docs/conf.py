@@ -33,6 +33,7 @@ html_css_files = ["rove.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_copyright = False
+html_show_search_summary = False  # a page opened from a file may not read others
 html_math_renderer = "mathml"
 html_theme_options = {"navigation_with_keys": True}
 

@@ -43,6 +43,7 @@ def test_the_search_finds_pages(browser, site):
     wait_for(browser, f"document.URL.includes('search.html?q=posterior') && {SEARCH}.length > 3")
     found_pages = browser.run(f"Array.from({SEARCH}, item => item.querySelector('a').href)")
     assert any("how-to/add-a-family.html" in page for page in found_pages)
+    assert not browser.complaints()
 
 
 @pytest.mark.parametrize("width", [400, 1400])
