@@ -172,9 +172,14 @@ def check_hidden(field: str, value: Any) -> None:
 
 
 def nearest(name: Any, names: Iterable[str]) -> str | None:
-    """Return the most similar of the names, or None if none is similar."""
-    others = [known for known in names if known != name]
+    """Return the most similar of the names, or None if none is similar. A name that differs only in
+    a number, such as figure-9 from figure-5, is not meant."""
+    others = [known for known in names if _letters(known) != _letters(str(name))]
     return next(iter(difflib.get_close_matches(str(name), others, n=1, cutoff=0.5)), None)
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in name if not letter.isdigit())
 
 
 def did_you_mean(name: Any, names: Iterable[str]) -> str:

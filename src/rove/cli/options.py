@@ -47,6 +47,7 @@ def parse(
     `default`: an instance of the dataclass with the values of options that are not given.
     """
     words = checked(arguments, flags(target), prog)
+    _check_positional(target, words, prog)
     defaults = {} if default is None else {"default": default}
     return tyro.cli(
         target,
@@ -56,6 +57,17 @@ def parse(
         **defaults,
         config=(tyro.conf.OmitSubcommandPrefixes,),
     )
+
+
+def _check_positional(target: Callable, words: Sequence[str], prog: str) -> None:
+    """Raise `RoveError` if the arguments do not begin with what the command needs."""
+    if dataclasses.is_dataclass(target) or "--help" in words or "-h" in words:
+        return
+    parameters = inspect.signature(target).parameters.values()
+    needed = [p for p in parameters if p.kind is p.POSITIONAL_ONLY and p.default is p.empty]
+    if needed and (not words or words[0].startswith("-")):
+        name = needed[0].name.upper()
+        raise RoveError(f"{prog} needs {name} first. For details: {prog} --help")
 
 
 def flags(target: Callable, prefix: str = "") -> dict[str, Any]:
