@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 ORACLES := $(VENV)/.oracles
 EXTRAS := $(VENV)/.extras
+DOCS := $(VENV)/.docs
 
-.PHONY: help demo reproduce test check test-slow lint types bench tune clean
+.PHONY: help demo reproduce test check test-slow docs lint types bench tune clean
 
 help:
 	@echo "make demo        install, and see what exploration does, in about a minute (demo/)"
@@ -14,6 +15,7 @@ help:
 	@echo "make test        install; lint, types, tests"
 	@echo "make check       lint, types and the tests of the core, in less than a minute"
 	@echo "make test-slow   learning checks of minutes, Ray, videos, trackio, more cases of other tests"
+	@echo "make docs        the documentation as a site (docs/_build/html/index.html)"
 	@echo "make bench       throughput beside stable-baselines3 (benchmarks/README.md)"
 	@echo "make tune        search the settings of every agent again (docs/tuning/)"
 
@@ -34,11 +36,20 @@ $(ORACLES): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check \
 		--editable '.[oracles,tensorboard]' && touch $@ || echo "their tests are skipped"
 
+# Sphinx and a Jupyter kernel. Without them the tests of the site and the notebook are skipped.
+$(DOCS): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check \
+		--editable '.[docs]' && touch $@ || echo "the tests of the site are skipped"
+
+docs: $(DOCS)
+	$(BIN)/python -m sphinx -q -W --keep-going -n docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 # Tests compile more than they run: with fewer passes of the compiler they take less time.
 PYTEST := XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=1 --xla_cpu_parallel_codegen_split_count=1" \
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow' -rs
 
-test: lint types $(ORACLES)
+test: lint types $(ORACLES) $(DOCS)
 	$(PYTEST)
 
 check: lint types $(ORACLES)
@@ -49,7 +60,7 @@ $(EXTRAS): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[ray,watch,trackio]'
 	@touch $@
 
-test-slow: $(ORACLES) $(EXTRAS)
+test-slow: $(ORACLES) $(EXTRAS) $(DOCS)
 	$(BIN)/python -m pytest -m slow -rs
 
 lint: $(INSTALLED)
@@ -66,9 +77,9 @@ bench: $(INSTALLED)
 
 tune: $(INSTALLED)
 	for search in figure-2 figure-3 figure-4 scoreboard deep-sea; do \
-		$(BIN)/rove tune $$search --out docs/tuning/$$search && \
+		$(BIN)/rove reproduce tuning $$search --out docs/tuning/$$search && \
 		cp docs/tuning/$$search/tuned.json src/rove/agents/defaults/$$search.json || exit 1; \
 	done
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist docs/_build .pytest_cache .ruff_cache

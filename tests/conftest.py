@@ -10,6 +10,7 @@ platform.prepare()
 LONG = (
     "test_resume.py", "test_processes.py", "test_threads.py", "test_host.py", "test_grid.py",
     "test_cli.py", "test_learning.py", "test_actor_critic.py", "test_sweep.py", "test_ray.py",
+    "test_examples.py", "test_site.py",
 )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ CASES = {
     "ddpg": {}, "ddpg_noisynet": {}, "ddpg_ge": {"resample": "episode"}, "td3": {},
     "td3 ge": {"critic": "mean_field", "sigma": 1e-3},
 }  # fmt: skip
-PARTS = ("learned", "priors", "held")
+PARTS = ("learned", "priors", "fitted")
 TABULAR, BANDIT = ("psrl", "bayesian_q_learning"), ("thompson",)
 
 

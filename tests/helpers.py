@@ -15,7 +15,7 @@ from rove.parts.replay import Transition
 from rove.posteriors.base import Data, OneTheta, Pairs, Phi
 from rove.posteriors.priors import Input, inputs
 from rove.runs.execution import run_all
-from rove.training import outcomes, progress
+from rove.training import progress, storage
 from rove.training.lane import Lane
 
 
@@ -113,4 +113,4 @@ def lane_at(config, step: int, out: Path, monkeypatch) -> Lane:
 
     with pytest.raises(KeyboardInterrupt):
         run_all([(config, out)], stop)
-    return outcomes.load(config.jobs(out)[0]).lane
+    return storage.load(config.jobs(out)[0]).lane

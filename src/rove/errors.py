@@ -5,7 +5,8 @@ import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
@@ -107,6 +108,48 @@ def check_choice(field: str, value: Any, choices: Iterable[str]) -> None:
         raise ConfigError.must_be(field, value, "one of " + ", ".join(names), hint)
 
 
+def check_type(field: str, value: Any, kind: Any) -> None:
+    """Raise `ConfigError` unless the value is of a type such as float, int | None or Literal."""
+    if not _is_a(value, kind):
+        raise ConfigError.must_be(field, value, expected(kind))
+
+
+def _is_a(value: Any, kind: Any) -> bool:
+    if get_origin(kind) in (Union, UnionType):
+        return any(_is_a(value, option) for option in get_args(kind))
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if get_origin(kind) is tuple:
+        return isinstance(value, tuple)
+    if kind in (int, float):
+        return isinstance(value, int | kind) and not isinstance(value, bool)
+    return not isinstance(kind, type) or isinstance(value, kind)
+
+
+def expected(kind: Any) -> str:
+    """Describe the values of a type in words."""
+    names = {int: "an integer", float: "a number", bool: "True or False", Path: "a path"}
+    if kind in names:
+        return names[kind]
+    if kind is NoneType:
+        return "None"
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(map(str, get_args(kind)))
+    if get_origin(kind) in (Union, UnionType):
+        return " or ".join(map(expected, get_args(kind)))
+    if entries := members(kind):
+        return "a list of integers" if ... in entries else f"{len(entries)} integers"
+    return "a word"
+
+
+def members(kind: Any) -> tuple[Any, ...]:
+    """Return the types of the entries of a tuple, or of an optional one; empty for other types."""
+    for option in (kind, *get_args(kind)):
+        if get_origin(option) is tuple:
+            return get_args(option)
+    return ()
+
+
 def as_path(field: str, value: Any) -> Path:
     """Return the value as a `Path`; raise `ConfigError` if it is not a path."""
     if not isinstance(value, str | os.PathLike):
@@ -129,9 +172,14 @@ def check_hidden(field: str, value: Any) -> None:
 
 
 def nearest(name: Any, names: Iterable[str]) -> str | None:
-    """Return the most similar of the names, or None if none is similar."""
-    others = [known for known in names if known != name]
+    """Return the most similar of the names, or None if none is similar. A name that differs only in
+    a number, such as figure-9 from figure-5, is not meant."""
+    others = [known for known in names if _letters(known) != _letters(str(name))]
     return next(iter(difflib.get_close_matches(str(name), others, n=1, cutoff=0.5)), None)
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in name if not letter.isdigit())
 
 
 def did_you_mean(name: Any, names: Iterable[str]) -> str:

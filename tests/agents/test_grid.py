@@ -75,7 +75,7 @@ def test_a_pair_trains_is_saved_and_evaluated(tmp_path, pair):
     policies = [r.policy() for r in (run, again)]
     for x in environment.probes().values():
         assert policies[0](x) == policies[1](x)
-    assert run.evaluate()[0] == again.evaluate()[0] >= 0.0
+    assert run.evaluate()[0, 0] == again.evaluate()[0, 0] >= 0.0
 
 
 @pytest.mark.parametrize("pair", REFUSED, ids=" × ".join)

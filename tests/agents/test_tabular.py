@@ -18,7 +18,7 @@ from rove.errors import ConfigError
 from rove.parts import noise
 from rove.parts.replay import Transition
 from rove.runs.configure import configure
-from rove.training import chunks, outcomes
+from rove.training import chunks, outcomes, storage
 from rove.training.executors import Threads, base
 from rove.training.solving import episodes_to_solve
 
@@ -120,14 +120,14 @@ def test_counts_and_rewards_are_the_posterior():
     rows = history(np.random.default_rng(1), 60)
     state, losses = after(AGENTS["psrl"], rows)
     alpha, mean, std = numpy_posterior(rows)
-    agent, counts = AGENTS["psrl"], state.phi.held
+    agent, counts = AGENTS["psrl"], state.phi.fitted
     model = agent.mean(counts)
     np.testing.assert_allclose(
         model.transition, alpha / alpha.sum(axis=-1, keepdims=True), rtol=1e-5
     )
     np.testing.assert_allclose(model.reward, mean, rtol=1e-4, atol=1e-6)
     # One key draws the same standard normals from the prior and from the posterior.
-    sample, unseen = jax.jit(agent.sample), agent.init(STATES, ACTIONS, noise.root(0)).phi.held
+    sample, unseen = jax.jit(agent.sample), agent.init(STATES, ACTIONS, noise.root(0)).phi.fitted
     normals = np.asarray(sample(unseen, noise.root(2)).reward) / agent.reward_std
     drawn = sample(counts, noise.root(2)).reward
     np.testing.assert_allclose(drawn, mean + std * normals, rtol=1e-4, atol=1e-5)
@@ -160,7 +160,7 @@ def test_value_iteration_ends_at_the_best_policy():
 
 def test_a_sampled_mdp_has_the_law_of_the_posterior():
     rows = history(np.random.default_rng(4), 40)
-    counts, draws = after(AGENTS["psrl"], rows)[0].phi.held, 4000
+    counts, draws = after(AGENTS["psrl"], rows)[0].phi.fitted, 4000
     sample = jax.jit(jax.vmap(AGENTS["psrl"].sample, (None, 0)))
     models = sample(counts, noise.folds(noise.root(1), draws))
     p = np.asarray(models.transition, float)
@@ -189,7 +189,7 @@ def test_psrl_acts_on_its_draw_and_is_greedy_on_the_mean():
     redraw = jax.jit(agent.redraw)
     key = noise.root(6)
     drawn = redraw(state, jnp.array(True), key)
-    model = jax.jit(agent.sample)(state.phi.held, key)
+    model = jax.jit(agent.sample)(state.phi.fitted, key)
     q_drawn = numpy_q(np.asarray(model.transition), np.asarray(model.reward), 0.9, 100)
     np.testing.assert_allclose(drawn.theta, q_drawn, rtol=1e-3, atol=1e-4)
     for s in range(STATES):
@@ -237,7 +237,7 @@ def test_moment_updating_as_published():
         errors.append((m1 - tables[s, a][0]) ** 2)
         tables[s, a] = published_update(tables[s, a], m1, m2)
     for (s, a), wanted in tables.items():
-        learned = [float(table[s, a]) for table in state.phi.held]
+        learned = [float(table[s, a]) for table in state.phi.fitted]
         np.testing.assert_allclose(learned, wanted, rtol=2e-4, atol=1e-5)
     np.testing.assert_allclose(losses, errors, rtol=1e-3, atol=1e-5)
     for s in range(STATES):
@@ -277,7 +277,7 @@ def test_actions_are_taken_as_often_as_they_are_best():
     tables = jax.tree.map(lambda table: table.astype(jnp.float32), tables)
     agent = QValueSampling()
     state = agent.init(1, 2, noise.root(0))
-    state = state._replace(phi=state.phi._replace(held=tables))
+    state = state._replace(phi=state.phi._replace(fitted=tables))
     keys = noise.folds(noise.root(12), 10_000)
     taken = jax.jit(jax.vmap(lambda key: agent.act(state, jnp.ones(1), key)))(keys)
     laws = [stats.t(6, m, np.sqrt(4 / (2 * 3))) for m in (0, 1)]
@@ -305,8 +305,8 @@ def test_a_run_goes_on_from_its_checkpoint_to_the_same_bits(name, tmp_path):
     while not flight.finished:
         lane = chunks.advance([flight], [int(flight.lane.step)], chunk=7)[0]
         flight = outcomes.extended(flight, lane)
-        outcomes.save(flight)
-        flight = outcomes.load(job)
+        storage.save(flight)
+        flight = storage.load(job)
     for a, b in zip(leaves(whole), leaves(flight), strict=True):
         np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(whole.episodes.returns, flight.episodes.returns)

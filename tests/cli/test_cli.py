@@ -1,5 +1,6 @@
 """The command as a person uses it: help, errors, exit codes, files."""
 
+import json
 import os
 import subprocess
 import sys
@@ -37,7 +38,9 @@ def test_help_and_list(capsys):
     assert "rove train AGENT ENVIRONMENT" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="0"):
         cli.main(["train", "--help"])
-    assert "rove list" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "--seeds" in shown
+    assert "rove train ge chain-100 --help" in " ".join(shown.split())
     cli.main(["list"])
     shown = capsys.readouterr().out
     names = ("dqn", "ge", "chain-N", "bandit-N", "cartpole", "sparse-acrobot", "gym/ID", "figure-2")
@@ -67,12 +70,12 @@ def test_help_of_an_agent_shows_its_fields(capsys):
     for field in fields.split():
         assert f"--agent.{field}" in shown
     assert "--env.permuted" in shown
-    assert "Defaults are the settings tuned for this environment" in shown
+    assert "Defaults are the settings that were tuned for ge on chain-10." in shown
     assert "None" not in shown.partition("agent options")[0]
     with pytest.raises(SystemExit):
         cli.main(["train", "c51", "sparse-acrobot", "--help"])
     shown = capsys.readouterr().out
-    assert "Defaults are generic: this agent has not been tuned for this environment." in shown
+    assert "Defaults are generic: c51 has not been tuned for sparse-acrobot." in shown
     for field in ("--env.reward", "--env.environment.horizon"):
         assert field in shown
 
@@ -90,7 +93,7 @@ def test_train_writes_a_run_and_goes_on_from_it(tmp_path):
     again = rove(*words, *SMALL)
     assert again.returncode == 0
     assert (tmp_path / "a" / "episodes.csv").read_bytes() == before
-    other = rove(*words[:4], 3, *words[5:], *SMALL)
+    other = rove(*words[:4], 1, *words[5:], *SMALL)
     assert other.returncode == 2
     assert "different run" in other.stderr
 
@@ -113,7 +116,28 @@ def test_underscores_and_hyphens_are_one(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["trian"], "unknown command 'trian'. Did you mean 'train'? Commands: list, train"),
+        (["trian"], "unknown command 'trian'. Did you mean rove train? Commands: list, train"),
+        (["tune", "ge", "chain-10"], "Did you mean rove sweep?"),
+        (["resume", "runs/a"], "run the same rove train command again"),
+        (["train", "ge", "chain-10", "--resume"], "run the same command again"),
+        (
+            ["train", "ge", "chain-10", "--seed", "3"],
+            "unknown option --seed. Did you mean --seeds?",
+        ),
+        (["train", "ge", "chain-10", "--learning-rate", "1"], "Did you mean --agent.lr?"),
+        (["train", "ge", "chain-10", "--agent.learning_rate=1"], "Did you mean --agent.lr?"),
+        (["train", "ge", "chain-10", "--agent.rh", "1"], "Did you mean --agent.rho?"),
+        (["train", "ge", "chain-10", "--agent.lr", "fast"], "--agent.lr must be a number 'fast'"),
+        (["train", "ge", "chain-10", "--agent.hidden", "8,x"], "a list of integers, got '8 x'"),
+        (["train", "ge", "chain-10", "--agent.resample", "epsode"], "Did you mean 'episode'?"),
+        (["train", "ge", "chain-10", "--episodes"], "--episodes needs a value: an integer"),
+        (["train", "ge", "chain-10", "--env.permuted=1"], "--env.permuted takes no value"),
+        (["train", "ge", "chain"], "environment 'chain' needs a size, as in chain-10"),
+        (["train", "dqn", "Cartpole-v1"], "not registered Did you mean 'gym/CartPole-v1'?"),
+        (["train", "ge", "chain-10", "--seeds", "1,x"], "--seeds a list such as 0,3,7, got '1,x'"),
+        (["train", "ge", "chain-10", "--config", "a"], "replaces the agent and the environment"),
+        (["train", "--config", "nowhere"], "the folder nowhere does not exist"),
+        (["eval", "nowhere"], "the folder nowhere does not exist"),
         (["train"], "needs an agent and an environment first usage: rove train"),
         (["sweep", "ge"], "needs an agent and an environment first, got: ge usage: rove sweep"),
         (["report"], "needs at least one folder"),
@@ -165,7 +189,7 @@ def test_underscores_and_hyphens_are_one(tmp_path):
         (["train", "ge", "chain-10", "--seeds", "many"], "seeds many"),
         (["train", "ge", "chain-10", "--workers", "0"], "workers must be got 0"),
         (["reproduce", "figure-9"], "unknown experiment 'figure-9' figure-2"),
-        (["tune", "figure-9"], "unknown search 'figure-9' figure-2"),
+        (["reproduce", "tuning", "figure-9"], "unknown search 'figure-9' figure-2"),
     ],
 )
 def test_mistakes_are_named(capsys, tmp_path, monkeypatch, arguments, words):
@@ -256,3 +280,72 @@ def test_every_agent_trains_from_the_command_line(name, tmp_path, capsys):
         assert last > first
         assert np.allclose(run.evaluate(), make(environment).optimum)
     assert "written to" in capsys.readouterr().out
+
+
+def outputs(capsys, *arguments) -> str:
+    """Run in this process; what it prints."""
+    cli.main([str(a) for a in arguments])
+    return capsys.readouterr().out
+
+
+def test_a_run_is_trained_evaluated_repeated_and_extended_from_the_command_line(capsys, tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    threads = ("--on", "threads", *SMALL)
+    words = ("train", "dqn", "chain-5", "--seeds", "0,3", "--out", a)
+    told = json.loads(outputs(capsys, *words, "--episodes", 6, "--json", *threads))
+    assert (told["seeds"], told["episodes"], told["folder"]) == ([0, 3], [6, 6], str(a))
+    assert told["last_20"] == load(a).returns.mean(axis=1).tolist()
+    assert outputs(capsys, *words, "--episodes", 9, "--quiet", *threads) == ""
+    assert load(a).returns.shape == (2, 9)
+    outputs(capsys, "train", "--config", a / "config.json", "--out", b, "--on", "threads")
+    np.testing.assert_array_equal(load(b).returns, load(a).returns)
+    assert load(b).config == load(a).config
+    played = json.loads(outputs(capsys, "eval", a, "--episodes", 2, "--json"))
+    assert played["scores"] == load(a).evaluate(2).tolist()
+    shown = outputs(capsys, "eval", a, "--episodes", 1, "--seed", 3)
+    assert "dqn on chain-5: return of the greedy policy, 1 episode" in shown
+    assert len([line for line in shown.splitlines() if line.startswith("│")]) == 1
+    message = refused(capsys, "eval", a, "--seed", 7)
+    assert "seed must be one of [0, 3], got 7" in message
+    outputs(
+        capsys,
+        "train",
+        "--config",
+        b,
+        "--steps",
+        30,
+        "--agent.hidden",
+        "4,4",
+        "--out",
+        tmp_path / "c",
+    )
+    config = load(tmp_path / "c").config
+    assert (config.episodes, config.steps, config.agent.hidden) == (None, 30, (4, 4))
+
+
+def test_a_gymnasium_id_needs_no_prefix():
+    assert make("CartPole-v1") == make("gym/CartPole-v1")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_name_what_there_is(capsys, shell):
+    script = outputs(capsys, "completion", shell)
+    for word in ("train", "bootstrapped_dqn", "chain-100", "figure-2", "--episodes", "--agent.rho"):
+        assert word in script
+
+
+def test_bash_completes_agents_and_options(capsys, tmp_path):
+    (tmp_path / "rove.sh").write_text(outputs(capsys, "completion", "bash"))
+    for words, completed in [
+        ("rove tra", ["train"]),
+        ("rove train bayesian_d", ["bayesian_dqn"]),
+        ("rove train ge sparse-mount", ["sparse-mountain-car"]),
+        ("rove train ge chain-10 --agent.rh", ["--agent.rho"]),
+    ]:
+        typed = words.split()
+        script = (
+            f"source {tmp_path / 'rove.sh'}; COMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; "
+            'COMPREPLY=(); _rove; echo "${COMPREPLY[@]}"'
+        )
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == completed

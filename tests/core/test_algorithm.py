@@ -542,14 +542,14 @@ def test_learn_leaves_what_is_held_alone(posterior):
     """By default nothing is refitted: what is learned moves, what is held keeps its bits."""
     learner = agent(posterior, lr=0.01)
     state = init(learner, FEATURES, ACTIONS, noise.root(18))
-    held = jnp.array([1.5, -2.0]) if isinstance(state.phi.held, tuple) else state.phi.held
-    before = state._replace(phi=state.phi._replace(held=held))
+    held = jnp.array([1.5, -2.0]) if isinstance(state.phi.fitted, tuple) else state.phi.fitted
+    before = state._replace(phi=state.phi._replace(fitted=held))
     state = before
     for t in range(1, 6):
         state = observe(learner, state, transition_at(t))
         state, _ = learn(learner, state, noise.fold(noise.root(19), t))
     assert jax.tree.leaves(held)
-    unlearned = [(phi.held, phi.priors) for phi in (state.phi, before.phi)]
+    unlearned = [(phi.fitted, phi.priors) for phi in (state.phi, before.phi)]
     for a, b in zip(*map(jax.tree.leaves, unlearned), strict=True):
         assert np.array_equal(a, b)
     for a, b in zip(*map(jax.tree.leaves, (state.phi.learned, before.phi.learned)), strict=True):

@@ -57,15 +57,15 @@ def test_after_every_pull_it_is_the_normal_normal_posterior():
         state, _ = learn(thompson, state, noise.fold(key, 1))
         exact = [normal_normal([r for a, r in pulls if a == arm]) for arm in range(ARMS)]
         np.testing.assert_allclose(
-            state.phi.held.mean[0], [m for m, _ in exact], rtol=1e-5, atol=1e-6
+            state.phi.fitted.mean[0], [m for m, _ in exact], rtol=1e-5, atol=1e-6
         )
-        np.testing.assert_allclose(state.phi.held.variance[0], [v for _, v in exact], rtol=1e-5)
+        np.testing.assert_allclose(state.phi.fitted.variance[0], [v for _, v in exact], rtol=1e-5)
     assert len({arm for arm, _ in pulls}) > 1
 
 
 def refit(posterior, phi, counter, memory):
     """The table after a refit to rewards."""
-    return refitted(posterior, phi, SIGMA**2, counter, memory, noise.root(0)).held
+    return refitted(posterior, phi, SIGMA**2, counter, memory, noise.root(0)).fitted
 
 
 @functools.cache
@@ -111,15 +111,15 @@ def test_refit_is_every_period_steps_and_only_then():
     phi = posterior.init((4, 2), noise.root(0))
     for counter in range(1, 10):
         table = refit(posterior, phi, jnp.int32(counter), memory)
-        for now, before in zip(table, phi.held, strict=True):
+        for now, before in zip(table, phi.fitted, strict=True):
             assert np.array_equal(now, before) == (counter % 4 != 0)
 
 
 def test_it_starts_at_the_prior_with_nothing_to_learn_by_gradient():
     phi = Conjugate(PRIOR).init((4, 2), noise.root(0))
     assert phi.learned == ()
-    assert not np.any(phi.held.mean)
-    np.testing.assert_allclose(phi.held.variance, PRIOR**2, rtol=1e-6)
+    assert not np.any(phi.fitted.mean)
+    np.testing.assert_allclose(phi.fitted.variance, PRIOR**2, rtol=1e-6)
 
 
 def best_probabilities(means, stds) -> list[float]:

@@ -22,7 +22,7 @@ def test_phi_is_a_fresh_network_and_nothing_is_held():
     network = jax.jit(networks.init, static_argnums=1)(noise.root(0), SIZES)
     for mine, fresh in zip(jax.tree.leaves(phi.learned), jax.tree.leaves(network), strict=True):
         assert np.array_equal(mine, fresh)
-    assert phi.held == ()
+    assert phi.fitted == ()
 
 
 def test_every_draw_is_phi():

@@ -39,7 +39,7 @@ sample_rows = jax.jit(Ensemble.sample_rows)
 
 def rows_of(key, ids=None) -> OwnMemberRows:
     """What the members learn from in a minibatch of some transitions."""
-    return sample_rows(POSTERIOR, LAW, jnp.arange(N) if ids is None else ids, key)
+    return sample_rows(POSTERIOR, LAW, jnp.arange(N) if ids is None else ids, key).rows
 
 
 def all_rows(theta: OwnMemberRows) -> MemberRows:
@@ -204,9 +204,9 @@ def test_members_that_are_not_paired_are_computed_for_every_row():
     apart = Ensemble(K, mask=0.5, prior=2.0, paired=False)
     xs = batch(7).observation
     for key in KEYS[:3]:
-        theta, own = sample_rows(apart, LAW, jnp.arange(N), key), rows_of(key)
-        assert not theta.paired
-        assert own.paired
+        theta, own = (sample_rows(p, LAW, jnp.arange(N), key) for p in (apart, POSTERIOR))
+        assert theta.for_target(own) is own
+        assert own.for_target(theta) is own
         assert np.array_equal(theta.weights, own.weights)
         exact = np.array([np_member(PHI, k, xs) for k in members_of(key)])
         np.testing.assert_allclose(values(theta, xs), exact, rtol=1e-4, atol=1e-5)
@@ -308,7 +308,7 @@ def test_priors_and_the_bootstrap_never_change_while_members_learn():
     for step in range(20):
         state, loss = learn(state, noise.fold(noise.root(6), step))
         assert np.isfinite(loss)
-    kept = ((phi.held, phi.priors) for phi in (before, state.phi))
+    kept = ((phi.fitted, phi.priors) for phi in (before, state.phi))
     for a, b in zip(*map(jax.tree.leaves, kept), strict=True):
         assert np.array_equal(a, b)
     for a, b in zip(

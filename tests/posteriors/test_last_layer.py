@@ -266,9 +266,9 @@ def test_refit_is_every_period_steps_and_only_then():
     phi, memory = some_phi(), filled(5)
     for counter in range(1, 10):
         head = refit(POSTERIOR, phi, SIGMA**2, jnp.int32(counter), memory)
-        changed = not np.array_equal(head.mean, phi.held.mean)
+        changed = not np.array_equal(head.mean, phi.fitted.mean)
         assert changed == (counter % 3 == 0)
-        assert changed != np.array_equal(head.root, phi.held.root)
+        assert changed != np.array_equal(head.root, phi.fitted.root)
 
 
 def test_an_agent_refits_every_period_and_leaves_the_rest_to_the_gradient():
@@ -283,8 +283,8 @@ def test_an_agent_refits_every_period_and_leaves_the_rest_to_the_gradient():
         (after, _), (without, _) = learn(often, state, key), learn(never, state, key)
         for a, b in zip(*(jax.tree.leaves(s.phi.learned) for s in (after, without)), strict=True):
             assert np.array_equal(a, b)
-        assert np.array_equal(without.phi.held.mean, state.phi.held.mean)
-        assert np.array_equal(after.phi.held.mean, state.phi.held.mean) == (step % 3 != 0)
+        assert np.array_equal(without.phi.fitted.mean, state.phi.fitted.mean)
+        assert np.array_equal(after.phi.fitted.mean, state.phi.fitted.mean) == (step % 3 != 0)
         state = after
 
 
@@ -297,7 +297,7 @@ def test_the_targets_of_a_refit_are_the_agents():
     state = agent.init(FEATURES, ACTIONS, noise.root(1))._replace(replay=filled(20))
     state, _ = learn(agent, state, noise.root(2))
     again = refit(LastLayer(PRIOR, 1), state.phi, SIGMA**2, jnp.int32(1), filled(20))
-    same_law(state.phi.held, again)
+    same_law(state.phi.fitted, again)
 
 
 # The network
@@ -317,7 +317,7 @@ def test_mean_is_linear_in_the_last_layer():
         jnp.asarray(rng.normal(size=(ACTIONS, 6)), jnp.float32),
         jnp.asarray(rng.normal(size=(ACTIONS, 6, 6)), jnp.float32),
     )
-    phi = some_phi()._replace(held=head)
+    phi = some_phi()._replace(fitted=head)
     x = jnp.array([0.8, -1.5, 0.3])
     exact = np.asarray(head.mean, np.float64) @ np_hidden(phi.learned, x[None])[0]
     np.testing.assert_allclose(POSTERIOR.mean(POSTERIOR.law(phi), Input(x)), exact, rtol=1e-5)

@@ -236,7 +236,8 @@ def test_the_same_key_shares_the_index_between_values_and_targets():
     np.testing.assert_allclose(z, z_next, atol=1e-4)
     assert len(np.unique(z.round(4))) == 20
     assert np.min(np.abs(z - index_behind(posterior, *other, xs_next, noise.root(10)))) > 1e-4
-    assert draw(posterior, one[0], 10, key).paired
+    theta = draw(posterior, one[0], 10, key)
+    assert theta.for_target(draw(posterior, one[0], 10, noise.root(10))) is theta
 
 
 # The entropy

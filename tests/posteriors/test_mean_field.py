@@ -74,7 +74,7 @@ jitted_sample = jax.jit(POSTERIOR.sample)
 def test_law_is_softplus_of_rho():
     network = jax.jit(networks.init, static_argnums=1)(noise.root(0), (3, 4, 2))
     phi = jax.jit(MeanField(-2.0).init, static_argnums=0)((3, 4, 2), noise.root(0))
-    assert phi.held == ()
+    assert phi.fitted == ()
     law = POSTERIOR.law(phi)
     for mean, centre in zip(jax.tree.leaves(law.mean), jax.tree.leaves(network), strict=True):
         assert np.array_equal(mean, centre)

@@ -38,7 +38,7 @@ def filled(n: int = 64) -> tuple[Replay, np.ndarray]:
 
 def refit(posterior, phi, counter, memory, key):
     """σ after a refit."""
-    return refitted(posterior, phi, 0.0, counter, memory, key).held
+    return refitted(posterior, phi, 0.0, counter, memory, key).fitted
 
 
 def test_a_draw_is_the_network_and_noise_of_one_scale():
@@ -87,7 +87,7 @@ def test_the_scale_changes_every_period_steps_and_only_then():
     phi = init(posterior, SIZES, noise.root(2))
     for counter in range(1, 13):
         after = float(refit(posterior, phi, jnp.int32(counter), memory, noise.root(counter)))
-        assert (after == float(phi.held)) == (counter % 4 != 0)
+        assert (after == float(phi.fitted)) == (counter % 4 != 0)
 
 
 def test_only_states_that_are_held_count():
@@ -119,7 +119,7 @@ def test_the_scale_converges_to_the_distance_on_a_fixed_network(distance, start)
             after = refit(posterior, Phi(phi.learned, std), i, memory, key)
             return after, after
 
-        return lax.scan(step, phi.held, jnp.arange(3000))[1]
+        return lax.scan(step, phi.fitted, jnp.arange(3000))[1]
 
     stds = np.asarray(run(posterior, phi, memory), np.float64)
     q = states.astype(np.float64) @ np.asarray(phi.learned[0].weight, np.float64)
@@ -132,7 +132,7 @@ def test_the_scale_converges_to_the_distance_on_a_fixed_network(distance, start)
 
 def test_the_gradient_does_not_move_the_scale():
     phi = init(ParameterNoise(0.3), SIZES, noise.root(0))
-    assert float(phi.held) == pytest.approx(0.3)
+    assert float(phi.fitted) == pytest.approx(0.3)
     assert len(jax.tree.leaves(phi.learned)) == 4
 
 

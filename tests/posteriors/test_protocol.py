@@ -126,7 +126,7 @@ def some_phi(posterior: Posterior, hidden: tuple[int, ...], outputs: int = OUTPU
         return np.float32(scale * rng.normal(size=shape))
 
     learned = jax.tree.map(lambda x: np.asarray(x) + normal(x.shape), phi.learned)
-    held = phi.held
+    held = phi.fitted
     if isinstance(held, Table):
         held = Table(normal(held.mean.shape), normal(held.mean.shape) ** 2 + 0.1)
     if isinstance(held, Head):
@@ -303,7 +303,7 @@ def test_hidden_layers_work_or_are_refused(name):
 @all_families
 def test_the_entropy_has_a_finite_gradient(name):
     posterior, phi = setting(name)
-    value, gradient = entropy(phi.learned, posterior, phi.held)
+    value, gradient = entropy(phi.learned, posterior, phi.fitted)
     assert value.shape == ()
     assert np.isfinite(value)
     assert all(np.all(np.isfinite(g)) for g in jax.tree.leaves(gradient))
@@ -317,7 +317,7 @@ def test_the_entropy_has_a_finite_gradient(name):
 def test_the_entropy_is_finite_at_the_ends_of_rho(make, rho):
     posterior = make(rho)
     phi = init(posterior, (FEATURES, 6, OUTPUTS), noise.root(0))
-    value, gradient = entropy(phi.learned, posterior, phi.held)
+    value, gradient = entropy(phi.learned, posterior, phi.fitted)
     assert np.isfinite(value)
     assert all(np.all(np.isfinite(g)) for g in jax.tree.leaves(gradient))
 
@@ -450,7 +450,8 @@ def test_paired_targets_take_the_draws_of_their_values(name):
 def test_pairing_is_no_setting_of_a_family_whose_law_it_could_not_change(name):
     """Two draw nothing in learning, and two find their law in closed form, by one θ⁻ for all."""
     posterior, phi = setting(name)
-    assert not draw(posterior, law_of(posterior, phi), 3, noise.root(0)).paired
+    theta, other = (draw(posterior, law_of(posterior, phi), 3, noise.root(k)) for k in range(2))
+    assert theta.for_target(other) is other
     with pytest.raises(TypeError, match="paired"):
         FAMILIES[name].make(paired=True)
 
@@ -470,7 +471,7 @@ def test_refit_holds_what_has_no_closed_form(name):
     for before, after in zip(*map(jax.tree.leaves, fixed), strict=True):
         assert np.array_equal(before, after)
     same = []
-    for before, after in zip(*map(jax.tree.leaves, (phi.held, fitted.held)), strict=True):
+    for before, after in zip(*map(jax.tree.leaves, (phi.fitted, fitted.fitted)), strict=True):
         assert (before.shape, before.dtype) == (after.shape, after.dtype)
         assert np.all(np.isfinite(after))
         same.append(np.array_equal(before, after))
@@ -490,7 +491,9 @@ def test_refit_leaves_what_is_learned_alone(name):
         after, _ = learn(agent, state, noise.root(1))
         same = [
             np.array_equal(a, b)
-            for a, b in zip(*map(jax.tree.leaves, (state.phi.held, after.phi.held)), strict=True)
+            for a, b in zip(
+                *map(jax.tree.leaves, (state.phi.fitted, after.phi.fitted)), strict=True
+            )
         ]
         assert all(same) == (period == 1000)
         learned.append(jax.tree.leaves(after.phi.learned))

@@ -30,7 +30,7 @@ from rove.runs.configure import configure
 from rove.runs.execution import run_all
 from rove.runs.folder import RunFolder
 from rove.search import sweep_plan
-from rove.training import outcomes
+from rove.training import storage
 
 
 def told(path):
@@ -339,7 +339,7 @@ def test_a_lane_that_diverged_is_told_and_gains_nothing_by_it(until_solved, tmp_
     config = configure(agent, "chain-5", seeds=2, episodes=30, until_solved=until_solved)
     (run,) = run_all([(config, tmp_path / "d")])
     assert len(run.errors) == 2
-    scores = [outcomes.load(job).scores for job in config.jobs(tmp_path / "d")]
+    scores = [storage.load(job).scores for job in config.jobs(tmp_path / "d")]
     assert all(0 < len(each) < 30 for each in scores)
     assert any(each[-1] > each.min() for each in scores)
     shown = group_of(report.write([tmp_path / "d"], tmp_path / "r.html"), "chain-5")["runs"][0]
@@ -499,7 +499,7 @@ def nested(levels):
 )
 def test_a_configuration_of_other_kinds_is_refused(field, value, words, tmp_path):
     config = sweep_plan.plan("ge", "chain-5", {"rho": [-6.0]}, episodes=5).base.identity()
-    (tmp_path / "config.json").write_text(json.dumps(config | {"schema": 1, field: value}))
+    (tmp_path / "config.json").write_text(json.dumps(config | {"schema": 2, field: value}))
     with pytest.raises(RunFolderError) as refused:
         folders.read([tmp_path])
     assert words in str(refused.value)
@@ -513,9 +513,9 @@ def bad_folders(root, runs):
     (root / "file").write_text("")
     yield root / "file", "is not a folder"
     for name, file, text, word in (
-        ("cut", "config.json", '{"schema": 1, "agen', "cannot be read"),
-        ("other", "config.json", '{"schema": 99}', "compatible version of rove"),
-        ("bare", "config.json", '{"schema": 1}', "is not the configuration of a run"),
+        ("cut", "config.json", '{"schema": 2, "agen', "cannot be read"),
+        ("other", "config.json", '{"schema": 99}', "another version of rove"),
+        ("bare", "config.json", '{"schema": 2}', "is not the configuration of a run"),
         ("csv", "episodes.csv", "agent,seed,episode\nge,0", "cannot be read"),
         ("half", "episodes.csv", None, "cannot be read"),
         ("lane", "lanes/seed-0.safetensors", "", "is not a checkpoint"),

@@ -417,7 +417,7 @@ def test_one_that_is_not_installed_is_refused_at_once(tmp_path, monkeypatch, cap
         cli.main([command, "ge", "chain-6", *fields, "--out", str(tmp_path / "a"), "--log", log])
     assert stopped.value.code == 2
     told = capsys.readouterr()
-    assert f'pip install "rove[{log}]"' in told.err
+    assert f"pip install {log}" in told.err.replace('"', "")
     assert told.err.count("\n") == 1
     assert not told.out
     assert not (tmp_path / "a").exists()

@@ -11,8 +11,7 @@ import pytest
 
 import rove
 from rove.agents import names_for, settings_of
-from rove.agents.tuned import SEARCHES as TUNED
-from rove.agents.tuned import tuned
+from rove.agents.tuned import SOURCES, tuned
 from rove.environments import make
 from rove.errors import RunFolderError
 from rove.paper import figure_2, scoreboard
@@ -66,8 +65,8 @@ def test_neighbours_of_a_point_are_new_and_a_step_away():
 
 
 def test_every_search_has_its_defaults():
-    """What `rove tune` finds is where `rove train` looks for it."""
-    assert set(TUNED) == set(SEARCHES)
+    """What `rove reproduce tuning` finds is where `rove train` looks for it."""
+    assert set(SOURCES) == set(SEARCHES)
     for name, search in SEARCHES.items():
         for environment in search.environments:
             for agent in search.grids:

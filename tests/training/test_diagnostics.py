@@ -91,7 +91,8 @@ def test_without_an_episode_nothing_is_drawn_or_printed(run, tmp_path):
     assert "no episode of seed 0 has ended" in drawn
     assert not any(word in drawn for word in ("s = start", "spread", "visits"))
     console = Console(record=True, width=120, file=io.StringIO())
-    display.closing_table(console, rove.Run(run.config, [none, none]))
+    twice = rove.Run(run.config, [none, none])
+    display.closing_table(console, twice, display.summary(twice))
     text = console.export_text()
     assert re.search(r"│ +0 │ +0 │ +126 │ +– │ +– │", text), text
     assert "nan" not in text

@@ -48,7 +48,7 @@ def test_the_bits_are_those_of_threads(tmp_path):
     assert files[0] == files[1]
     assert sum(progress.finished for progress in told) == 6
     assert saved[1].path is None
-    assert saved[1].evaluate().shape == (3,)
+    assert saved[1].evaluate().shape == (3, 1)
 
 
 def test_a_lane_whose_process_dies_goes_on_in_another(tmp_path):
@@ -144,7 +144,8 @@ def test_stopped_by_hand_every_lane_is_saved(tmp_path, ignored):
     command += ["--out", str(tmp_path / "run")]
     pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
     parent = subprocess.Popen(command, start_new_session=True, **pipes)
-    parent.stdout.readline()  # a lane has told of its progress
+    while b"steps/s" not in parent.stdout.readline():  # until a seed has reported its progress
+        assert parent.poll() is None
     if ignored:
         parent.terminate()
     else:

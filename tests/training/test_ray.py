@@ -224,7 +224,7 @@ def test_without_ray_the_error_says_how_to_get_it(monkeypatch, capsys, tmp_path)
     with pytest.raises(SystemExit) as stopped:
         cli.main(["train", "ge", "chain-6", "--on", "ray", "--out", str(tmp_path / "a")])
     assert stopped.value.code == 2
-    assert "pip install 'rove[ray]'" in capsys.readouterr().err
+    assert "pip install 'ray[client]'" in capsys.readouterr().err
     assert not (tmp_path / "a").exists()
 
 

@@ -26,8 +26,7 @@ class ActorCriticSettings(Settings):
     target_period: int = _AGENT.target_period
     """Number of steps between updates of the targets φ⁻ and ψ⁻."""
     resample: Literal["step", "episode"] | int = _AGENT.resample
-    """When to resample the critic's θ for the policy gradient: every step (the paper), every
-    episode, or every N steps."""
+    """When to resample the critic's θ for the policy: every step, episode, or N steps."""
     noise: Literal["ou", "gaussian"] = "ou"
     """Action noise: an Ornstein–Uhlenbeck process, or independent Gaussian noise."""
     noise_std: float = _AGENT.noise_std
@@ -86,8 +85,7 @@ class DDPGGE(ActorCriticSettings, name="ddpg_ge", label="DDPG, GE critic"):
     sigma: float = 1e-3
     """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
     prior_std: float | None = 1.0
-    """Standard deviation that a parameter tends to without data, in units of 1/√(inputs of its
-    layer); None: it grows without bound (the paper)."""
+    """σ_θ of a parameter that the data do not determine, in units of 1/√inputs; None: unbounded."""
 
     def compose(self) -> ActorCritic:
         posterior = MeanField(self.rho, prior_std=self.prior_std)
@@ -116,8 +114,7 @@ class TD3(ActorCriticSettings, name="td3", label="TD3"):
     sigma: float = 0.0
     """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
     prior_std: float | None = 1.0
-    """Standard deviation that a mean-field parameter tends to without data, in units of 1/√(inputs
-    of its layer); None: it grows without bound."""
+    """σ_θ of a parameter that the data do not determine, in units of 1/√inputs; None: unbounded."""
 
     def compose(self) -> ActorCritic:
         check_choice("critic", self.critic, ("dirac", "mean_field"))

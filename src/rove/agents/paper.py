@@ -51,8 +51,7 @@ class NoisyNet(NetworkSettings, name="noisynet", label="NoisyNet"):
     rho: float = -4.0
     """Initial ρ; the noise on a parameter has standard deviation softplus(ρ)."""
     noise: Literal["independent", "factorised"] = "independent"
-    """independent: one draw per weight; factorised: the product of a draw per input and a draw per
-    output."""
+    """independent: a draw per weight; factorised: a draw per input times one per output."""
 
     def compose(self) -> Agent:
         check_choice("noise", self.noise, ("independent", "factorised"))
@@ -73,8 +72,7 @@ class GE(GaussSettings, name="ge", label="GE"):
     """GE (Gauss Exploration): Gaussian return, mean-field Gaussian posterior (Algorithm 2)."""
 
     prior_std: float | None = 1.0
-    """Standard deviation that a parameter tends to without data, in units of 1/√(inputs of its
-    layer); None: it grows without bound (the paper)."""
+    """σ_θ of a parameter that the data do not determine, in units of 1/√inputs; None: unbounded."""
 
     def compose(self) -> Agent:
         posterior = MeanField(self.rho, prior_std=self.prior_std)

@@ -1,7 +1,7 @@
 """Agents of related work, and two tabular baselines."""
 
 import dataclasses
-from typing import Literal
+from typing import Any, Literal
 
 from rove.agents.paper import BayesianDQN
 from rove.agents.settings import NetworkSettings, Settings, gaussian_with_entropy
@@ -17,15 +17,20 @@ from rove.posteriors import (
 )
 from rove.returns import Gaussian, LearnedGaussian, Quantile
 
+# Their attributes are the default values of their fields.
+_PSRL: Any = PosteriorSampling
+_Q_SAMPLING: Any = QValueSampling
+_QUANTILE: Any = Quantile
+
 
 class QRDQN(NetworkSettings, name="qr_dqn", label="QR-DQN"):
     """QR-DQN: quantiles of the return, point estimate of θ, ε-greedy."""
 
     epsilon: float = 0.1
     """Final probability ε of a random action."""
-    quantiles: int = 32
+    quantiles: int = _QUANTILE.quantiles
     """Number of quantiles."""
-    kappa: float = 1.0
+    kappa: float = _QUANTILE.kappa
     """Threshold κ at which the Huber loss turns from quadratic to linear."""
 
     def compose(self) -> Agent:
@@ -102,8 +107,7 @@ class IGE(NetworkSettings, name="ige", label="Index GE"):
     sigma: float = 1e-4
     """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
     prior_std: float | None = 1.0
-    """Standard deviation that a last-layer parameter tends to without data, in units of 1/√inputs;
-    None: it grows without bound."""
+    """As in GE, for the last layer: σ_θ without data, in units of 1/√inputs; None: unbounded."""
 
     def compose(self) -> Agent:
         posterior = LowRank(
@@ -120,15 +124,15 @@ class IGE(NetworkSettings, name="ige", label="Index GE"):
 class PSRL(Settings, name="psrl", label="PSRL"):
     """PSRL (tabular baseline): acts in an MDP that is resampled every episode."""
 
-    gamma: float = 0.99
+    gamma: float = _PSRL.gamma
     """Discount factor γ."""
-    concentration: float = 0.01
+    concentration: float = _PSRL.concentration
     """Sum of the parameters of the symmetric Dirichlet prior over next states."""
-    reward_std: float = 0.3
+    reward_std: float = _PSRL.reward_std
     """Prior standard deviation of a mean reward."""
-    noise_std: float = 0.03
+    noise_std: float = _PSRL.noise_std
     """Standard deviation of a reward around its mean, assumed to be known."""
-    sweeps: int = 150
+    sweeps: int = _PSRL.sweeps
     """Number of sweeps of value iteration, which is the planning horizon in steps."""
 
     def compose(self) -> Learner:
@@ -138,15 +142,15 @@ class PSRL(Settings, name="psrl", label="PSRL"):
 class BayesianQLearning(Settings, name="bayesian_q_learning", label="Bayesian Q-learning"):
     """Bayesian Q-learning (tabular baseline): normal-gamma posterior for every state and action."""
 
-    gamma: float = 0.99
+    gamma: float = _Q_SAMPLING.gamma
     """Discount factor γ."""
-    mu: float = 0.0
+    mu: float = _Q_SAMPLING.mu
     """Prior mean μ₀ of a value."""
-    lam: float = 0.1
+    lam: float = _Q_SAMPLING.lam
     """Weight λ of the prior mean, as a number of returns."""
-    alpha: float = 2.0
+    alpha: float = _Q_SAMPLING.alpha
     """Shape α of the prior on the precision of a return; worth 2α returns."""
-    beta: float = 0.1
+    beta: float = _Q_SAMPLING.beta
     """Rate β of that prior; the prior variance of a return is about β/(α − 1)."""
 
     def compose(self) -> Learner:

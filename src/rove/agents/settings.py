@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, dataclass_transform, get_args, get_ty
 
 from rove.core.algorithm import Agent
 from rove.core.learner import Learner
-from rove.errors import ConfigError, check_number, did_you_mean
+from rove.errors import ConfigError, check_number, check_type, did_you_mean
 from rove.returns import Gaussian
 from rove.returns.gaussian import LEAST_SIGMA
 
@@ -38,15 +38,20 @@ class Settings:
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
 
     def __post_init__(self) -> None:
-        """Normalise values to what JSON round-trips to. An int in a float field becomes a float:
-        otherwise equal settings would differ in config.json and be compiled twice."""
+        """Check the values, and normalise them to what JSON round-trips to.
+
+        An int in a float field becomes a float: otherwise equal settings would differ in
+        config.json and be compiled twice.
+        """
         kinds = get_type_hints(type(self))
         for field in dataclasses.fields(self):
             value, kind = _plain(getattr(self, field.name)), kinds[field.name]
+            check_type(field.name, value, kind)
             if type(value) is int and float in (kind, *get_args(kind)):
                 check_number(field.name, value)
                 value = float(value)
             object.__setattr__(self, field.name, value)
+        self.compose()  # which checks their ranges
 
     def compose(self) -> Learner:
         """Build the agent."""

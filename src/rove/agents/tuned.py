@@ -1,4 +1,4 @@
-"""Default settings by agent and environment, as tuned by `rove tune`."""
+"""Default settings by agent and environment, as found by `rove reproduce tuning`."""
 
 import json
 import math
@@ -6,27 +6,41 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-SEARCHES = ("figure-2", "figure-3", "figure-4", "scoreboard", "deep-sea")
+SOURCES = ("figure-2", "figure-3", "figure-4", "scoreboard", "deep-sea")
 """The searches with a file in defaults/; at equal distance, the earlier one takes precedence."""
 
 
-def tuned(agent: str, environment: str, searches: Sequence[str] = SEARCHES) -> dict[str, Any]:
+def tuned(agent: str, environment: str, searches: Sequence[str] = SOURCES) -> dict[str, Any]:
     """Return the tuned settings of an agent on an environment, or an empty dict.
 
     If the environment itself was not tuned, the nearest size of it is used, and the plain chain for
     a permuted chain.
     """
+    _, settings = _nearest(agent, environment, searches)
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
+
+
+def tuned_for(agent: str, environment: str) -> str | None:
+    """Return the environment that the settings of `tuned` were found on, or None."""
+    return _nearest(agent, environment, SOURCES)[0]
+
+
+def _nearest(
+    agent: str, environment: str, searches: Sequence[str]
+) -> tuple[str | None, dict[str, Any]]:
+    """Return the most similar environment on which an agent was tuned, and its settings there."""
     for name in (environment, environment.removeprefix("permuted-")):
         candidates = [
-            (_distance(name, known), agents[agent]["settings"])
+            (_distance(name, known), known, agents[agent]["settings"])
             for search in searches
             for known, agents in _read(search).items()
             if agent in agents
         ]
-        distance, settings = min(candidates, key=lambda pair: pair[0], default=(math.inf, {}))
-        if distance < math.inf:
-            return {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
-    return {}
+        if candidates:
+            distance, known, settings = min(candidates, key=lambda found: found[0])
+            if distance < math.inf:
+                return known, settings
+    return None, {}
 
 
 def _distance(name: str, other: str) -> float:

@@ -7,9 +7,9 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
-from rove.cli import display
 from rove.cli.console import console, optional, say
 from rove.parts import platform
+from rove.runs.live import Live
 
 
 def demo(
@@ -27,7 +27,7 @@ def demo(
     platform.prepare(lanes=1)  # the runs themselves are in worker processes
     began = time.monotonic()
     jobs = [job for config in demonstration.configs() for job in config.jobs(None)]
-    with display.Live(console, jobs) as bars:
+    with Live(console, jobs) as bars:
         rows = demonstration.run(out, bars.report, workers)
     table = Table(box=None, padding=(0, 2))
     for name in demonstration.HEAD:

@@ -1,10 +1,9 @@
 """Terminal output of the commands: live progress, and tables at the end."""
 
-import contextlib
-import threading
+import json
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich import progress as bars
@@ -14,117 +13,41 @@ from rich.table import Table
 from rove.analysis.estimates import solve_summary
 from rove.analysis.intervals import mean_and_interval
 from rove.environments import Bandit
+from rove.runs.live import print_line, score
 from rove.search.sweep_result import Standing, Sweep, format_value
-from rove.training.outcomes import Job
-from rove.training.progress import Progress
 from rove.training.solving import episodes_to_solve
 
 if TYPE_CHECKING:
     from rove.paper.claims import Claim
     from rove.runs.result import Run
 
-MANY = 12
-"""Maximum number of seeds that get a progress bar each; with more, they share one per run."""
-
-
-class Live:
-    """Progress bars, one per seed or, with many seeds, one per run; plain lines if the output is
-    not a terminal."""
-
-    def __init__(self, console: Console, jobs: Sequence[Job]):
-        self._console = console
-        self._lock = threading.Lock()
-        self._progress = bars.Progress(
-            bars.TextColumn("{task.description}"),
-            bars.BarColumn(bar_width=24),
-            bars.MofNCompleteColumn(),
-            bars.TextColumn("{task.fields[status]}"),
-            bars.TimeRemainingColumn(compact=True),
-            console=console,
-            disable=not console.is_terminal,
-        )
-        self._bars = {}
-        self._latest: dict[str, dict[int, Progress]] = {}
-        self._last_line = 0.0
-        self._jobs = list(jobs)
-        for job in jobs:
-            name = self._bar_of(job)
-            if name not in self._bars:
-                total = sum(j.goal[1] for j in jobs if self._bar_of(j) == name)
-                self._bars[name] = self._progress.add_task(name, total=total, status="starting")
-                self._latest[name] = {}
-
-    def _bar_of(self, job: Job) -> str:
-        many = len(self._jobs) > MANY
-        return job.name.rsplit(", seed", 1)[0] if many else job.name
-
-    def report(self, progress: Progress) -> None:
-        """Show the progress of a seed."""
-        with self._lock:
-            name = self._bar_of(progress.job)
-            latest = self._latest[name]
-            latest[id(progress.job)] = progress
-            done = sum(_done(p) for p in latest.values())
-            speed = sum(p.steps_per_second for p in latest.values() if not p.finished)
-            recents = [p.recent for p in latest.values() if np.isfinite(p.recent)]
-            recent = np.mean(recents) if recents else np.nan
-            label = progress.job.environment.score_label
-            text = f"{label} {_score(recent):>7}  " + (f"{speed:6,.0f} steps/s" if speed else "")
-            self._progress.update(self._bars[name], completed=done, status=text)
-            quiet = time.monotonic() - self._last_line < 5.0
-            if not self._console.is_terminal and (progress.finished or not quiet):
-                self._last_line = time.monotonic()
-                unit, goal = progress.job.goal
-                _say(
-                    self._console,
-                    f"{progress.job.name}: {getattr(progress, unit)} of {goal} {unit}s, "
-                    f"{label} {_score(progress.recent)}"
-                    + (f", {pace:,.0f} steps/s" if (pace := progress.steps_per_second) else ""),
-                )
-
-    def __enter__(self) -> "Live":
-        self._progress.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._progress.stop()
-
-
-def _say(console: Console, line: str) -> None:
-    """Print a line of progress. A failure to write must not stop training."""
-    with contextlib.suppress(OSError):
-        console.print(line, highlight=False, soft_wrap=True)
-
-
-def _score(value: float | np.floating) -> str:
-    """Format a score; a dash before the first episode has ended."""
-    return f"{value:.3f}" if np.isfinite(value) else "–"
-
 
 class SweepLive:
     """One progress bar for a sweep: runs done, best point so far and time left; plain lines if the
     output is not a terminal."""
 
-    def __init__(self, console: Console, total: int):
-        self._console, self._last_line = console, 0.0
+    def __init__(self, console: Console, total: int, quiet: bool = False):
+        self._console, self._last_line, self._quiet = console, 0.0, quiet
         self._progress = bars.Progress(
             bars.TextColumn("runs"),
             bars.BarColumn(bar_width=24),
             bars.MofNCompleteColumn(),
             bars.TextColumn("{task.fields[status]}"),
             console=console,
-            disable=not console.is_terminal,
+            disable=quiet or not console.is_terminal,
         )
         self._bar = self._progress.add_task("runs", total=total, status="starting")
 
     def report(self, standing: Standing) -> None:
         """Show the progress of the sweep."""
+        if self._quiet:
+            return
         text = _standing(standing)
         self._progress.update(self._bar, completed=standing.done, status=text)
         if not self._console.is_terminal and time.monotonic() - self._last_line > 5.0:
             self._last_line = time.monotonic()
             line = f"{standing.done} of {standing.total} runs" + (f", {text}" if text else "")
-            _say(self._console, line)
+            print_line(self._console, line)
 
     def __enter__(self) -> "SweepLive":
         self._progress.start()
@@ -169,31 +92,48 @@ def sweep_table(console: Console, sweep: Sweep) -> None:
         console.print(line, highlight=False, soft_wrap=True)
 
 
-def _done(progress: Progress) -> int:
-    """Return the episodes or steps done; a seed that stopped early counts as complete."""
-    unit, goal = progress.job.goal
-    return goal if progress.finished else getattr(progress, unit)
+def summary(run: "Run") -> dict[str, Any]:
+    """Return the results of a run as JSON: one list entry per seed, None where there is nothing."""
+    optimum = run.config.environment.optimum
+
+    def mean(scores: np.ndarray) -> float | None:
+        return float(np.mean(scores)) if len(scores) else None
+
+    def solved(scores: np.ndarray) -> int | None:
+        return None if optimum is None else episodes_to_solve(scores, optimum)
+
+    return {
+        "agent": run.config.agent_name,
+        "environment": run.config.environment.name,
+        "score": run.config.environment.score_label,
+        "optimum": optimum,
+        "seeds": list(run.seeds),
+        "episodes": [len(outcome.scores) for outcome in run.outcomes],
+        "steps": [int(outcome.lane.step) for outcome in run.outcomes],
+        "mean": [mean(outcome.scores) for outcome in run.outcomes],
+        "last_20": [mean(outcome.scores[-20:]) for outcome in run.outcomes],
+        "greedy": run.evaluate()[:, 0].tolist(),
+        "solved_at": [solved(outcome.scores) for outcome in run.outcomes],
+        "warnings": run.alarms,
+        "errors": [str(error) for error in run.errors],
+    }
 
 
-def closing_table(console: Console, run: "Run") -> None:
+def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None:
     """Print one row per seed, and the mean over seeds with its interval."""
-    optimum, label = run.config.environment.optimum, run.config.environment.score_label
+    optimum, label = summary["optimum"], summary["score"]
     table = Table(title=run.config.label, title_justify="left")
     for column in ("seed", "episodes", "steps", f"mean {label}", "last 20", "greedy", "solved at"):
         table.add_column(column, justify="right")
-    greedy = run.evaluate()
-    solved, last = [], []
-    for outcome, g in zip(run.outcomes, greedy, strict=True):
-        scores = outcome.scores
-        solved.append(episodes_to_solve(scores, optimum) if optimum is not None else None)
-        means = [_score(np.mean(part)) if len(part) else "–" for part in (scores, scores[-20:])]
-        last += [float(np.mean(scores[-20:]))] if len(scores) else []
-        step, when = int(outcome.lane.step), solved[-1]
-        table.add_row(
-            str(outcome.job.seed), f"{len(scores):,}", f"{step:,}", *means, f"{g:.3f}",
-            str(when) if when else "–",
-        )  # fmt: skip
+    kinds: dict[str, Callable[[Any], str]] = {
+        "seeds": str, "episodes": "{:,}".format, "steps": "{:,}".format,
+        "mean": score, "last_20": score, "greedy": score, "solved_at": "{:,}".format,
+    }  # fmt: skip
+    for i in range(len(run.seeds)):
+        values = ((show, summary[field][i]) for field, show in kinds.items())
+        table.add_row(*("–" if value is None else show(value) for show, value in values))
     console.print(table)
+    last = [value for value in summary["last_20"] if value is not None]
     if len(last) > 1:
         mean = mean_and_interval(np.array(last), run.config.environment.score_range, digits=3)
         console.print(f"last 20 episodes: {mean} seeds", highlight=False)
@@ -214,15 +154,57 @@ def closing_table(console: Console, run: "Run") -> None:
         )
 
 
-def claims_table(console: Console, claims: Sequence["Claim"], name: str) -> None:
-    """Print the claims of an experiment with their verdicts."""
-    table = Table(title=f"{name}: claims tested on these data", title_justify="left")
+def scores(console: Console, run: "Run", table: np.ndarray, as_json: bool) -> None:
+    """Print the scores of evaluation, of shape [seeds, episodes], as a table or as JSON."""
+    environment = run.config.environment
+    means = table.mean(axis=1)
+    if as_json:
+        result = {
+            "agent": run.config.agent_name,
+            "environment": environment.name,
+            "score": environment.score_label,
+            "optimum": environment.optimum,
+            "seeds": list(run.seeds),
+            "scores": table.tolist(),
+            "mean": float(means.mean()),
+        }
+        console.print(json.dumps(result, indent=2), markup=False, highlight=False, soft_wrap=True)
+        return
+    episodes = f"{table.shape[1]} episode{'s' * (table.shape[1] != 1)}"
+    title = f"{run.config.label}: {environment.score_label} of the greedy policy, {episodes}"
+    console.print(title, highlight=False, soft_wrap=True)
+    grid = Table()
+    for column in ("seed", "mean", "least", "greatest"):
+        grid.add_column(column, justify="right")
+    for seed, row in zip(run.seeds, table, strict=True):
+        grid.add_row(str(seed), score(row.mean()), score(row.min()), score(row.max()))
+    console.print(grid)
+    optimum = "" if environment.optimum is None else f"; the optimum is {environment.optimum:g}"
+    if len(means) > 1:
+        mean = mean_and_interval(means, environment.score_range, digits=3)
+        console.print(f"mean over seeds: {mean} seeds{optimum}", highlight=False)
+
+
+def claims_table(console: Console, claims: Sequence["Claim"], name: str, quick: bool) -> None:
+    """Print the claims of an experiment with their verdicts or, in quick form, with what was seen
+    and the verdicts of the full run."""
+    last = ("seen here", "full run") if quick else ("verdict", "after Holm")
+    table = Table(title=f"{name}: claims", title_justify="left")
     table.add_column("claim", ratio=3)
     table.add_column("what was measured", ratio=4)
-    table.add_column("verdict")
-    table.add_column("after Holm")
+    for column in last:
+        table.add_column(column, ratio=1 if quick else None)
+    colours = {"reproduced": "green", "not reproduced": "red"}
     for claim in claims:
-        colour = {"reproduced": "green", "not reproduced": "red"}.get(claim.verdict, "yellow")
-        verdict = f"[{colour}]{claim.verdict}[/]"
-        table.add_row(claim.text, claim.evidence, verdict, claim.after_holm)
+        verdict = claim.published if quick else claim.verdict
+        coloured = f"[{colours.get(verdict.partition(',')[0], 'yellow')}]{verdict or '–'}[/]"
+        cells = (claim.seen or "–", coloured) if quick else (coloured, claim.after_holm)
+        table.add_row(claim.text, claim.evidence, *cells)
     console.print(table)
+    if quick:
+        console.print(
+            "The quick form has too few seeds for verdicts: it shows on which side of a claim its "
+            f"seeds fell.\nThe last column is from the full run: rove reproduce {name}",
+            highlight=False,
+            soft_wrap=True,
+        )

@@ -4,25 +4,54 @@ import gc
 import io
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
-import tyro
 from rich.table import Table
 
-from rove.cli import demo, listing, reproducing, showing, training
+from rove.cli import completion, demo, listing, reproducing, run_options, showing, training
 from rove.cli.console import console, errors, say
-from rove.errors import LaneError, RoveError, did_you_mean
+from rove.cli.options import parse
+from rove.errors import LaneError, RoveError, nearest
 
-COMMANDS = {
-    "demo": "see what exploration does, in about a minute",
-    "list": "list the agents, environments and experiments",
-    "train": "train an agent on an environment",
-    "sweep": "try many settings of an agent and confirm the best on fresh seeds",
-    "reproduce": "run an experiment, such as a figure of the paper, and check its claims",
-    "watch": "record a video of a trained policy",
-    "tune": "repeat the searches behind the default settings of the agents",
-    "report": "write an offline HTML report of runs, experiments and sweeps",
+COMMANDS: dict[str, tuple[str, Callable[[list[str]], object]]] = {
+    "demo": (
+        "see what exploration does, in about a minute",
+        partial(parse, demo.demo, prog="rove demo"),
+    ),
+    "list": (
+        "list the agents, environments and experiments",
+        partial(parse, listing.show, prog="rove list"),
+    ),
+    "train": ("train an agent on an environment", training.train),
+    "eval": (
+        "play the trained policies of a run and report their scores",
+        partial(parse, showing.evaluate, prog="rove eval"),
+    ),
+    "watch": (
+        "record a video of a trained policy",
+        partial(parse, showing.watch, prog="rove watch"),
+    ),
+    "report": (
+        "write an offline HTML report of runs, experiments and sweeps",
+        partial(parse, showing.report, prog="rove report"),
+    ),
+    "sweep": (
+        "try many settings of an agent and confirm the best on fresh seeds",
+        training.sweep,
+    ),
+    "reproduce": (
+        "run an experiment, such as a figure of the paper, and check its claims",
+        reproducing.command,
+    ),
+    "completion": (
+        "print a script that completes commands in a shell",
+        lambda rest: say(completion.script(_shell(rest), COMMANDS)),
+    ),
 }
+"""The commands: what each does, and a function that runs it with its arguments."""
+MEANT = {"tune": "sweep", "evaluate": "eval", "run": "train", "plot": "report", "ls": "list"}
+"""What other programs call a command of ours."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -57,34 +86,27 @@ def _dispatch(arguments: list[str]) -> None:
         from rove import __version__
 
         say(f"rove {__version__}")
-    elif command == "demo":
-        tyro.cli(demo.demo, args=rest, prog="rove demo")
-    elif command == "list":
-        tyro.cli(listing.show, args=rest, prog="rove list")
-    elif command == "train":
-        training.train(rest)
-    elif command == "sweep":
-        training.sweep(rest)
-    elif command == "reproduce":
-        tyro.cli(reproducing.reproduce, args=rest, prog="rove reproduce")
-    elif command == "watch":
-        tyro.cli(showing.watch, args=rest, prog="rove watch")
-    elif command == "tune":
-        tyro.cli(reproducing.tune, args=rest, prog="rove tune")
-    elif command == "report":
-        tyro.cli(showing.report, args=rest, prog="rove report")
+    elif command in COMMANDS:
+        COMMANDS[command][1](rest)
+    elif command == "resume":
+        raise RoveError("run the same rove train command again: it resumes from its checkpoints")
     else:
-        hint = did_you_mean(command, COMMANDS)
-        raise RoveError(f"unknown command {command!r}{hint or '.'} Commands: {', '.join(COMMANDS)}")
+        meant = MEANT.get(command) or nearest(command, COMMANDS)
+        hint = f" Did you mean rove {meant}?" if meant else ""
+        raise RoveError(f"unknown command {command!r}.{hint} Commands: {', '.join(COMMANDS)}")
+
+
+def _shell(arguments: list[str]) -> str:
+    return parse(completion.shell, arguments, prog="rove completion")
 
 
 def _help() -> None:
     console.print("[bold]rove[/]: exploration in reinforcement learning\n")
     table = Table(box=None, show_header=False, padding=(0, 2))
-    for name, text in COMMANDS.items():
+    for name, (text, _) in COMMANDS.items():
         table.add_row(f"rove {name}", text)
     console.print(table)
-    say(f"\nto start: {training.USAGE['train']}\n       for details: rove COMMAND --help")
+    say(f"\nto start: {run_options.USAGE['train']}\n       for details: rove COMMAND --help")
 
 
 if __name__ == "__main__":

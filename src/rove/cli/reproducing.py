@@ -1,4 +1,4 @@
-"""`rove reproduce` and `rove tune`."""
+"""`rove reproduce`: the experiments, and the searches behind the default settings."""
 
 import itertools
 import time
@@ -10,11 +10,21 @@ import tyro
 
 from rove.cli import display
 from rove.cli.console import console, optional, say
+from rove.cli.options import parse
 from rove.errors import RoveError, did_you_mean
 from rove.paper import EXPERIMENTS
 from rove.paper.base import write_claims
 from rove.paper.claims import Claim, adjusted
 from rove.parts import platform
+from rove.runs.live import Live
+
+
+def command(arguments: list[str]) -> None:
+    """Run `rove reproduce`, or `rove reproduce tuning`."""
+    if arguments[:1] == ["tuning"]:
+        parse(tune, arguments[1:], "rove reproduce tuning")
+    else:
+        parse(reproduce, arguments, "rove reproduce")
 
 
 def reproduce(
@@ -26,33 +36,36 @@ def reproduce(
 ) -> None:
     """Run an experiment, draw its figure and check its claims; or run all and write a report.
 
+    The searches behind the default settings are repeated by rove reproduce tuning SEARCH.
+
     Args:
         experiment: Name of an experiment (see rove list), or all to run every one in turn.
-        quick: Use fewer seeds and episodes: takes minutes and still shows the effect.
+        quick: Use fewer seeds and episodes: takes minutes and shows the effects, without verdicts.
         out: Folder for the data, the figure and the claims.
         workers: Number of seeds to train at the same time.
     """
     if experiment != "all" and experiment not in EXPERIMENTS:
-        raise _unknown("experiment", experiment, EXPERIMENTS)
+        raise _unknown("experiment", experiment, [*EXPERIMENTS, "tuning"])
     platform.prepare(lanes=1)  # the runs themselves are in worker processes
     root = out or Path("reproduction")
     if experiment != "all":
         folder = out or root / (experiment + "-quick" * quick)
-        display.claims_table(console, _experiment(experiment, quick, folder, workers), experiment)
+        claims = _experiment(experiment, quick, folder, workers)
+        display.claims_table(console, claims, experiment, quick)
         return
     if not quick:
         say("running all experiments in full, which takes hours; --quick takes minutes")
     folders = {name: root / (name + "-quick" * quick) for name in EXPERIMENTS}
-    claims = {}
+    found: dict[str, list[Claim]] = {}
     for name, folder in list(folders.items()):
         if missing := EXPERIMENTS[name].missing():
             say(f"skipping {name}: {missing}")
             del folders[name]
             continue
-        claims[name] = _experiment(name, quick, folder, workers)
-    for name, adjusted_claims in _adjusted(claims).items():
-        write_claims(folders[name], adjusted_claims)
-        display.claims_table(console, adjusted_claims, name)
+        found[name] = _experiment(name, quick, folder, workers)
+    for name, claims in (found if quick else _adjusted(found)).items():
+        write_claims(folders[name], claims)
+        display.claims_table(console, claims, name, quick)
     from rove import report
 
     page = root / ("report-quick.html" if quick else "report.html")
@@ -70,7 +83,7 @@ def _experiment(name: str, quick: bool, folder: Path, workers: int | None) -> li
     """Run an experiment with a progress bar and return its claims."""
     began = time.monotonic()
     experiment = EXPERIMENTS[name](quick=quick)
-    with display.Live(console, experiment.jobs()) as bars:
+    with Live(console, experiment.jobs()) as bars:
         claims = experiment.run(folder, bars.report, workers)
     say(f"{name}: written to {folder} in {time.monotonic() - began:.0f} s")
     return claims

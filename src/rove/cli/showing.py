@@ -6,10 +6,34 @@ from typing import Annotated
 
 import tyro
 
-from rove.cli.console import optional, say
+from rove.cli import display
+from rove.cli.console import console, optional, say
 from rove.errors import RoveError
 from rove.parts import platform
 from rove.runs.train import load
+
+
+def evaluate(
+    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")],
+    /,
+    episodes: int = 20,
+    seed: Annotated[int | None, optional("SEED", "all seeds of the run")] = None,
+    json: bool = False,
+) -> None:
+    """Play the trained policies of a run: greedy on the posterior mean, without exploration noise.
+
+    Args:
+        run: Run folder written by rove train.
+        episodes: Number of episodes to play with each seed.
+        seed: Seed whose policy is played.
+        json: Print the scores as JSON.
+    """
+    platform.prepare(lanes=1)
+    loaded = load(run)
+    if seed is not None:
+        loaded = loaded.only(seed)
+    scores = loaded.evaluate(episodes)
+    display.scores(console, loaded, scores, json)
 
 
 def watch(

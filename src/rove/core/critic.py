@@ -64,13 +64,12 @@ class CriticLearner(Learner):
     ) -> tuple[Rows, Rows]:
         """2.9, 2.11: sample θ⁻ ~ q_φ⁻ (2.9), and θ ~ q_φ for the objective (2.11), for each row.
 
-        `law` and `law_minus` are q_φ and q_φ⁻ as returned by `Posterior.law`. If the family pairs θ
-        and θ⁻ (`Rows.paired`), both use the same random numbers.
+        `law` and `law_minus` are q_φ and q_φ⁻ as returned by `Posterior.law`. Families that pair θ
+        and θ⁻ use the same samples for both.
         """
         theta = self.posterior.sample_rows(law, ids, k_theta)
-        if theta.paired:
-            return theta, theta
-        return theta, self.posterior.sample_rows(law_minus, ids, k_target_theta)
+        independent = self.posterior.sample_rows(law_minus, ids, k_target_theta)
+        return theta, theta.for_target(independent)
 
     def targets(
         self,

@@ -1,6 +1,7 @@
 """Environments by name: `make("chain-100")`, `make("cartpole")`."""
 
 import dataclasses
+import re
 from typing import Any, NamedTuple
 
 from rove.environments.acrobot import Acrobot
@@ -92,19 +93,31 @@ ENVIRONMENTS: dict[str, Family] = {
 """Families by name. If a family has sizes, a size is appended: chain-100 is Chain(100)."""
 
 
+_VERSIONED = re.compile(r"-v\d+$")
+"""Matches the end of Gymnasium's ids."""
+
+
 def names(size: str = "N") -> list[str]:
     """Return the names of all environments, with `size` where a name needs one."""
     return [f"{name}-{size}" if family.sized else name for name, family in ENVIRONMENTS.items()]
 
 
 def make(name: str, **settings: Any) -> Task:
-    """Create an environment from a name such as chain-100, cartpole or gym/CartPole-v1."""
+    """Create an environment from a name such as chain-100, cartpole or gym/CartPole-v1.
+
+    The prefix gym/ may be left out of an id that ends in a version, as in CartPole-v1.
+    """
     if name.startswith(PREFIX) or name in ALIASES:
         return from_name(name, **settings)
+    if _VERSIONED.search(name):
+        return from_name(PREFIX + name, **settings)
     family, _, size = name.rpartition("-")
     sized = size.isascii() and size.isdigit()
     if not sized:
         family = name
+    if name in ENVIRONMENTS and ENVIRONMENTS[name].sized:
+        message = f"environment {name!r} needs a size, as in {name}-10"
+        raise ConfigError("environment", name, f"{name}-N", message)
     if family not in ENVIRONMENTS or ENVIRONMENTS[family].sized != sized:
         similar = (names(size) if sized else []) + names() + list(ALIASES)
         known = (*names(), *ALIASES)

@@ -5,10 +5,11 @@ import dataclasses
 import functools
 import json
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import gymnasium
 import numpy as np
+from typing_extensions import Doc
 
 from rove.environments.base import Coordinate
 from rove.environments.guard import BadEnvironment, Guard, encoder
@@ -33,6 +34,23 @@ ALIASES: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
 }
 """Short names: the Gymnasium environment, its options, and a description."""
+
+
+_OPTIONS: dict[str, tuple[Any, str]] = {
+    "normalise": (bool, "Normalise observations by their running mean and standard deviation."),
+    "longest_episode": (int, "Number of steps after which an unfinished episode is an error."),
+    "sparse": (
+        float | None,
+        "The only reward, paid on termination; for example 1 if termination means success, -1 if "
+        "failure. None: the environment's own rewards.",
+    ),
+    "axes": (
+        tuple[int, int] | None,
+        "The two entries of an observation, horizontal and vertical, whose range is divided into "
+        "cells to count visits.",
+    ),
+}
+"""rove's own options of a Gymnasium environment, with their types and descriptions."""
 
 
 def from_name(name: str, **options: Any) -> HostEnvironment:
@@ -89,21 +107,14 @@ def adopt(
 
 def host_settings(environment: HostEnvironment) -> Any:
     """Return the options of a registered environment as a dataclass, for the command line."""
-    kinds = {"normalise": bool, "longest_episode": int, "sparse": float | None}
-    kinds["axes"] = tuple[int, int] | None
-    own: dict[str, tuple[Any, Any]] = {key: (kinds[key], getattr(environment, key)) for key in OWN}
+    own = {key: (kind, getattr(environment, key), text) for key, (kind, text) in _OPTIONS.items()}
     defaults = settable(environment.source.name)[0]
-    others = {key: (type(default), default) for key, default in defaults.items()}
-    fields = [(k, kind, dataclasses.field(default=x)) for k, (kind, x) in (own | others).items()]
-    kind = dataclasses.make_dataclass("Options", fields, frozen=True)
-    kind.__doc__ = (
-        "normalise: normalise observations by their running mean and standard deviation. "
-        "longest-episode: number of steps after which an unfinished episode raises an error. "
-        "sparse: the only reward, paid on termination; for example 1 if termination means success, "
-        "-1 if failure. axes: the two entries of an observation whose range is divided into cells "
-        "to count visits. All other options are passed to gymnasium.make."
-    )
-    return kind()
+    others = {key: (type(x), x, "Passed to gymnasium.make.") for key, x in defaults.items()}
+    fields = [
+        (key, Annotated[kind, Doc(text)], dataclasses.field(default=default))
+        for key, (kind, default, text) in (own | others).items()
+    ]
+    return dataclasses.make_dataclass("Options", fields, frozen=True)()
 
 
 def _copied(environment: Any) -> Any:

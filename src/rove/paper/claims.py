@@ -11,7 +11,8 @@ from rove.analysis.intervals import Support, difference_test, holm, proportion_t
 
 LEVEL = 0.05
 """Significance level, before and after the adjustment for several claims."""
-Verdict = Literal["reproduced", "not reproduced", "inconclusive", "not tested"]
+Verdict = Literal["reproduced", "not reproduced", "inconclusive", "not tested", "no verdict"]
+"""The last one is for experiments in quick form, which have too few seeds for a verdict."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,10 @@ class Claim:
     """Two-sided p-value; None if the claim was not tested."""
     p_holm: float | None = None
     """The p-value adjusted over all claims that were tested together."""
+    seen: str = ""
+    """Whether the estimate is on the side of the claim: "as claimed" or "not as claimed"."""
+    published: str = ""
+    """The verdict of the full run and its number of seeds, for an experiment in quick form."""
 
     @property
     def after_holm(self) -> str:
@@ -40,7 +45,12 @@ class Claim:
         """Return a one-sided verdict: whether the estimate is above its limit or not, or
         inconclusive if the test is not significant."""
         verdict: Verdict = "reproduced" if above else "not reproduced"
-        return Claim(text, evidence, verdict if p < LEVEL else "inconclusive", p)
+        seen = "as claimed" if above else "not as claimed"
+        return Claim(text, evidence, verdict if p < LEVEL else "inconclusive", p, seen=seen)
+
+    def without_verdict(self, published: str) -> "Claim":
+        """Return the claim of an experiment in quick form."""
+        return replace(self, verdict="no verdict", p=None, p_holm=None, published=published)
 
     @staticmethod
     def count(text: str, what: str, groups: np.ndarray | Mapping[str, np.ndarray]) -> "Claim":
@@ -95,6 +105,11 @@ def as_json(claims: Sequence[Claim]) -> str:
 
 def as_markdown(claims: Sequence[Claim]) -> str:
     """Return the claims as a Markdown table."""
-    rows = [f"| {c.text} | {c.evidence} | {c.verdict} | {c.after_holm} |" for c in claims]
-    head = ["| claim | what was measured | verdict | after Holm |", "|---|---|---|---|"]
-    return "\n".join([*head, *rows]) + "\n"
+    if any(claim.verdict == "no verdict" for claim in claims):
+        columns = ["claim", "what was measured", "seen", "verdict of the full run"]
+        cells = [[c.text, c.evidence, c.seen or "–", c.published or "–"] for c in claims]
+    else:
+        columns = ["claim", "what was measured", "verdict", "after Holm"]
+        cells = [[c.text, c.evidence, c.verdict, c.after_holm] for c in claims]
+    lines = [columns, ["---"] * len(columns), *cells]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -45,6 +45,8 @@ MOSTLY = 0.5
 class Figure2(Experiment):
     """Figure 2: DQN, NoisyNet and GE on chains of 10, 50 and 100 states; state visits on 128."""
 
+    name = "figure-2"
+
     def configs(self) -> dict[Key, Config]:
         episodes = QUICK_EPISODES if self.quick else EPISODES
         seeds, left_out = (QUICK_SEEDS, LEFT_OUT) if self.quick else (SEEDS, ())
@@ -228,7 +230,9 @@ def claims(runs: Runs) -> list[Claim]:
 
 def _solved(text: str, runs: Runs, dqn: str) -> Claim:
     """Test whether the greedy policies of all three agents earn the optimum."""
-    greedy = {agent: runs["chain-10", agent].evaluate() for agent in (dqn, "noisynet", "ge-step")}
+    greedy = {
+        agent: runs["chain-10", agent].evaluate()[:, 0] for agent in (dqn, "noisynet", "ge-step")
+    }
     solved = {label(agent): earned >= OPTIMUM - TOLERANCE for agent, earned in greedy.items()}
     return Claim.count(text, "the final greedy policy earns 11", solved)
 
@@ -236,7 +240,7 @@ def _solved(text: str, runs: Runs, dqn: str) -> Claim:
 def _stuck(text: str, runs: Runs, environment: str, agent: str) -> Claim:
     """Test whether an agent is stuck, by its greedy policy: exploration lowers returns, but says
     nothing about what was learned."""
-    stuck = runs[environment, agent].evaluate() < STUCK * OPTIMUM
+    stuck = runs[environment, agent].evaluate()[:, 0] < STUCK * OPTIMUM
     what = "the final greedy policy earns less than a tenth of the optimum"
     return Claim.count(text.format(label(agent)), what, stuck)
 

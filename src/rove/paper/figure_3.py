@@ -37,6 +37,8 @@ KEPT = 0.9
 class Figure3(Experiment):
     """Figure 3: DQN, NoisyNet and GE on sparse CartPole, MountainCar and Acrobot; state visits."""
 
+    name = "figure-3"
+
     @property
     def agents(self) -> tuple[str, ...]:
         """The agents of the figure."""

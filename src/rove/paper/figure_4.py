@@ -51,14 +51,16 @@ steps."""
 class Figure4(Experiment):
     """Figure 4: DDPG with action noise, a NoisyNet critic or a GE critic on four pendulum tasks.
 
-    Requires MuJoCo: pip install "rove[mujoco]". The double pendulum uses the settings tuned for the
+    Requires MuJoCo: pip install mujoco imageio. The double pendulum uses the settings tuned for the
     single one.
     """
+
+    name = "figure-4"
 
     @classmethod
     def missing(cls) -> str | None:
         installed = importlib.util.find_spec("mujoco") is not None
-        return None if installed else 'it requires MuJoCo: pip install "rove[mujoco]"'
+        return None if installed else "it requires MuJoCo: pip install mujoco imageio"
 
     @property
     def steps(self) -> int:

@@ -59,8 +59,10 @@ def lanes_at(runs: Runs, point: Key) -> list[Outcome]:
 class Figure5(Experiment):
     """Figure 5: GE on sparse CartPole for ranges of ρ, of σ, and of both.
 
-    All settings except ρ and σ are as tuned by `rove tune figure-3`.
+    All settings except ρ and σ are as tuned by `rove reproduce tuning figure-3`.
     """
+
+    name = "figure-5"
 
     @property
     def rhos(self) -> tuple[float, ...]:

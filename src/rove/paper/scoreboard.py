@@ -71,6 +71,8 @@ class Cell(NamedTuple):
 class Scoreboard(Experiment):
     """Scoreboard: every agent on chains, permuted chains, Deep Sea and a bandit."""
 
+    name = "scoreboard"
+
     def configs(self) -> dict[Key, Config]:
         """Return all runs, with settings tuned with the same budget for every agent."""
         episodes = QUICK_EPISODES if self.quick else EPISODES

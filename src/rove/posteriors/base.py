@@ -30,7 +30,7 @@ class Phi(NamedTuple):
 
     learned: Any
     """Parameters that are trained by gradient descent."""
-    held: Any = ()
+    fitted: Any = ()
     """Parameters that are not: those that `refit` computes, or the key of the bootstrap masks."""
     priors: Theta | tuple[()] = ()
     """Prior functions: fixed networks, stacked along the first axis."""
@@ -57,13 +57,28 @@ class Rows(eqx.Module, Generic[Law]):
         """
         return jnp.ones((1, 1))
 
-    @property
-    def paired(self) -> bool:
-        """Whether the target of a transition uses the same random numbers for θ⁻ as for θ.
+    def for_target(self, independent: "Rows[Law]") -> "Rows[Law]":
+        """Return the samples θ⁻ for the targets of the same rows.
 
-        In the paper, θ⁻ is sampled independently. Families for which this matters have a setting.
+        These are the independent samples, as in the paper, or these samples again (see `Paired`).
         """
-        return False
+        return independent
+
+
+class Paired(Rows[Law]):
+    """Samples of θ whose random numbers are also those of θ⁻."""
+
+    rows: Rows[Law]
+
+    def __call__(self, law: Law, x: Input) -> Float[Array, "draws n outputs"]:
+        return self.rows(law, x)
+
+    @property
+    def weights(self) -> Float[Array, "draws_ n_"]:
+        return self.rows.weights
+
+    def for_target(self, independent: Rows[Law]) -> Rows[Law]:
+        return self
 
 
 class Pairs(NamedTuple):

@@ -55,7 +55,7 @@ class Conjugate(Posterior[Table, Array]):
         return Phi((), Table(jnp.zeros(shape), jnp.full(shape, self.prior**2)))
 
     def law(self, phi: Phi) -> Table:
-        return phi.held
+        return phi.fitted
 
     def sample(self, law: Table, key: Key) -> Float[Array, "features actions"]:
         return law.mean + jnp.sqrt(law.variance) * noise.normal(key, law.mean.shape)
@@ -78,9 +78,9 @@ class Conjugate(Posterior[Table, Array]):
         table = lax.cond(
             data.counter % self.period == 0,
             lambda: self._posterior(phi, data),
-            lambda: phi.held,
+            lambda: phi.fitted,
         )
-        return phi._replace(held=table)
+        return phi._replace(fitted=table)
 
     def validate(self, spec: Spec) -> None:
         check_conjugate(self, spec)
@@ -89,7 +89,8 @@ class Conjugate(Posterior[Table, Array]):
             raise ConfigError("hidden", spec.hidden, "()", message)
         x = spec.observation
         if x is not None and not (np.sum(x != 0) == 1 and x.max() == 1):
-            allowed = "one-hot observations, such as those of bandit-10 and deep-sea-10"
+            allowed = "one-hot observations, such as those of deep-sea-10, or of a chain "
+            allowed += "with --env.features one-hot"
             message = f"Conjugate requires {allowed}; this environment has others"
             raise ConfigError("observation", x, allowed, message)
 
@@ -100,7 +101,7 @@ class Conjugate(Posterior[Table, Array]):
         """
         transitions, stored = replay.everything(data.replay)
         inputs, action = data.pairs(phi.priors, transitions)
-        actions = jnp.arange(phi.held.mean.shape[1])
+        actions = jnp.arange(phi.fitted.mean.shape[1])
         taken = (action[:, None] == actions) & stored[:, None]
         x = jnp.where(stored, data.target(transitions, data.key, 0), 0.0)
         count = inputs.features.T @ taken

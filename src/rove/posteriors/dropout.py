@@ -13,7 +13,7 @@ from rove.errors import check_number
 from rove.parts import networks, noise
 from rove.parts.networks import Theta
 from rove.parts.noise import Key
-from rove.posteriors.base import Phi, Posterior, Rows, row_count
+from rove.posteriors.base import Paired, Phi, Posterior, Rows, row_count
 from rove.posteriors.priors import Input
 
 
@@ -21,7 +21,6 @@ class MaskRows(Rows[Theta]):
     """Samples that consist of dropout masks for all hidden units."""
 
     masks: Float[Array, "n units"]
-    paired: bool = eqx.field(default=False, static=True)
 
     def __call__(self, law: Theta, x: Input) -> Float[Array, "1 n outputs"]:
         return _masked(law, self.masks, x.features)[None]
@@ -57,8 +56,9 @@ class Dropout(Posterior[Theta, Array]):
     def mean(self, law: Theta, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(law, x.features)
 
-    def sample_rows(self, law: Theta, ids: Int[Array, " n"] | None, key: Key) -> MaskRows:
-        return MaskRows(self._masks(law, row_count(ids), key), self.paired)
+    def sample_rows(self, law: Theta, ids: Int[Array, " n"] | None, key: Key) -> Rows[Theta]:
+        rows = MaskRows(self._masks(law, row_count(ids), key))
+        return Paired(rows) if self.paired else rows
 
     def _masks(self, law: Theta, n: int, key: Key) -> Float[Array, "n units"]:
         """Return n rows of masks, with entries 0 or 1/(1 − rate)."""

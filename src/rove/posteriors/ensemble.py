@@ -14,7 +14,7 @@ from rove.errors import check_integer, check_number
 from rove.parts import networks, noise
 from rove.parts.networks import Theta
 from rove.parts.noise import Key
-from rove.posteriors.base import OneTheta, Phi, Posterior, Rows
+from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows
 from rove.posteriors.priors import Input
 
 
@@ -60,7 +60,7 @@ class Ensemble(Posterior[EnsembleLaw, Array]):
         return Phi(members, k_bootstrap, networks.init_many(k_priors, sizes, self.size))
 
     def law(self, phi: Phi) -> EnsembleLaw:
-        return EnsembleLaw(phi.learned, phi.held)
+        return EnsembleLaw(phi.learned, phi.fitted)
 
     def sample(self, law: EnsembleLaw, key: Key) -> Int[Array, ""]:
         """Sample the index of a member, which continues to learn while it chooses actions."""
@@ -87,9 +87,11 @@ class Ensemble(Posterior[EnsembleLaw, Array]):
             return OneTheta(self, key)
         first, weights = noise.integers(key, (), self.size), self._learned_from(law, ids)
         weights = jnp.roll(weights, first, axis=0)
-        if not self.paired or self._share(ids) == ids.shape[0]:
-            return MemberRows(first, weights, self.prior, self.paired)
-        return OwnMemberRows(first, weights, self.prior, self._share(ids))
+        if not self.paired:
+            return MemberRows(first, weights, self.prior)
+        if self._share(ids) == ids.shape[0]:
+            return Paired(MemberRows(first, weights, self.prior))
+        return Paired(OwnMemberRows(first, weights, self.prior, self._share(ids)))
 
     def masks(self, law: EnsembleLaw, ids: Int[Array, " n"]) -> Bool[Array, "size n"]:
         """Return whether each transition belongs to each member's bootstrap sample.
@@ -122,7 +124,6 @@ class MemberRows(Rows[EnsembleLaw]):
     """1 for the rows that each member learns from, and 0 for all others."""
     prior: float | Array | None
     """`Ensemble.prior`, the scale β."""
-    paired: bool = eqx.field(default=False, static=True)
 
     @property
     def weights(self) -> Float[Array, "size n"]:
@@ -151,10 +152,6 @@ class OwnMemberRows(Rows[EnsembleLaw]):
     @property
     def weights(self) -> Float[Array, "size n"]:
         return self.learned
-
-    @property
-    def paired(self) -> bool:
-        return True
 
     def __call__(self, law: EnsembleLaw, x: Input) -> Float[Array, "size n outputs"]:
         """Gather each member's rows, evaluate it for them, and scatter the outputs."""

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from rove.parts import networks, noise
 from rove.parts.networks import Linear, Theta
 from rove.parts.noise import Key
-from rove.posteriors.base import Phi, Posterior, Rows, row_count
+from rove.posteriors.base import Paired, Phi, Posterior, Rows, row_count
 from rove.posteriors.mean_field import centred, check_rho, softplus
 from rove.posteriors.priors import Input
 
@@ -29,7 +29,6 @@ class FactorRows(Rows[FactorisedLaw]):
     """Samples that consist of f(ε) for all inputs and outputs of every layer."""
 
     f: Float[Array, "n factors"]
-    paired: bool = eqx.field(default=False, static=True)
 
     def __call__(self, law: FactorisedLaw, x: Input) -> Float[Array, "1 n outputs"]:
         """Evaluate the network without forming the weights of each row.
@@ -80,8 +79,11 @@ class Factorised(Posterior[FactorisedLaw, Theta]):
     def mean(self, law: FactorisedLaw, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(law.mean, x.features)
 
-    def sample_rows(self, law: FactorisedLaw, ids: Int[Array, " n"] | None, key: Key) -> FactorRows:
-        return FactorRows(_noise(law, row_count(ids), key), self.paired)
+    def sample_rows(
+        self, law: FactorisedLaw, ids: Int[Array, " n"] | None, key: Key
+    ) -> Rows[FactorisedLaw]:
+        rows = FactorRows(_noise(law, row_count(ids), key))
+        return Paired(rows) if self.paired else rows
 
 
 def _sizes(law: FactorisedLaw) -> list[int]:

@@ -72,7 +72,7 @@ class LastLayer(Posterior[LastLayerLaw, Array]):
         return Phi(body, Head(jnp.zeros((actions, weights)), root))
 
     def law(self, phi: Phi) -> LastLayerLaw:
-        return LastLayerLaw(phi.learned, phi.held)
+        return LastLayerLaw(phi.learned, phi.fitted)
 
     def sample(self, law: LastLayerLaw, key: Key) -> Float[Array, "actions weights"]:
         """Sample the last layer's weights. The hidden layers continue to learn."""
@@ -99,9 +99,9 @@ class LastLayer(Posterior[LastLayerLaw, Array]):
         head = lax.cond(
             data.counter % self.period == 0,
             lambda: self._regression(phi, data),
-            lambda: phi.held,
+            lambda: phi.fitted,
         )
-        return phi._replace(held=head)
+        return phi._replace(fitted=head)
 
     def validate(self, spec: Spec) -> None:
         check_conjugate(self, spec)
@@ -109,7 +109,7 @@ class LastLayer(Posterior[LastLayerLaw, Array]):
     def _regression(self, phi: Phi, data: Data) -> Head:
         """Return the posterior of the last layer given the whole replay buffer."""
         deviation = jnp.sqrt(data.scale)
-        actions = jnp.arange(phi.held.mean.shape[0])
+        actions = jnp.arange(phi.fitted.mean.shape[0])
 
         def block(i: Array) -> tuple[Array, Array]:
             transitions, stored = replay.block(data.replay, i, BLOCK)
@@ -120,7 +120,7 @@ class LastLayer(Posterior[LastLayerLaw, Array]):
             return a / deviation, b / deviation
 
         blocks = (replay.stored(data.replay) + BLOCK - 1) // BLOCK
-        return regression(block, blocks, self.prior**2, phi.held)
+        return regression(block, blocks, self.prior**2, phi.fitted)
 
 
 BLOCK = 1024

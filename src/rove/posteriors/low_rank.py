@@ -13,7 +13,7 @@ from rove.errors import ConfigError, check_integer, check_number
 from rove.parts import networks, noise
 from rove.parts.networks import Linear, Theta
 from rove.parts.noise import Key
-from rove.posteriors.base import OneTheta, Phi, Posterior, Rows
+from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows
 from rove.posteriors.mean_field import check_prior_std, check_rho, prior_penalty, softplus
 from rove.posteriors.priors import Input
 
@@ -56,7 +56,6 @@ class IndexRows(Rows[LowRankLaw]):
     diagonal: Float[Array, "draws n outputs"] | None
     prior: float | Array | None
     """`LowRank.prior`, the scale β."""
-    paired: bool = eqx.field(default=False, static=True)
 
     def __call__(self, law: LowRankLaw, x: Input) -> Float[Array, "draws n outputs"]:
         h, y = indexed(law, x, self.index, self.prior)
@@ -159,7 +158,8 @@ class LowRank(Posterior[LowRankLaw, Draw]):
         shape, diagonal = (self.draws, ids.shape[0]), None
         if self.rho is not None:
             diagonal = noise.normal(k_diagonal, (*shape, law.head.bias.shape[0]))
-        return IndexRows(self._index(k_index, *shape), diagonal, self.prior, self.paired)
+        rows = IndexRows(self._index(k_index, *shape), diagonal, self.prior)
+        return Paired(rows) if self.paired else rows
 
     def entropy(self, law: LowRankLaw) -> Float[Array, ""]:
         """Return ½·log det(D + F·Fᵀ), where F contains the factors divided by √M.

@@ -15,7 +15,7 @@ from rove.errors import ConfigError, check_number
 from rove.parts import networks, noise
 from rove.parts.networks import Linear, Theta
 from rove.parts.noise import Key
-from rove.posteriors.base import Phi, Posterior, Rows, row_count
+from rove.posteriors.base import Paired, Phi, Posterior, Rows, row_count
 from rove.posteriors.priors import Input
 
 
@@ -42,7 +42,6 @@ class NoiseRows(Rows[MeanFieldLaw]):
     """
 
     epsilon: Float[Array, "n units"]
-    paired: bool = eqx.field(default=False, static=True)
 
     def __call__(self, law: MeanFieldLaw, x: Input) -> Float[Array, "1 n outputs"]:
         def linear(layer: tuple[Linear, Linear, Array], x: Array) -> Array:
@@ -112,8 +111,11 @@ class MeanField(Posterior[MeanFieldLaw, Theta]):
     def mean(self, law: MeanFieldLaw, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(law.mean, x.features)
 
-    def sample_rows(self, law: MeanFieldLaw, ids: Int[Array, " n"] | None, key: Key) -> NoiseRows:
-        return NoiseRows(noise.normal(key, (row_count(ids), sum(_widths(law)))), self.paired)
+    def sample_rows(
+        self, law: MeanFieldLaw, ids: Int[Array, " n"] | None, key: Key
+    ) -> Rows[MeanFieldLaw]:
+        rows = NoiseRows(noise.normal(key, (row_count(ids), sum(_widths(law)))))
+        return Paired(rows) if self.paired else rows
 
     def entropy(self, law: MeanFieldLaw) -> Float[Array, ""]:
         """Return Σ log σ_θ, which is the entropy without ½·log 2πe for each parameter.

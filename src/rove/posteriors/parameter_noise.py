@@ -60,7 +60,7 @@ class ParameterNoise(Posterior[ParameterNoiseLaw, Theta]):
         return Phi(networks.init(key, sizes), jnp.asarray(self.std, jnp.float32))
 
     def law(self, phi: Phi) -> ParameterNoiseLaw:
-        return ParameterNoiseLaw(phi.learned, phi.held)
+        return ParameterNoiseLaw(phi.learned, phi.fitted)
 
     def sample(self, law: ParameterNoiseLaw, key: Key) -> Theta:
         leaves, treedef = jax.tree.flatten(law.mean)
@@ -85,9 +85,9 @@ class ParameterNoise(Posterior[ParameterNoiseLaw, Theta]):
         std = lax.cond(
             data.counter % self.period == 0,
             lambda: self._adapted(phi, data),
-            lambda: phi.held,
+            lambda: phi.fitted,
         )
-        return phi._replace(held=std)
+        return phi._replace(fitted=std)
 
     def _adapted(self, phi: Phi, data: Data) -> Float[Array, ""]:
         """Return σ, larger if the networks are closer than `distance` and smaller otherwise."""
@@ -99,4 +99,4 @@ class ParameterNoise(Posterior[ParameterNoiseLaw, Theta]):
         perturbed = networks.forward(self.sample(law, k_theta), states)
         distance = jnp.sqrt(jnp.mean((perturbed - plain) ** 2))
         near = distance < self.distance * (jnp.std(plain) + 1e-6)
-        return phi.held * jnp.where(near, _STEP, 1.0 / _STEP)
+        return phi.fitted * jnp.where(near, _STEP, 1.0 / _STEP)

@@ -18,7 +18,9 @@ def write(paths: Sequence[Path | str], out: Path | str = "report.html") -> Path:
     """Write a report of run, experiment and sweep folders to one HTML file.
 
     **Example**
-    >>> rove.report.write(["runs/ge-chain-10", "runs/dqn-chain-10"], "report.html")
+    >>> for agent in ("ge", "dqn"):
+    ...     run = rove.train(agent, "chain-10", episodes=20, out=f"runs/{agent}")
+    >>> path = rove.report.write(["runs/ge", "runs/dqn"], "report.html")
     """
     _write(paths, Path(out))
     return Path(out)

@@ -135,5 +135,5 @@ def _mp4(frames: list[np.ndarray], path: Path, fps: float) -> None:
 
         imageio.imwrite(path, np.stack(frames), fps=fps)
     except (ImportError, OSError, ValueError) as error:
-        reason = 'an .mp4 needs a video encoder: pip install "rove[watch]", or write a .gif'
+        reason = 'an .mp4 needs a video encoder: pip install "imageio[ffmpeg]", or write a .gif'
         raise ConfigError("out", str(path), reason, f"cannot write {path}: {reason}") from error

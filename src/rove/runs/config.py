@@ -21,6 +21,9 @@ from rove.errors import RoveError, RunFolderError
 from rove.training.outcomes import UNLIMITED, Job
 from rove.training.solving import IN_A_ROW
 
+EXTENDABLE = ("seeds", "episodes", "steps")
+"""The parts of `Config.identity` that may grow when a run is extended."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Config:
@@ -33,6 +36,8 @@ class Config:
     steps: int | None = None
     until_solved: bool = False
     """Whether each seed stops as soon as it has solved its task."""
+    extendable: bool = False
+    """Whether checkpoints of finished seeds contain all that is needed to train further."""
 
     @property
     def agent_name(self) -> str:
@@ -55,7 +60,8 @@ class Config:
     def jobs(self, folder: Path | None) -> list[Job]:
         """Return one training job per seed, with checkpoints in the run folder if one is given."""
         agent = self.compose()
-        run = hashlib.sha256(json.dumps(self.identity()).encode()).hexdigest()[:16]
+        identity = {k: v for k, v in self.identity().items() if k not in EXTENDABLE}
+        run = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
         return [
             Job(
                 agent=agent,
@@ -67,6 +73,7 @@ class Config:
                 path=folder / "lanes" / f"seed-{seed}.safetensors" if folder else None,
                 name=f"{self.label}, seed {seed}",
                 run=run,
+                extendable=self.extendable,
             )
             for seed in self.seeds
         ]

@@ -8,19 +8,13 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-import jax
-
-from rove.errors import (
-    ConfigError,
-    Diverged,
-    LaneError,
-)
+from rove.errors import Diverged, LaneError
 from rove.runs import tracking
 from rove.runs.config import Config
 from rove.runs.folder import RunFolder
 from rove.runs.result import Run
-from rove.training import outcomes
-from rove.training.executors import Executor, Threads, cores, executor_for
+from rove.training import storage
+from rove.training.executors import Executor, Threads, executor_for
 from rove.training.outcomes import Episodes, Job, Outcome
 from rove.training.progress import Progress, Report, ignore
 
@@ -46,11 +40,13 @@ def run_all(
         for (config, path), jobs in zip(plan, jobs_of, strict=True):
             if path is not None:
                 folder = RunFolder(path)
-                stack.enter_context(folder.open(config))
+                stack.enter_context(folder.open(config, config.extendable))
                 writers[path] = _EpisodesWriter(folder, config, jobs)
                 if tracker is not None:
                     loggers[path] = tracking.Logger(tracker, config)
-        remote = _uses_workers(on, plan, all_jobs, workers)
+        custom = lambda: [config.label for config, _ in plan if not config.portable]  # noqa: E731
+        unfinished = sum(not storage.is_finished(job) for job in all_jobs)
+        remote = executor.remote(custom, unfinished, workers)
         for i, (config, path) in enumerate(plan):
             if path is None and remote:  # workers return their results in a folder
                 temporary = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rove-")))
@@ -96,34 +92,13 @@ def check_jobs(jobs: Sequence[Job], workers: int | None, on: str) -> Executor:
     return executor
 
 
-def _uses_workers(
-    on: str, plan: Sequence[tuple[Config, Path | None]], jobs: Sequence[Job], workers: int | None
-) -> bool:
-    """Whether jobs run outside of this process.
-
-    They do if some are unfinished and workers can rebuild all of them from their configurations.
-    Processes are used only for several jobs, and not if they would share an accelerator.
-    """
-    if on == "threads":
-        return False
-    unfinished = sum(not outcomes.is_finished(job) for job in jobs)
-    if on != "processes":
-        if custom := [config for config, _ in plan if not config.portable]:
-            reason = f"{custom[0].label} is custom code, which a cluster does not have"
-            message = f"on={on!r} cannot train {custom[0].label}: it uses custom code, which the "
-            raise ConfigError("on", on, reason, message + "cluster does not have; use on='threads'")
-        return unfinished > 0
-    several = min(unfinished, workers or cores()) > 1
-    return several and all(c.portable for c, _ in plan) and jax.default_backend() == "cpu"
-
-
 class _EpisodesWriter:
     """Updates episodes.csv whenever a seed of the run writes a checkpoint."""
 
     def __init__(self, folder: RunFolder, config: Config, jobs: list[Job]):
         self._folder, self._config, self._jobs = folder, config, jobs
         self._lock = threading.Lock()
-        self._latest = {j.seed: outcomes.load_episodes(j)[0] for j in jobs if outcomes.exists(j)}
+        self._latest = {j.seed: storage.load_episodes(j)[0] for j in jobs if storage.exists(j)}
 
     def saved(self, job: Job, episodes: Episodes) -> None:
         with self._lock:

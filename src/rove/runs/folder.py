@@ -13,12 +13,12 @@ from filelock import FileLock, Timeout
 from rove.core.learner import Learner
 from rove.environments import Task
 from rove.errors import RunFolderError
-from rove.runs.config import Config, agent_from, environment_from
+from rove.runs.config import EXTENDABLE, Config, agent_from, environment_from
 from rove.runs.tables import episodes_csv
 from rove.training.checkpoint import publish
 from rove.training.outcomes import Episodes, Job
 
-SCHEMA = 1
+SCHEMA = 2
 _PACKAGES = ("rove", "jax", "jaxlib", "equinox", "optax", "numpy")
 
 
@@ -37,10 +37,11 @@ class RunFolder:
         self.path = Path(path)
 
     @contextmanager
-    def open(self, config: Identified) -> Iterator[None]:
-        """Claim and lock the folder for a run, which is either new or resumed from it.
+    def open(self, config: Identified, extendable: bool = False) -> Iterator[None]:
+        """Claim and lock the folder for a run, which is new, resumed from it, or extended.
 
-        A folder that contains anything else is refused, and left unchanged.
+        A folder that contains anything else is refused, and left unchanged. `extendable`: whether
+        checkpoints of finished seeds contain all that is needed to train further.
         """
         identity = config.identity()
         lock = FileLock(self.path / ".lock", blocking=False)
@@ -56,38 +57,42 @@ class RunFolder:
             raise RunFolderError(f"cannot write to {self.path}: {error.strerror}") from None
         try:
             if not self._contains(identity):  # checked again, now that the lock is acquired
-                self._claim(identity)
+                self._claim(identity, extendable)
             yield
         finally:
             lock.release()
 
     def _contains(self, identity: dict[str, Any]) -> bool:
-        """Whether the folder contains this run already; raises if it contains anything else."""
+        """Whether the folder contains this run already. Raises `RunFolderError` if it contains
+        anything else than a run that this one extends."""
         if (self.path / "config.json").exists():
             existing = self.read()
             differing = [key for key in identity if existing.get(key) != identity[key]]
-            if differing:
-                kind = "sweep" if "sweep" in identity else "run"
-                raise RunFolderError(
-                    f"{self.path} contains a different {kind} ({_difference(existing, identity)}). "
-                    "Choose another folder, or remove this one"
-                )
-            return True
+            if not differing:
+                return True
+            if _extends(identity, existing, differing):
+                return False
+            kind = "sweep" if "sweep" in identity else "run"
+            raise RunFolderError(
+                f"{self.path} contains a different {kind} ({_difference(existing, identity)}). "
+                "Choose another output folder, or remove this one"
+            )
         # A run that was killed before it wrote config.json leaves at most these files.
         leftovers = {".lock", "config.json.partial"}
         others = [p.name for p in self.path.iterdir() if p.name not in leftovers]
         if others:
             raise RunFolderError(
                 f"{self.path} is not empty and contains no rove run (it contains {others[0]}). "
-                "Choose another folder"
+                "Choose another output folder"
             )
         return False
 
-    def _claim(self, identity: dict[str, Any]) -> None:
+    def _claim(self, identity: dict[str, Any], extendable: bool) -> None:
         """Write config.json."""
         about = {
             "schema": SCHEMA,
             **identity,
+            "extendable": extendable,
             "versions": {name: metadata.version(name) for name in _PACKAGES}
             | {"python": platform.python_version()},
         }
@@ -109,8 +114,13 @@ class RunFolder:
             raise RunFolderError(f"{self.path} is a file, not a run folder") from None
         except (OSError, ValueError, RecursionError) as error:
             raise RunFolderError(f"{path} cannot be read: {error}") from None
-        if not isinstance(contents, dict) or contents.get("schema") != SCHEMA:
-            raise RunFolderError(f"{path} was not written by a compatible version of rove")
+        if not isinstance(contents, dict) or "schema" not in contents:
+            raise RunFolderError(f"{path} was not written by rove")
+        if contents["schema"] != SCHEMA:
+            raise RunFolderError(
+                f"{path} was written by another version of rove (format {contents['schema']!r}; "
+                f"this version reads format {SCHEMA}). Use that version, or train again"
+            )
         return contents
 
     def config(self, agent: Learner | None = None, environment: Task | None = None) -> Config:
@@ -131,6 +141,7 @@ class RunFolder:
                 episodes=contents["episodes"],
                 steps=contents["steps"],
                 until_solved=contents["until_solved"],
+                extendable=contents["extendable"],
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise RunFolderError(f"{self.path / 'config.json'} is invalid: {error}") from None
@@ -139,6 +150,20 @@ class RunFolder:
         """Write episodes.csv anew from the current episodes of each seed."""
         runs = [(config, seed, played) for seed, played in episodes.items()]
         publish(self.path / "episodes.csv", episodes_csv(runs).encode())
+
+
+def _extends(new: dict[str, Any], existing: dict[str, Any], differing: list[str]) -> bool:
+    """Whether a run has all the seeds of an existing one and trains them for at least as long."""
+    if not existing.get("extendable") or not set(differing) <= set(EXTENDABLE):
+        return False
+    unit = "episodes" if new["episodes"] is not None else "steps"
+    budgets = existing[unit], new[unit]
+    grows = all(isinstance(budget, int) for budget in budgets) and budgets[0] <= budgets[1]
+    return (
+        grows
+        and isinstance(existing["seeds"], list)
+        and set(existing["seeds"]) <= set(new["seeds"])
+    )
 
 
 def _difference(existing: dict[str, Any], new: dict[str, Any], within: str = "") -> str:
@@ -153,6 +178,11 @@ def _difference(existing: dict[str, Any], new: dict[str, Any], within: str = "")
         what = within if key == "name" else key
         return f"{what} is {json.dumps(a)} there and {json.dumps(b)} here"
     return "its fields differ"
+
+
+def read_config(path: Path) -> Config:
+    """Return the configuration in a run folder, or in a config.json."""
+    return RunFolder(path.parent if path.name == "config.json" else path).config()
 
 
 def jobs_in(path: Path) -> list[Job]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +15,12 @@ import numpy as np
 from rove.analysis.curves import collapsed_at
 from rove.core.learner import Learner
 from rove.environments import HostEnvironment
-from rove.errors import ConfigError, LaneError
+from rove.errors import ConfigError, LaneError, check_integer
 from rove.runs.config import Config
 from rove.runs.folder import RunFolder
-from rove.training import compiled, host, outcomes
+from rove.training import compiled, host, storage
 from rove.training.checkpoint import publish
+from rove.training.lane import Lane
 from rove.training.outcomes import Outcome
 
 if TYPE_CHECKING:
@@ -80,6 +81,14 @@ class Run:
         """Return the greedy policy of the posterior mean, which maps observations to actions.
 
         `seed` defaults to the first one.
+
+        **Example**
+        >>> run = rove.train("ge", "gym/CartPole-v1", episodes=20)
+        >>> env = gymnasium.make("CartPole-v1")
+        >>> observation, _ = env.reset(seed=0)
+        >>> act = run.policy()
+        >>> act(observation) in (0, 1)
+        True
         """
         outcome = self._outcome(seed)
         agent, environment = self.config.compose(), self.config.environment
@@ -90,6 +99,10 @@ class Run:
             return environment.action(_greedy(agent, lane.agent, x))
 
         return act
+
+    def only(self, seed: int) -> Run:
+        """Return a run with one of the seeds."""
+        return replace(self, outcomes=[self._outcome(seed)])
 
     def _outcome(self, seed: int | None) -> Outcome:
         self._check_any()
@@ -104,15 +117,27 @@ class Run:
             reason = "every seed diverged" if self.errors else "no seed has been saved yet"
             raise LaneError(f"{self.config.label}: {reason}")
 
-    def evaluate(self) -> np.ndarray:
-        """Return the score of one episode of each seed's greedy policy, of shape [seeds]."""
+    def evaluate(self, episodes: int = 1) -> np.ndarray:
+        """Play the greedy policy of every seed, and return its scores, of shape [seeds, episodes].
+
+        The policy is that of `policy`: it does not explore. Evaluating a run again gives the same
+        scores.
+
+        **Example**
+        >>> rove.train("ge", "chain-10", seeds=2, episodes=20).evaluate(episodes=5).shape
+        (2, 5)
+        """
+        check_integer("episodes", episodes, at_least=1)
         agent, environment = self.config.compose(), self.config.environment
-        lanes_ = [outcome.lane for outcome in self.outcomes]
-        if isinstance(environment, HostEnvironment):
-            played = [host.evaluate(agent, environment, lane) for lane in lanes_]
-        else:
-            played = [_evaluate(agent, environment, x.agent, x.seed) for x in lanes_]
-        return environment.score(*np.array(played, float).reshape(-1, 3).T)
+
+        def play(lane: Lane, episode: int) -> tuple[Any, Any, Any]:
+            if isinstance(environment, HostEnvironment):
+                return host.evaluate(agent, environment, lane, episode)
+            return _evaluate(agent, environment, lane.agent, lane.seed, episode)
+
+        played = [[play(o.lane, i) for i in range(episodes)] for o in self.outcomes]
+        table = np.array(played, float).reshape(len(self.outcomes), episodes, 3)
+        return environment.score(*np.moveaxis(table, -1, 0))
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Plot the learning curve, and save it to `path` if one is given."""
@@ -199,10 +224,11 @@ class Run:
         if self.path is not None and self.path.resolve() == folder.path.resolve():
             return folder.path
         self._check_any()
-        jobs = {job.seed: job for job in self.config.jobs(folder.path)}
-        with folder.open(self.config):
+        config = replace(self.config, extendable=False)  # the replay buffers are not in memory
+        jobs = {job.seed: job for job in config.jobs(folder.path)}
+        with folder.open(config):
             for outcome in self.outcomes:
-                outcomes.save(outcome._replace(job=jobs[outcome.job.seed]))
+                storage.save(outcome._replace(job=jobs[outcome.job.seed]))
             episodes = {o.job.seed: o.episodes for o in self.outcomes}
             folder.write_episodes(self.config, episodes)
             self.draw(folder.path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,16 @@ from rove.core.learner import Learner
 from rove.errors import (
     LaneError,
     as_path,
+    check_flag,
 )
 from rove.runs import tracking
+from rove.runs.config import Config
 from rove.runs.configure import as_environment, configure
 from rove.runs.execution import as_run, run_all
 from rove.runs.folder import RunFolder
 from rove.runs.result import Run
-from rove.training import outcomes
-from rove.training.progress import Report, ignore
+from rove.training import storage
+from rove.training.progress import Progress, Report, ignore
 
 
 def train(
@@ -30,6 +34,7 @@ def train(
     steps: int | None = None,
     until_solved: bool = False,
     out: str | Path | None = None,
+    progress: bool | None = None,
     report: Report = ignore,
     workers: int | None = None,
     on: str = "threads",
@@ -46,7 +51,11 @@ def train(
     - `seeds`: the number of seeds (0, 1, …), or the seeds themselves.
     - `episodes`, `steps`: how long to train each seed. Pass one of the two.
     - `until_solved`: whether a seed also stops after ten optimal episodes in a row.
-    - `out`: the run folder. Interrupted runs resume from their last checkpoint in it.
+    - `out`: the run folder. Interrupted runs resume from their last checkpoint in it, and a run
+      with more episodes, steps or seeds than before extends it, with the same results as if it had
+      been trained at once.
+    - `progress`: whether to show the progress of training. By default, it is shown in a terminal
+      and in a notebook.
     - `report`: a function that is called with the progress of each seed.
     - `workers`: the maximum number of seeds to run at once; by default one per core (all seeds of a
       Gymnasium environment with "threads").
@@ -71,11 +80,33 @@ def train(
         **settings,
     )
     path = None if out is None else as_path("out", out)
-    with tracking.opened(log, path) as tracker:
-        run = run_all([(config, path)], report, workers, on, tracker)[0]
+    config = replace(config, extendable=path is not None)
+    with tracking.opened(log, path) as tracker, _shown(progress, config, report) as both:
+        run = run_all([(config, path)], both, workers, on, tracker)[0]
     if run.errors:
         raise LaneError("\n".join(map(str, run.errors)))
     return run
+
+
+@contextlib.contextmanager
+def _shown(progress: bool | None, config: Config, report: Report) -> Iterator[Report]:
+    """Open the live display if it is wanted; yield a report that goes to it and to `report`."""
+    if progress is not None:
+        check_flag("progress", progress)
+    from rich.console import Console  # lazily, because importing rich is slow
+
+    from rove.runs import live
+
+    if not (live.shown_by_default() if progress is None else progress):
+        yield report
+        return
+    with live.Live(Console(stderr=True), config.jobs(None)) as display:
+
+        def both(progress: Progress) -> None:
+            display.report(progress)
+            report(progress)
+
+        yield both
 
 
 def load(path: str | Path, agent: Learner | None = None, environment: Any = None) -> Run:
@@ -83,9 +114,14 @@ def load(path: str | Path, agent: Learner | None = None, environment: Any = None
 
     Seeds that diverged are listed in its `errors`. A custom agent or environment has to be passed
     in, since it cannot be rebuilt from the folder.
+
+    **Example**
+    >>> run = rove.train("ge", "chain-10", episodes=20, out="runs/a")
+    >>> rove.load("runs/a")
+    <Run: ge on chain-10, seeds [0], 20 episodes>
     """
     folder = RunFolder(as_path("path", path))
     custom = None if environment is None else as_environment(environment)
     config = folder.config(agent, custom)
-    saved = [job for job in config.jobs(folder.path) if outcomes.exists(job)]
-    return as_run(config, [outcomes.load(job) for job in saved], folder.path)
+    saved = [job for job in config.jobs(folder.path) if storage.exists(job)]
+    return as_run(config, [storage.load(job) for job in saved], folder.path)

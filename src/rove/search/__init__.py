@@ -1,1 +1,1 @@
-"""Searches over settings: sweeps of one agent, and `rove tune` for several."""
+"""Searches over settings: sweeps of one agent, and `rove reproduce tuning` for several."""

@@ -1,4 +1,4 @@
-"""The searches of `rove tune`: a grid for each agent and a budget for each environment."""
+"""The searches of `rove reproduce tuning`: a grid per agent and a budget per environment."""
 
 import itertools
 import math

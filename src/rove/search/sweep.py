@@ -23,7 +23,7 @@ from rove.search import trials
 from rove.search.sweep_plan import Plan, plan
 from rove.search.sweep_result import PARTS, Point, Standing, Sweep
 from rove.search.trials import ranking
-from rove.training import outcomes
+from rove.training import storage
 from rove.training.checkpoint import publish
 from rove.training.progress import Progress
 
@@ -148,7 +148,7 @@ class _Tally:
         score = None
         if progress.finished:
             with contextlib.suppress(LaneError):
-                score = trials.score(outcomes.load(progress.job))
+                score = trials.score(storage.load(progress.job))
         with self._lock:
             unit, goal = progress.job.goal
             done = 1.0 if progress.finished else getattr(progress, unit) / goal

@@ -1,4 +1,4 @@
-"""Trying points (settings of an agent) on seeds, for `rove tune` and `rove sweep`."""
+"""Trying points (settings of an agent) on seeds, for `rove reproduce tuning` and `rove sweep`."""
 
 import math
 from collections.abc import Callable, Sequence

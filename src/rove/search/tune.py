@@ -1,4 +1,4 @@
-"""`rove tune`: search settings with the same budget for every agent.
+"""`rove reproduce tuning`: search settings with the same budget for every agent.
 
 For each environment and agent, points of the agent's grid are tried on the first seeds, and then,
 in a refined search, neighbours of the best. The finalists are tried on further seeds, and the one

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from rove.errors import LaneError
 from rove.parts import platform
-from rove.training import compiled, outcomes, progress
+from rove.training import compiled, outcomes, progress, storage
 from rove.training.lane import Lane
 from rove.training.outcomes import Job, Outcome
 from rove.training.progress import Report, Saved, progress_of
@@ -30,9 +30,9 @@ def drive(
     jobs: Sequence[Job], report: Report, saved: Saved, stop: threading.Event
 ) -> list[Outcome | LaneError]:
     """Run one job, or several in lockstep, from their checkpoints to their end."""
-    results: list[Outcome | LaneError] = [outcomes.resumed(job) for job in jobs]
+    results: list[Outcome | LaneError] = [storage.resumed(job) for job in jobs]
     for result in results:
-        if isinstance(result, Outcome) and result.finished:
+        if isinstance(result, Outcome):
             report(_progress(result, 0.0))
     last_save, chunk = time.monotonic(), 200
     while not stop.is_set():
@@ -49,20 +49,21 @@ def drive(
         due = time.monotonic() - last_save > progress.CHECKPOINT_SECONDS
         for (i, before), lane, count in zip(running, lanes, done, strict=True):
             try:
-                results[i] = outcome = outcomes.extended(before, lane)
+                outcome = outcomes.extended(before, lane)
             except LaneError as error:
                 results[i] = error
                 continue
             if outcome.job.path is not None and (due or outcome.finished):
-                outcomes.save(outcome)
+                storage.save(outcome)
                 saved(outcome.job, outcome.episodes)
                 last_save = time.monotonic()
+            results[i] = outcomes.retired(outcome)
             report(_progress(outcome, count / took))
         if not 0.8 * progress.CHUNK_SECONDS < took < 1.5 * progress.CHUNK_SECONDS:
             chunk = int(min(max(max(done) / took * progress.CHUNK_SECONDS, 50), 4 * chunk))
     for result in results:  # save those that were stopped
         if isinstance(result, Outcome) and result.job.path is not None and not result.finished:
-            outcomes.save(result)
+            storage.save(result)
             saved(result.job, result.episodes)
     return results
 

@@ -138,13 +138,18 @@ def _without_rows(lane: Lane) -> Any:
 
 
 def evaluate(
-    agent: Learner, environment: Environment, state: AgentState, seed: Int[Array, ""]
+    agent: Learner,
+    environment: Environment,
+    state: AgentState,
+    seed: Int[Array, ""],
+    episode: int | Int[Array, ""] = 0,
 ) -> tuple[Float[Array, ""], Int[Array, ""], Bool[Array, ""]]:
     """Play one episode of the greedy policy; return its return, length and `terminated`.
 
-    The episode is cut off after LONGEST_EVALUATION steps.
+    The number of the episode determines its randomness. The episode is cut off after
+    LONGEST_EVALUATION steps.
     """
-    key = noise.fold(noise.root(seed), EVALUATION)
+    key = noise.fold(noise.root(seed), EVALUATION, episode)
     first, observation = environment.reset(noise.fold(key, 0))
 
     def step(carry: tuple) -> tuple:

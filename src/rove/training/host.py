@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from rove.core.learner import Learner
 from rove.environments.guard import BadEnvironment, Guard
 from rove.environments.host import HostEnvironment
 from rove.errors import ConfigError, LaneError, RoveError
-from rove.training import outcomes, progress
+from rove.training import outcomes, progress, storage
 from rove.training.host_programs import programs_for
 from rove.training.lane import (
     ENVIRONMENT,
@@ -75,7 +76,7 @@ def drive(
     finally:
         for trainer in active:
             trainer.close()
-    results |= {id(job): outcomes.resumed(job) for job in jobs if id(job) not in results}
+    results |= {id(job): storage.resumed(job) for job in jobs if id(job) not in results}
     return [results[id(job)] for job in jobs]
 
 
@@ -123,22 +124,27 @@ class _Trainer:
         self._packed: Any = None
         self._action: Any = None
         self._chosen: Any = None
+        self._actions: list[Any] = []
+        """The actions of the current episode."""
         self._unread = 0
         self._saved_at = self._read_at = self._reported_at = time.monotonic()
         self._reported_steps = 0
 
     def begin(self) -> None:
         """Begin from the job's checkpoint, or from step 0."""
-        self.outcome = outcomes.resumed(self.job)
+        self.outcome = storage.resumed(self.job)
         lane = self.outcome.lane
         self.steps, self.episodes = int(lane.step), int(lane.episode)
         self._reported_steps = self.steps
+        self._report_progress()
         if self.outcome.finished:
-            self._report_progress()
             return
         self._guard = self._environment.make()
         self._packed = self._programs.pack(lane)
-        self._reset()
+        if int(lane.length):
+            self._repeat_episode(lane)
+        else:
+            self._reset()
 
     @property
     def lane(self) -> Lane:
@@ -157,6 +163,7 @@ class _Trainer:
         if fault:
             self._end(over=True)  # reports the fault
             return
+        self._actions.append(action)
         action = action if self._environment.continuous else action[0]
         observation, reward, terminated, truncated = self._guard.step(action)
         response = np.empty(observation.size + 3, np.float32)
@@ -183,12 +190,15 @@ class _Trainer:
         stale = now - self._read_at > progress.CHUNK_SECONDS or self._unread == LOG_CAPACITY
         if over or due or stale:
             lane = self.lane
-            self.outcome, self._read_at = outcomes.extended(self.outcome, lane), now
-            over = self.outcome.finished
+            outcome, self._read_at = outcomes.extended(self.outcome, lane), now
+            if int(lane.length):
+                outcome = outcome._replace(actions=np.array(self._actions, np.float32))
+            over = outcome.finished
             if self.job.path is not None and (over or due):
-                outcomes.save(self.outcome)
-                self._saved(self.job, self.outcome.episodes)
+                storage.save(outcome)
+                self._saved(self.job, outcome.episodes)
                 self._saved_at = time.monotonic()
+            self.outcome = outcomes.retired(outcome)
             self._report_progress()
             self._unread = 0
             self._packed = None if over else self._programs.pack(lane)
@@ -199,9 +209,33 @@ class _Trainer:
         if self._guard is not None:
             self._guard.close()
 
-    def _reset(self) -> None:
+    def _first_observation(self) -> np.ndarray:
+        """Reset the environment for the current episode."""
         assert self._guard is not None
-        observation = self._guard.reset(reset_seed(self.job.seed, ENVIRONMENT, self.episodes))
+        self._actions = []
+        return self._guard.reset(reset_seed(self.job.seed, ENVIRONMENT, self.episodes))
+
+    def _repeat_episode(self, lane: Lane) -> None:
+        """Restore the environment in the middle of an episode, by repeating its actions."""
+        assert self._guard is not None
+        observation = self._first_observation()
+        self._actions = self.outcome.actions.tolist()
+        for action in self._actions:
+            action = action if self._environment.continuous else int(action[0])
+            observation = self._guard.step(action)[0]
+        shown = self._environment.shown(lane.environment, jnp.asarray(observation))
+        if not np.allclose(shown, lane.observation, rtol=1e-4, atol=1e-6):
+            raise LaneError(
+                f"{self.job.name} cannot be trained further: the run ended within an episode, and "
+                f"{self._environment.name} does not repeat an episode when it is reset with the "
+                "same seed. Train again in another folder, or with a number of episodes"
+            )
+        self._packed, self._action, self._chosen = self._programs.resume(
+            self._numbers, self._packed
+        )
+
+    def _reset(self) -> None:
+        observation = self._first_observation()
         self._packed, self._action, self._chosen = self._programs.begin(
             self._numbers, self._packed, observation
         )
@@ -218,14 +252,17 @@ def reset_seed(seed: int, stream: int, episode: int) -> int:
     return int(np.random.SeedSequence((seed, stream, episode)).generate_state(1)[0] >> 1)
 
 
-def evaluate(agent: Learner, environment: HostEnvironment, lane: Lane) -> tuple[float, int, bool]:
+def evaluate(
+    agent: Learner, environment: HostEnvironment, lane: Lane, episode: int = 0
+) -> tuple[float, int, bool]:
     """Play one episode of the greedy policy; return its return, length and `terminated`.
 
-    The episode is cut off after `longest_episode` steps.
+    The number of the episode determines the seed of its reset. The episode is cut off before it
+    reaches `longest_episode` steps, at which the guard would raise an error.
     """
     guard, returns, length, terminated = environment.make(), 0.0, 0, False
     try:
-        observation = guard.reset(reset_seed(int(lane.seed), EVALUATION, 0))
+        observation = guard.reset(reset_seed(int(lane.seed), EVALUATION, episode))
         while length < environment.longest_episode - 1:
             action = np.asarray(_greedy(agent, environment, lane, observation))
             observation, reward, terminated, truncated = guard.step(action)

@@ -70,6 +70,8 @@ class Programs(NamedTuple):
     pack: Callable
     unpack: Callable
     begin: Callable
+    resume: Callable
+    """Chooses the next action in the middle of an episode."""
     step: Callable
 
 
@@ -91,6 +93,10 @@ def programs_for(structure: Any) -> Programs:
     def begin(numbers: list, packed: Packed, observation: Array) -> tuple:
         return results(*_begin(*unpacked(numbers, packed), observation))
 
+    def resume(numbers: list, packed: Packed) -> tuple:
+        agent, _, lane = unpacked(numbers, packed)
+        return results(lane, act(agent, lane))
+
     def step(numbers: list, packed: Packed, action: Array, response: Array, learn: bool) -> tuple:
         return results(*_step(*unpacked(numbers, packed), action, response, learn))
 
@@ -98,5 +104,6 @@ def programs_for(structure: Any) -> Programs:
         pack=jax.jit(lambda lane: pack(drained(lane))),
         unpack=jax.jit(lambda numbers, packed: unpacked(numbers, packed)[2]),
         begin=jax.jit(begin, donate_argnums=1),
+        resume=jax.jit(resume, donate_argnums=1),
         step=jax.jit(step, donate_argnums=1, static_argnums=4),
     )

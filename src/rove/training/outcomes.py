@@ -1,4 +1,4 @@
-"""The training of one seed on the host (NumPy and files): its job, its outcome and its checkpoint.
+"""The training of one seed as the host sees it: its job and its outcome.
 
 A lane is the state of one seed's training on the device.
 """
@@ -14,8 +14,7 @@ import numpy as np
 from rove.core.learner import Learner
 from rove.environments.base import Task
 from rove.environments.host import HostEnvironment
-from rove.errors import LaneError, RunFolderError
-from rove.training import checkpoint
+from rove.errors import LaneError
 from rove.training.lane import FAULTS, UNLIMITED, Lane, start
 
 _start = jax.jit(start)
@@ -37,7 +36,10 @@ class Job:
     name: str = ""
     """Its name in messages."""
     run: str = ""
-    """Hash of its run's configuration, so that the checkpoint of another run is not used."""
+    """Hash of its agent and environment, so that the checkpoint of another run is not used."""
+    extendable: bool = False
+    """Whether its last checkpoint contains all that is needed to train further, such as the replay
+    buffer."""
 
     @property
     def identity(self) -> str:
@@ -49,6 +51,10 @@ class Job:
         """The unit of its budget, "step" or "episode", and how many of them to train for."""
         by_steps = self.episodes == UNLIMITED
         return ("step", self.steps) if by_steps else ("episode", self.episodes)
+
+    def reached(self, step: int, episode: int, streak: int) -> bool:
+        """Whether a limit is reached: of steps, of episodes, or of optimal episodes in a row."""
+        return step >= self.steps or episode >= self.episodes or streak >= self.in_a_row
 
     @property
     def folder(self) -> Path:
@@ -76,6 +82,9 @@ class Episodes(NamedTuple):
     """Number of cells visited so far."""
 
 
+NO_ACTIONS = np.zeros((0, 1), np.float32)
+
+
 class Outcome(NamedTuple):
     """The results of a job so far: its episodes, and the state that it resumes from."""
 
@@ -85,6 +94,9 @@ class Outcome(NamedTuple):
     finished: bool = False
     diverged: str = ""
     """Why the job diverged, or empty. A diverged job counts as finished."""
+    actions: np.ndarray = NO_ACTIONS
+    """The actions of the current episode, if the job ended within an episode of a Gymnasium
+    environment: repeating them restores the environment's state."""
 
     @property
     def scores(self) -> np.ndarray:
@@ -135,9 +147,8 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
             for old, new in zip(before.episodes, lane.log[1:], strict=True)
         )
     )
-    limits = ((lane.step, job.steps), (lane.episode, job.episodes), (lane.streak, job.in_a_row))
-    finished = bool(diverged) or any(int(reached) >= limit for reached, limit in limits)
-    return Outcome(job, episodes, _retired(lane) if finished else lane, finished, diverged)
+    finished = bool(diverged) or job.reached(int(lane.step), int(lane.episode), int(lane.streak))
+    return Outcome(job, episodes, lane, finished, diverged)
 
 
 def _overflowed(optimiser: Any) -> bool:
@@ -145,106 +156,14 @@ def _overflowed(optimiser: Any) -> bool:
     return any(not np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(optimiser))
 
 
-def _retired(lane: Lane) -> Lane:
+def retired(outcome: Outcome) -> Outcome:
+    """Return the outcome, if it is finished, without what only learning needs."""
+    return outcome._replace(lane=without_memory(outcome.lane)) if outcome.finished else outcome
+
+
+def without_memory(lane: Lane) -> Lane:
     """Return a finished lane without what only learning needs, such as the replay buffer."""
     memory = lane.agent.replay
     memory = memory._replace(rows=memory.rows[:0])
     agent = lane.agent._replace(replay=memory, optimiser=None, phi_target=None)
     return lane._replace(agent=agent)
-
-
-def save(outcome: Outcome) -> None:
-    """Write a checkpoint: everything that is needed to resume, and the episodes so far."""
-    assert outcome.job.path is not None
-    memory = outcome.lane.agent.replay
-    arrays = checkpoint.flatten(_portable(outcome.lane))
-    arrays |= {f"episodes.{k}": v for k, v in outcome.episodes._asdict().items()}
-    arrays["replay"] = np.asarray(memory.rows)[: int(memory.added)]
-    about = {"finished": outcome.finished, "lane": outcome.job.identity}
-    if outcome.diverged:
-        about["diverged"] = outcome.diverged
-    checkpoint.save_arrays(outcome.job.path, arrays, about)
-
-
-def load(job: Job) -> Outcome:
-    """Load a job's outcome from its checkpoint."""
-    assert job.path is not None
-    arrays, about = _read(job)
-    seed = jax.ShapeDtypeStruct((), jnp.int32)
-    shape: Any = jax.eval_shape(start, job.agent, job.environment, seed)
-    finished = bool(about.get("finished"))
-    if finished:
-        shape = jax.eval_shape(_retired, shape)
-        # Versions before this array existed: their finished runs can still be loaded.
-        arrays.setdefault(".history", np.zeros(shape.history.shape, np.int32))
-    lane = checkpoint.unflatten(_portable(shape), arrays, job.path)
-    episodes = _episodes(arrays, job.path)
-    rows = np.zeros(shape.agent.replay.rows.shape, np.float32)
-    if not finished:
-        saved = arrays.get("replay")
-        if saved is None or saved.shape != rows[: len(saved)].shape:
-            needed = f"float32{list(rows.shape)}"
-            raise checkpoint.incompatible(job.path, "the replay", saved, needed)
-        rows[: len(saved)] = saved
-    agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=jnp.array(rows)))
-    log = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape.log)
-    diverged = str(about.get("diverged", ""))
-    return Outcome(job, episodes, lane._replace(agent=agent, log=log), finished, diverged)
-
-
-def resumed(job: Job) -> Outcome:
-    """Return the outcome in the job's checkpoint, or a fresh one if there is none."""
-    return load(job) if exists(job) else fresh(job)
-
-
-def exists(job: Job) -> bool:
-    """Whether the job has a checkpoint."""
-    return job.path is not None and job.path.exists()
-
-
-def is_finished(job: Job) -> bool:
-    """Whether the job is finished according to its checkpoint."""
-    return exists(job) and load_episodes(job)[1]
-
-
-def load_episodes(job: Job) -> tuple[Episodes, bool]:
-    """Read a job's episodes, and whether it is finished, without the rest of its checkpoint."""
-    assert job.path is not None
-    arrays, about = _read(job, "episodes.")
-    return _episodes(arrays, job.path), bool(about.get("finished"))
-
-
-def _episodes(arrays: dict[str, np.ndarray], path: Path) -> Episodes:
-    try:
-        episodes = Episodes(*(arrays[f"episodes.{field}"] for field in Episodes._fields))
-    except KeyError as error:
-        raise _damaged(path, f"{error} is missing") from None
-    if len({column.shape for column in episodes}) != 1 or episodes.returns.ndim != 1:
-        raise _damaged(path, "its columns differ in length")
-    return episodes
-
-
-def _damaged(path: Path, why: str) -> RunFolderError:
-    return RunFolderError(f"{path} is damaged ({why}); remove it to train this seed again")
-
-
-def _read(job: Job, prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read the arrays of a job's checkpoint whose names begin with `prefix`, and its description.
-
-    Raises `RunFolderError` if the checkpoint belongs to another job.
-    """
-    assert job.path is not None
-    arrays, about = checkpoint.load_arrays(job.path, prefix)
-    if about.get("lane") != job.identity:
-        raise RunFolderError(
-            f"{job.path} is the checkpoint of another run or seed. Remove it to train seed "
-            f"{job.seed} from the start"
-        )
-    return arrays, about
-
-
-def _portable(lane: Any) -> Any:
-    """Return a lane without its log, which is empty, and the replay's rows, which are stored
-    separately."""
-    agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=None))
-    return lane._replace(agent=agent, log=None)

@@ -60,7 +60,7 @@ def init_state(tables: Any, features: int, theta: Any = ()) -> AgentState:
     """Return an initial state: φ consists of the tables, and the replay buffer holds one
     transition."""
     return AgentState(
-        phi=Phi(learned=(), held=tables),
+        phi=Phi(learned=(), fitted=tables),
         phi_target=(),
         theta=theta,
         optimiser=None,

@@ -104,15 +104,15 @@ class QValueSampling(Tabular):
         self, state: AgentState, observation: Float[Array, " features"], key: Key
     ) -> Int[Array, ""]:
         """Q-value sampling: draw a μ for each action, and choose the highest."""
-        return jnp.argmax(_row(state.phi.held, observation).sample(key))
+        return jnp.argmax(_row(state.phi.fitted, observation).sample(key))
 
     def greedy(self, state: AgentState, observation: Float[Array, " features"]) -> Int[Array, ""]:
         """Choose the action with the highest mean."""
-        return jnp.argmax(_row(state.phi.held, observation).mu)
+        return jnp.argmax(_row(state.phi.fitted, observation).mu)
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """Update the last pair's distribution, and return its squared error before the update."""
-        seen, tables = replay.last(state.replay), state.phi.held
+        seen, tables = replay.last(state.replay), state.phi.fitted
         s, a = state_index(seen.observation), seen.number
         after = _row(tables, seen.next_observation)
         mean, variance = (x[jnp.argmax(after.mu)] for x in after.moments())
@@ -122,11 +122,11 @@ class QValueSampling(Tabular):
         rows = zip(tables, pair.updated(mean, variance), strict=True)
         tables = NormalGamma(*(table.at[s, a].set(new) for table, new in rows))
         loss = jnp.square(mean - pair.mu)
-        return state._replace(phi=state.phi._replace(held=tables)), loss
+        return state._replace(phi=state.phi._replace(fitted=tables)), loss
 
     def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
         """Return draws of μ, and means and standard deviations of the return."""
-        rows = jax.vmap(_row, (None, 0))(state.phi.held, xs)
+        rows = jax.vmap(_row, (None, 0))(state.phi.fitted, xs)
         mean, variance = rows.moments()
         return Beliefs(
             values=jax.vmap(rows.sample)(noise.folds(key, DRAWS)),

@@ -94,7 +94,7 @@ class PosteriorSampling(Tabular):
         """Draw an MDP and solve it if an episode begins."""
         theta = lax.cond(
             begins,
-            lambda: self._solved(self.sample(state.phi.held, key)),
+            lambda: self._solved(self.sample(state.phi.fitted, key)),
             lambda: state.theta,
         )
         return state._replace(theta=theta)
@@ -107,11 +107,11 @@ class PosteriorSampling(Tabular):
 
     def greedy(self, state: AgentState, observation: Float[Array, " features"]) -> Int[Array, ""]:
         """Choose the best action in the mean MDP."""
-        return jnp.argmax(self._solved(self.mean(state.phi.held))[state_index(observation)])
+        return jnp.argmax(self._solved(self.mean(state.phi.fitted))[state_index(observation)])
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """Count the last transition, and return −log of its predicted probability."""
-        seen, counts = replay.last(state.replay), state.phi.held
+        seen, counts = replay.last(state.replay), state.phi.fitted
         s, a = state_index(seen.observation), seen.number
         end = counts.next.shape[-1] - 1
         s_next = jnp.where(seen.terminated, end, state_index(seen.next_observation))
@@ -123,15 +123,15 @@ class PosteriorSampling(Tabular):
             reward=counts.reward.at[s, a].add((seen.reward - before) / n),
         )
         loss = -jnp.log(alpha[s_next] / jnp.sum(alpha))
-        return state._replace(phi=state.phi._replace(held=counts)), loss
+        return state._replace(phi=state.phi._replace(fitted=counts)), loss
 
     def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
         """Return Q of several MDPs drawn and of the mean MDP; the spread of returns is 0."""
         s = jax.vmap(state_index)(xs)
         draws = lax.map(
-            lambda k: self._solved(self.sample(state.phi.held, k))[s], noise.folds(key, DRAWS)
+            lambda k: self._solved(self.sample(state.phi.fitted, k))[s], noise.folds(key, DRAWS)
         )
-        mean = self._solved(self.mean(state.phi.held))[s]
+        mean = self._solved(self.mean(state.phi.fitted))[s]
         return Beliefs(draws, mean, jnp.zeros_like(mean))
 
     def pictures(self, outputs: Float[Array, " actions"]) -> list[tuple[Array, Array]]:

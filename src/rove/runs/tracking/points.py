@@ -18,7 +18,7 @@ import numpy as np
 from rove.errors import RoveError
 from rove.runs.config import Config
 from rove.runs.tables import flat
-from rove.training import outcomes
+from rove.training import storage
 from rove.training.outcomes import Episodes, Job
 from rove.training.progress import Progress
 
@@ -113,8 +113,8 @@ class Logger:
             name = f"{self._config.default_folder.name}-seed-{job.seed}"
             lane = SeedRun(job.folder, name, settings(self._config, job.seed))
             self._curves[job.seed] = curves = _Curves(self._tracker, lane)
-            if outcomes.exists(job):
-                curves.write(outcomes.load_episodes(job)[0])
+            if storage.exists(job):
+                curves.write(storage.load_episodes(job)[0])
         return self._curves[job.seed]
 
 

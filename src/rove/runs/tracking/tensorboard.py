@@ -35,7 +35,7 @@ class TensorBoard(Tracker):
                 "tensorboard.backend.event_processing.event_file_loader"
             )
         except ImportError as error:
-            reason = f'TensorBoard is not installed ({error}): pip install "rove[tensorboard]"'
+            reason = f"TensorBoard is not installed ({error}): pip install tensorboard"
             message = f"log='tensorboard': {reason}"
             raise ConfigError("log", "tensorboard", reason, message) from None
 

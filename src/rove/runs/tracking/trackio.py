@@ -29,14 +29,14 @@ class Trackio(Tracker):
     def __init__(self, root: Path) -> None:
         spec = importlib.util.find_spec("trackio")
         if spec is None or spec.origin is None:
-            reason = 'Trackio is not installed: pip install "rove[trackio]"'
+            reason = 'Trackio is not installed: pip install "trackio>=0.43,<0.44"'
             raise ConfigError("log", "trackio", reason, f"log='trackio': {reason}")
         self._root, self._lock = root, threading.Lock()
         self._process = _start(root / "trackio")
         ready = self._answer()  # after it has imported Trackio
         if "done" not in ready:
             self.close()
-            reason = f'Trackio does not work ({_reason(ready)}): pip install "rove[trackio]"'
+            reason = f'Trackio does not work ({_reason(ready)}): pip install "trackio>=0.43,<0.44"'
             raise ConfigError("log", "trackio", reason, f"log='trackio': {reason}")
 
     def begin(self, lane: SeedRun) -> dict[str, int]:

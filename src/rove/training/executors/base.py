@@ -1,14 +1,17 @@
 """The protocol of executors, and the check that jobs fit into memory."""
 
 import os
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
 
 import jax
 
 from rove.errors import ConfigError, LaneError, check_integer
 from rove.training.outcomes import Job, Outcome
 from rove.training.progress import Report, Saved, ignore
+
+Custom: TypeAlias = Callable[[], Sequence[str]]
+"""Returns the labels of the runs that use custom code, which only this process has."""
 
 
 class Executor(Protocol):
@@ -21,6 +24,13 @@ class Executor(Protocol):
 
     def check(self, jobs: Sequence[Job], workers: int | None) -> None:
         """Raise `ConfigError` if so many jobs cannot run at once."""
+        ...
+
+    def remote(self, custom: Custom, unfinished: int, workers: int | None) -> bool:
+        """Whether jobs are run outside of this process, from the configurations in their folders.
+
+        Raises `ConfigError` if that is the only way and some runs use custom code.
+        """
         ...
 
     def execute(

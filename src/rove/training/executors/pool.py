@@ -13,7 +13,7 @@ import jax
 from rove.environments import HostEnvironment
 from rove.errors import LaneError, RoveError
 from rove.parts import platform
-from rove.training import chunks, host, outcomes, progress
+from rove.training import chunks, host, progress, storage
 from rove.training.outcomes import Job, Outcome
 from rove.training.progress import Progress, Report, Saved
 
@@ -101,10 +101,10 @@ def run_jobs(
         if "progress" in message:
             report(Progress(job, *message["progress"]))
         elif "saved" in message:
-            saved(job, outcomes.load_episodes(job)[0])
+            saved(job, storage.load_episodes(job)[0])
         elif "done" in message:
             try:
-                results[i] = outcomes.load(job)
+                results[i] = storage.load(job)
             except RoveError as error:
                 results[i] = LaneError(f"{job.name}: {error}")
             assign(worker)

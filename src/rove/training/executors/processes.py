@@ -16,10 +16,12 @@ import threading
 from collections.abc import Sequence
 from typing import Any, TextIO
 
+import jax
+
 from rove.errors import LaneError
 from rove.parts import platform
 from rove.training.executors import pool
-from rove.training.executors.base import fitting_workers
+from rove.training.executors.base import Custom, cores, fitting_workers
 from rove.training.outcomes import Job, Outcome
 from rove.training.progress import Report, Saved, ignore
 
@@ -75,6 +77,11 @@ class Processes:
 
     def check(self, jobs: Sequence[Job], workers: int | None) -> None:
         fitting_workers(jobs, workers)
+
+    def remote(self, custom: Custom, unfinished: int, workers: int | None) -> bool:
+        """Only several jobs use processes, and not if these would share an accelerator."""
+        several = min(unfinished, workers or cores()) > 1
+        return several and jax.default_backend() == "cpu" and not custom()
 
     def execute(
         self,

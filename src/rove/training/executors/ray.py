@@ -20,7 +20,7 @@ from rove.errors import ConfigError, LaneError, RoveError, check_integer
 from rove.parts import platform
 from rove.training.checkpoint import publish
 from rove.training.executors import pool
-from rove.training.executors.base import cores
+from rove.training.executors.base import Custom, cores
 from rove.training.outcomes import Job, Outcome
 from rove.training.progress import Report, Saved, ignore
 
@@ -34,12 +34,20 @@ class Ray:
     def __init__(self, on: str, jobs_in: str) -> None:
         self.on, self._jobs_in = on, jobs_in
         if importlib.util.find_spec("ray") is None:
-            reason = "Ray is not installed: pip install 'rove[ray]'"
+            reason = "Ray is not installed: pip install 'ray[client]'"
             raise ConfigError("on", on, reason, f"on={on!r}: {reason}")
 
     def check(self, jobs: Sequence[Job], workers: int | None) -> None:
         if workers is not None:
             check_integer("workers", workers, at_least=1)
+
+    def remote(self, custom: Custom, unfinished: int, workers: int | None) -> bool:
+        for label in custom():
+            reason = f"{label} is custom code, which a cluster does not have"
+            message = f"on={self.on!r} cannot train {label}: it uses custom code, which the "
+            message += "cluster does not have; use on='threads'"
+            raise ConfigError("on", self.on, reason, message)
+        return unfinished > 0
 
     def execute(
         self,

@@ -11,8 +11,8 @@ import jax
 from rove.environments import HostEnvironment
 from rove.errors import LaneError, RoveError
 from rove.parts import platform
-from rove.training import chunks, host, outcomes
-from rove.training.executors.base import fitting_workers
+from rove.training import chunks, host, storage
+from rove.training.executors.base import Custom, fitting_workers
 from rove.training.outcomes import Job, Outcome
 from rove.training.progress import Report, Saved, ignore
 
@@ -36,6 +36,9 @@ class Threads:
             fitting_workers(compiled, workers, len(compiled) if self._together else None)
         if hosted:
             fitting_workers(hosted, len(hosted) if workers is None else workers)
+
+    def remote(self, custom: Custom, unfinished: int, workers: int | None) -> bool:
+        return False
 
     def execute(
         self,
@@ -83,7 +86,7 @@ class Threads:
                 # Compile each program once, before several threads compile the same one.
                 if not together:
                     unfinished = [
-                        [job for job in group if not outcomes.is_finished(job)]
+                        [job for job in group if not storage.is_finished(job)]
                         for group in programs.values()
                     ]
                     first = [group[0] for group in unfinished if group]

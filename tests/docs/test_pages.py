@@ -1,12 +1,14 @@
 """The documentation says what the code does: expressions, examples, the grid, names of tests."""
 
+import json
 import re
-from pathlib import Path
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pages import DOCS, ROOT, blocks
+from safetensors import safe_open
 
 import rove
 from returns import test_families as families
@@ -14,20 +16,15 @@ from rove.cli import main as cli
 from rove.parts import noise
 from rove.posteriors.priors import Input
 
-ROOT = Path(__file__).parent.parent
-PAGES = ROOT / "docs" / "agents"
-GUIDE = ROOT / "docs" / "add-a-family.md"
-TEXTS = sorted((ROOT / "docs").glob("**/*.md"))
-
-
-def blocks(page: Path) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+PAGES = DOCS / "agents"
+GUIDE = DOCS / "how-to" / "add-a-family.md"
+TEXTS = sorted(page for page in DOCS.glob("**/*.md") if "_build" not in page.parts)
 
 
 @pytest.mark.parametrize("name", rove.AGENTS)
 def test_an_agents_page_has_its_expression(name):
     """The first example, evaluated, is the agent that the default settings compose."""
-    documented = eval(blocks(PAGES / f"{name}.md")[0], dict(vars(rove)))
+    documented = eval(blocks(PAGES / f"{name}.md", "python")[0].text, dict(vars(rove)))
     assert eqx.tree_equal(documented, rove.AGENTS[name]().compose())
     assert f"[`{name}`]({name}.md)" in (PAGES / "README.md").read_text("utf-8")
 
@@ -40,6 +37,18 @@ def test_the_page_of_the_grid_is_what_the_command_prints(capsys, monkeypatch):
     assert printed.strip() in (PAGES / "README.md").read_text("utf-8")
 
 
+def test_the_page_of_the_run_folder_names_every_field(tmp_path):
+    page = (DOCS / "reference" / "run-folder.md").read_text("utf-8")
+    rove.train("psrl", "chain-4", episodes=1, out=tmp_path)
+    with safe_open(tmp_path / "lanes" / "seed-0.safetensors", framework="numpy") as file:
+        metadata, arrays = json.loads(file.metadata()["rove"]), set(file.keys())
+    named = {name for name in arrays if not name.startswith((".", "episodes."))}
+    columns = (tmp_path / "episodes.csv").read_text("utf-8").splitlines()[0].split(",")
+    config = json.loads((tmp_path / "config.json").read_text("utf-8"))
+    for name in (*config, *columns, *metadata, *named):
+        assert f"`{name}`" in page
+
+
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
 def test_every_test_that_is_named_exists(page):
     """tests/a.py::test_b, and ::test_c after it in the same line."""
@@ -50,23 +59,13 @@ def test_every_test_that_is_named_exists(page):
             assert not test or f"def {test}(" in file, test
 
 
-def test_the_examples_of_families_run():
-    """In the order of the page, as one program."""
-    exec("\n".join(blocks(GUIDE)), {"__name__": "example"})
-
-
-def test_the_posterior_of_the_guide_is_short_and_trains():
-    """About 40 lines and five methods; and the cheap rows have the law of those drawn in full."""
+def test_the_posterior_of_the_guide_is_short_and_its_cheap_rows_have_its_law():
+    """About 40 lines. (That it trains is tested with the other blocks of its page.)"""
     page = {"__name__": "example"}
-    logistic, isotropic, fast, _ = blocks(GUIDE)
-    exec("\n".join((logistic, isotropic, fast)), page)
+    isotropic, _, fast, *_ = (block.text for block in blocks(GUIDE, "python"))
+    exec(isotropic + fast, page)
     assert len(isotropic.splitlines()) <= 45
     slow, quick = page["Isotropic"](-1.0), page["FastIsotropic"](-1.0)
-    agent = rove.Agent(
-        rove.Gaussian(0.1), slow, hidden=(4,), batch_size=4, buffer_size=32, learning_starts=4
-    )
-    run = rove.train(agent, "chain-4", episodes=3)
-    assert np.isfinite(float(run.outcomes[0].lane.loss))
     draws, law = 20_000, slow.law(slow.init((2, 4, 1), noise.root(0)))
     xs = Input(jnp.tile(jnp.array([0.8, -1.5]), (draws, 1)))
     moments = []
@@ -81,7 +80,8 @@ def test_the_posterior_of_the_guide_is_short_and_trains():
 
 def test_the_return_family_of_the_guide_passes_the_tests_of_return_families():
     page = {"__name__": "example"}
-    exec(blocks(GUIDE)[0], page)
+    isotropic, _, _, logistic, _ = (block.text for block in blocks(GUIDE, "python"))
+    exec(isotropic + logistic, page)
     returns = page["Logistic"]()
     families.test_picture_has_the_mass_mean_and_standard_deviation(returns)
     families.test_target_at_discount_0_is_the_reward(returns)

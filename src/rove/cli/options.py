@@ -1,0 +1,178 @@
+"""Parsing the options of a command, with errors that say what was meant."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import tyro
+
+from rove.errors import RoveError, expected, members, nearest
+
+SYNONYMS = {
+    "alpha": "lr",
+    "batch": "batch-size",
+    "buffer": "buffer-size",
+    "discount": "gamma",
+    "eps": "epsilon",
+    "hidden-sizes": "hidden",
+    "layers": "hidden",
+    "learning-rate": "lr",
+    "n-seeds": "seeds",
+    "num-seeds": "seeds",
+    "output": "out",
+    "seed": "seeds",
+    "timesteps": "steps",
+    "total-timesteps": "steps",
+}
+"""What other libraries call an option of ours."""
+ADVICE = {
+    "resume": "run the same command again: it resumes from its last checkpoint",
+    "render": "train first, then record a video with rove watch RUN",
+    "device": "JAX chooses the device; set the variable JAX_PLATFORMS to change it",
+}
+"""What to do instead, for options that rove does not have."""
+
+
+def parse(
+    target: Callable,
+    arguments: Sequence[str],
+    prog: str,
+    description: str = "",
+    default: Any = None,
+) -> Any:
+    """Call a function, or create a dataclass, with the options in the arguments.
+
+    `default`: an instance of the dataclass with the values of options that are not given.
+    """
+    words = checked(arguments, flags(target), prog)
+    _check_positional(target, words, prog)
+    defaults = {} if default is None else {"default": default}
+    return tyro.cli(
+        target,
+        args=words,
+        prog=prog,
+        description=description or None,
+        **defaults,
+        config=(tyro.conf.OmitSubcommandPrefixes,),
+    )
+
+
+def _check_positional(target: Callable, words: Sequence[str], prog: str) -> None:
+    """Raise `RoveError` if the arguments do not begin with what the command needs."""
+    if dataclasses.is_dataclass(target) or "--help" in words or "-h" in words:
+        return
+    parameters = inspect.signature(target).parameters.values()
+    needed = [p for p in parameters if p.kind is p.POSITIONAL_ONLY and p.default is p.empty]
+    if needed and (not words or words[0].startswith("-")):
+        name = needed[0].name.upper()
+        raise RoveError(f"{prog} needs {name} first. For details: {prog} --help")
+
+
+def flags(target: Callable, prefix: str = "") -> dict[str, Any]:
+    """Return the options of a function or dataclass, with their types: {"agent.lr": float}."""
+    if dataclasses.is_dataclass(target):
+        hints = get_type_hints(target)
+        kinds = {f.name: hints[f.name] for f in dataclasses.fields(target) if f.init}
+    else:
+        hints = get_type_hints(target)
+        parameters = inspect.signature(target).parameters.values()
+        kinds = {p.name: hints[p.name] for p in parameters if p.kind is not p.POSITIONAL_ONLY}
+    known: dict[str, Any] = {}
+    for field, kind in kinds.items():
+        name = f"{prefix}{field.replace('_', '-')}"
+        nested = isinstance(kind, type) and dataclasses.is_dataclass(kind)
+        known |= flags(kind, f"{name}.") if nested else {name: kind}
+        if kind is bool:
+            known[f"{prefix}no-{field.replace('_', '-')}"] = bool
+    return known
+
+
+def checked(arguments: Sequence[str], known: Mapping[str, Any], prog: str) -> list[str]:
+    """Return the arguments, with lists such as 64,64 split into words.
+
+    Raises `RoveError` for an unknown option, a missing value, or one of the wrong type.
+    """
+    words, remaining = [], list(arguments)
+    while remaining:
+        word = remaining.pop(0)
+        if not word.startswith("--") or word == "--help":
+            words.append(word)
+            continue
+        option, equals, value = word.partition("=")
+        name = option.removeprefix("--").replace("_", "-")
+        if name not in known:
+            raise _unknown(option, name, known, prog)
+        kind = known[name] if "." in name else _without_none(known[name])
+        if kind is bool:
+            if equals:
+                raise RoveError(f"{option} takes no value: write {option}, or leave it out")
+            words.append(option)
+            continue
+        values = [value] if equals else []
+        while not equals and remaining and not remaining[0].startswith("--"):
+            values.append(remaining.pop(0))
+            if not members(kind):
+                break
+        if not values or values == [""]:
+            raise RoveError(f"{option} needs a value: {expected(kind)}")
+        if members(kind):
+            values = [part for value in values for part in value.split(",")]
+        _check_values(option, kind, values)
+        words += [option, *values]
+    return words
+
+
+def _without_none(kind: Any) -> Any:
+    """Return the type of an option that is left out rather than set to None."""
+    members = [member for member in get_args(kind) if member is not NoneType]
+    return members[0] if get_origin(kind) in (Union, UnionType) and len(members) == 1 else kind
+
+
+def _check_values(option: str, kind: Any, values: Sequence[str]) -> None:
+    """Raise `RoveError` unless the values can be converted to the type of the option."""
+    given = " ".join(values)
+    if values == ["None"] and NoneType in get_args(kind):
+        return
+    valid = all(_converts(value, int) for value in values) if members(kind) else False
+    if members(kind) and ... not in members(kind):
+        valid &= len(values) == len(members(kind))
+    if not members(kind):
+        valid = _converts(values[0], kind)
+    if not valid:
+        literals = [k for k in (kind, *get_args(kind)) if get_origin(k) is Literal]
+        choices = [choice for literal in literals for choice in get_args(literal)]
+        near = nearest(given, map(str, choices)) if choices else None
+        hint = f". Did you mean {near!r}?" if near else ""
+        raise RoveError(f"{option} must be {expected(kind)}, got {given!r}{hint}")
+
+
+def _converts(value: str, kind: Any) -> bool:
+    """Whether a word can be converted to a type."""
+    if get_origin(kind) in (Union, UnionType):
+        return any(_converts(value, option) for option in get_args(kind))
+    if get_origin(kind) is Literal:
+        return value in map(str, get_args(kind))
+    if kind is NoneType:
+        return value == "None"
+    if kind not in (int, float):
+        return True
+    try:
+        kind(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _unknown(option: str, name: str, known: Mapping[str, Any], prog: str) -> RoveError:
+    """Return the error for an unknown option, with the most similar one first."""
+    last = name.rpartition(".")[2]
+    if last in ADVICE:
+        return RoveError(f"there is no option {option}: {ADVICE[last]}")
+    by_last: dict[str, str] = {}
+    for flag in known:  # "lr" finds "agent.lr"
+        by_last.setdefault(flag.rpartition(".")[2], flag)
+    meant = by_last.get(SYNONYMS.get(last, last)) or by_last.get(nearest(last, by_last) or "")
+    hint = f" Did you mean --{meant}?" if meant else ""
+    return RoveError(f"unknown option {option}.{hint} All options: {prog} --help")

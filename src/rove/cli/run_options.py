@@ -1,0 +1,197 @@
+"""The options of `rove train` and `rove sweep`, which depend on the agent and the environment."""
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from rove import environments
+from rove.agents.tuned import tuned_for
+from rove.cli.console import optional
+from rove.cli.options import parse
+from rove.core.learner import Learner
+from rove.errors import RoveError
+from rove.runs.configure import default_settings
+from rove.runs.folder import read_config
+
+USAGE = {
+    "train": "rove train AGENT ENVIRONMENT [OPTIONS]\n"
+    "       for example: rove train ge chain-100 --seeds 5 --episodes 250 --out runs/a\n"
+    "       all options of an agent: rove train ge chain-100 --help",
+    "sweep": "rove sweep AGENT ENVIRONMENT --agent.FIELD=VALUES ... [OPTIONS]\n"
+    "       VALUES: -6:-2:5 (evenly spaced), 1e-4:1e-1:log4 (geometrically), or a list 1,2,3\n"
+    "       for example: rove sweep ge sparse-cartpole --agent.rho=-10:-1:10 "
+    "--agent.sigma=1e-8:1e-1:log8\n"
+    "       all options of an agent: rove sweep ge sparse-cartpole --help",
+}
+DEFAULT_BUDGET = {True: {"steps": 50_000}, False: {"episodes": 250}}
+"""The training budget if none is given, by whether actions are continuous."""
+MORE_OPTIONS = """--agent.FIELD VALUE sets a field of the agent, and --env.FIELD VALUE one of the
+environment: rove {} ge chain-100 --help lists those of ge and chain-100."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SharedOptions:
+    """Options that `rove train` and `rove sweep` share."""
+
+    episodes: Annotated[
+        int | None, optional("N", "250, or 50,000 steps with continuous actions")
+    ] = None
+    """Number of episodes to train each seed for."""
+    steps: Annotated[int | None, optional("N")] = None
+    """Number of steps to train each seed for, instead of a number of episodes."""
+    until_solved: bool = False
+    """Stop a seed after ten episodes in a row with the best return; needs a known optimum."""
+    workers: Annotated[
+        int | None,
+        optional("N", "one per core; all seeds with --on threads and a Gymnasium environment"),
+    ] = None
+    """Number of seeds to train at the same time."""
+    on: Annotated[str, tyro.conf.arg(metavar="{processes,threads,ray,ray://HOST:PORT}")] = (
+        "processes"
+    )
+    """Train in processes, in threads or on a Ray cluster; results are identical."""
+    log: Annotated[Literal["tensorboard", "trackio"] | None, optional("{tensorboard,trackio}")] = (
+        None
+    )
+    """Log to this tracker while training; its files are written to the output folder."""
+    quiet: bool = False
+    """Print warnings and errors only."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainOptions(SharedOptions):
+    """Options of `rove train`."""
+
+    seeds: Annotated[str, tyro.conf.arg(metavar="N|LIST")] = "1"
+    """Number of seeds (0, 1, …), or the seeds themselves, as in 0,3,7."""
+    out: Annotated[Path | None, optional("DIR", "runs/AGENT-ENVIRONMENT")] = None
+    """Run folder. The same command resumes a run; more episodes, steps or seeds extend it."""
+    config: Annotated[Path | None, optional("FILE")] = None
+    """Train the configuration of a run again: its folder or config.json, without AGENT."""
+    json: bool = False
+    """Print a summary as JSON at the end, and nothing else."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepOptions(SharedOptions):
+    """Options of `rove sweep`."""
+
+    seeds: int = 3
+    """Number of seeds to tune on (1000, 1001, …)."""
+    confirm_seeds: Annotated[int | None, optional("N", "the value of --seeds")] = None
+    """Number of fresh seeds (0, 1, …) to confirm the best point on; 0: none."""
+    method: Literal["grid", "random", "halving"] = "grid"
+    """grid: all points; random: some; halving: keep the better half, with more seeds."""
+    points: Annotated[int | None, optional("N")] = None
+    """Number of points to draw, at most the whole grid; only with --method random or halving."""
+    out: Annotated[Path | None, optional("DIR", "sweeps/AGENT-ENVIRONMENT")] = None
+    """Sweep folder; running the same command again resumes from it."""
+
+
+def parse_named(
+    command: str, kind: type, arguments: list[str], about: str = ""
+) -> tuple[Any, environments.Task]:
+    """Parse the command line into options and an environment. Which --agent and --env options exist
+    depends on the two names. `about` is appended to the description in the help."""
+    names = arguments[: next((i for i, a in enumerate(arguments) if a.startswith("-")), 2)][:2]
+    if len(names) < 2:
+        if "-h" in arguments or "--help" in arguments:
+            more = MORE_OPTIONS.format(command).replace("\n", " ")
+            parse(kind, ["--help"], f"rove {command} AGENT ENVIRONMENT", more + about)
+        got = f", got: {' '.join(arguments)}" if arguments else ""
+        raise RoveError(
+            f"rove {command} needs an agent and an environment first{got}\n"
+            f"usage: {USAGE[command]}\n\nrove list shows all agents and environments."
+        )
+    environment = environments.make(names[1])
+    settings = default_settings(names[0], environment)
+    source = tuned_for(names[0], environment.name)
+    defaults = (
+        f"Defaults are the settings that were tuned for {names[0]} on {source}."
+        if source
+        else f"Defaults are generic: {names[0]} has not been tuned for {environment.name}."
+    )
+    prog = f"rove {command} {names[0]} {names[1]}"
+    about = f"{(type(settings).__doc__ or '').strip()}\n\n{defaults}{about}"
+    return _parsed(kind, arguments[2:], prog, about, settings, environment)
+
+
+def _parsed(
+    kind: type,
+    arguments: list[str],
+    prog: str,
+    about: str,
+    agent: Any,
+    environment: environments.Task,
+    **defaults: Any,
+) -> tuple[Any, environments.Task]:
+    """Parse the options for an agent and an environment."""
+    groups = {
+        "agent": (agent, f"Settings of {agent.name}."),
+        "env": (environments.settings(environment), f"Options of {environment.name}."),
+    }
+    fields: list[Any] = [
+        (
+            name,
+            Annotated[type(value), tyro.conf.arg(help=text)],  # type: ignore[valid-type]
+            dataclasses.field(default_factory=lambda value=value: value),
+        )
+        for name, (value, text) in groups.items()
+        if dataclasses.is_dataclass(value) and not isinstance(value, Learner)
+    ]
+    options = dataclasses.make_dataclass(kind.__name__, fields, bases=(kind,), frozen=True)
+    parsed = parse(options, arguments, prog, about, options(**defaults))
+    chosen = environments.configured(environment, parsed.env)
+    if chosen.name.rpartition("-")[2] != environment.name.rpartition("-")[2]:
+        raise RoveError(
+            f"the size is part of the name: write {chosen.name} instead of {environment.name}"
+        )
+    given = {word.partition("=")[0] for word in arguments} & {"--episodes", "--steps"}
+    if len(given) == 2:
+        raise RoveError("give either --episodes or --steps, not both")
+    if given:  # replaces the other one in a configuration that is trained again
+        other = "steps" if given == {"--episodes"} else "episodes"
+        parsed = dataclasses.replace(parsed, **{other: None})
+    if parsed.episodes is None and parsed.steps is None:
+        parsed = dataclasses.replace(parsed, **DEFAULT_BUDGET[chosen.continuous])
+    return parsed, chosen
+
+
+def parse_config(arguments: list[str]) -> tuple[Any, environments.Task, Any]:
+    """Parse `rove train --config FILE`; also return the agent if it has no options."""
+    at = next(i for i, word in enumerate(arguments) if word.partition("=")[0] == "--config")
+    value = arguments[at].partition("=")[2] or next(iter(arguments[at + 1 : at + 2]), "")
+    if not value or (at and not arguments[0].startswith("-")):
+        raise RoveError(
+            "--config FILE replaces the agent and the environment: rove train --config FILE"
+        )
+    config = read_config(Path(value))
+    defaults = {
+        "seeds": ",".join(map(str, config.seeds)),
+        "episodes": config.episodes,
+        "steps": config.steps,
+        "until_solved": config.until_solved,
+    }
+    about = f"Train the configuration in {value} again: {config.label}."
+    parsed, chosen = _parsed(
+        TrainOptions,
+        arguments,
+        "rove train --config FILE",
+        about,
+        config.agent,
+        config.environment,
+        **defaults,
+    )
+    return parsed, chosen, config.agent
+
+
+def parse_seeds(text: str) -> int | list[int]:
+    """Return the value of --seeds: a number of seeds, or a list of them."""
+    try:
+        listed = [int(word) for word in text.removesuffix(",").split(",")]
+    except ValueError:
+        allowed = "a number of seeds, or a list such as 0,3,7"
+        raise RoveError(f"--seeds must be {allowed}, got {text!r}") from None
+    return listed if "," in text else listed[0]

@@ -1,0 +1,162 @@
+"""The live display of training: progress bars in a terminal or a notebook, or lines of a log."""
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from rich import progress as bars
+from rich.console import Console
+
+from rove.training.outcomes import Job
+from rove.training.progress import Progress
+
+MANY = 12
+"""Maximum number of seeds that get a row each; with more, the seeds of a run share one."""
+LINE_SECONDS = 5.0
+"""Seconds between two lines of the log."""
+COMPILING = "compiling (first time only, about 10 s)"
+
+
+class Live:
+    """Shows the progress of jobs: a row for each, and one for all of them with the time left.
+
+    A console that is neither a terminal nor a notebook gets a line every few seconds instead.
+    """
+
+    def __init__(self, console: Console, jobs: Sequence[Job], quiet: bool = False):
+        self._console, self._quiet = console, quiet
+        self._bars_shown = not quiet and (console.is_terminal or console.is_jupyter)
+        self._lock = threading.Lock()
+        self._last_line, self._began = 0.0, time.monotonic()
+        runs = {job.name.rpartition(", seed")[0] for job in jobs}
+        self._title = next(iter(runs)) if len(runs) == 1 else ""
+        self._shared = len(jobs) > MANY
+        self._progress = bars.Progress(
+            bars.TextColumn("{task.description}"),
+            bars.BarColumn(bar_width=16),
+            bars.TextColumn("{task.fields[count]}", justify="right"),
+            bars.TextColumn("{task.fields[status]}"),
+            console=console,
+            disable=not self._bars_shown,
+        )
+        self._jobs: dict[str, list[Job]] = {}
+        for job in jobs:
+            self._jobs.setdefault(self._row_of(job), []).append(job)
+        self._rows = {
+            name: self._progress.add_task(name, total=len(group), count="", status="waiting")
+            for name, group in self._jobs.items()
+        }
+        self._total = self._progress.add_task("total", total=1.0, count="", status=COMPILING)
+        self._latest: dict[str, Progress] = {}
+        self._done_before: float | None = None
+
+    def _row_of(self, job: Job) -> str:
+        run, _, seed = job.name.rpartition(", seed ")
+        if self._shared:
+            return run
+        return f"seed {seed}" if self._title else job.name
+
+    def report(self, progress: Progress) -> None:
+        """Show the progress of a seed."""
+        if self._quiet:
+            return
+        with self._lock:
+            self._latest[progress.job.name] = progress
+            if self._bars_shown:
+                self._update(self._row_of(progress.job))
+            elif progress.finished or time.monotonic() - self._last_line > LINE_SECONDS:
+                self._last_line = time.monotonic()
+                self._log(progress)
+
+    def _update(self, row: str) -> None:
+        """Redraw the row of a seed, or of several, and the total."""
+        group = self._jobs[row]
+        reported = [self._latest[job.name] for job in group if job.name in self._latest]
+        count = f"{len([p for p in reported if p.finished])}/{len(group)} seeds"
+        if len(group) == 1:
+            unit, goal = group[0].goal
+            count = f"{getattr(reported[0], unit):,}/{goal:,}"
+        self._progress.update(
+            self._rows[row],
+            completed=sum(map(_fraction, reported)),
+            count=count,
+            status=_status(reported),
+        )
+        done = sum(map(_fraction, self._latest.values()))
+        total = sum(map(len, self._jobs.values()))
+        started = any(p.steps_per_second for p in self._latest.values())
+        if started and self._done_before is None:  # what was done before this call costs nothing
+            self._done_before, self._began = done, time.monotonic()
+        left = self._time_left(done, total) if started else COMPILING
+        finished = len(self._latest) == total and all(p.finished for p in self._latest.values())
+        self._progress.update(
+            self._total,
+            completed=done / total,
+            count=f"{done / total:.0%}",
+            status="done" if finished else left,
+        )
+
+    def _time_left(self, done: float, total: int) -> str:
+        """Estimate the time left from the pace since the first report."""
+        newly = done - (self._done_before or 0.0)
+        passed = time.monotonic() - self._began
+        if newly <= 0.0 or passed < 1.0:
+            return ""
+        seconds = round(passed / newly * (total - done))
+        return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02} left"
+
+    def _log(self, progress: Progress) -> None:
+        unit, goal = progress.job.goal
+        label, speed = progress.job.environment.score_label, progress.steps_per_second
+        text = f"{progress.job.name}: {getattr(progress, unit):,} of {goal:,} {unit}s"
+        text += f", {label} {score(progress.recent)}" if np.isfinite(progress.recent) else ""
+        text += f", {speed:,.0f} steps/s" if speed else ""
+        print_line(self._console, text)
+
+    def __enter__(self) -> "Live":
+        if self._bars_shown and self._title:
+            self._console.print(self._title, highlight=False)
+        elif not self._bars_shown and not self._quiet:
+            name = self._title or f"{len(self._jobs)} runs"
+            print_line(self._console, f"{name}: {COMPILING}")
+        self._progress.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._progress.stop()
+
+
+def shown_by_default() -> bool:
+    """Whether `rove.train` shows its progress unless told otherwise: in a terminal or notebook."""
+    return sys.stderr.isatty() or Console(stderr=True).is_jupyter
+
+
+def score(value: float | np.floating) -> str:
+    """Format a score; a dash before the first episode has ended."""
+    return f"{value:.3f}" if np.isfinite(value) else "–"
+
+
+def print_line(console: Console, line: str) -> None:
+    """Print a line of the log. A failure to write must not stop training."""
+    with contextlib.suppress(OSError):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _fraction(progress: Progress) -> float:
+    """Return how much of a job is done; one that stopped early counts as complete."""
+    unit, goal = progress.job.goal
+    return 1.0 if progress.finished else getattr(progress, unit) / goal
+
+
+def _status(reported: Sequence[Progress]) -> str:
+    """Describe the jobs of a row: their scores and their speed."""
+    speed = sum(p.steps_per_second for p in reported if not p.finished)
+    recent = [p.recent for p in reported if np.isfinite(p.recent)]
+    if not recent and not speed:
+        return "done" if all(p.finished for p in reported) else "starting"
+    label = reported[0].job.environment.score_label
+    text = f"{label} {score(np.mean(recent)) if recent else '–'}"
+    return f"{text}, {speed:,.0f} steps/s" if speed else text

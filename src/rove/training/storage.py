@@ -1,0 +1,157 @@
+"""Saving the outcome of a job in its checkpoint, and loading it."""
+
+import zlib
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rove.errors import RunFolderError
+from rove.training import checkpoint
+from rove.training.lane import start
+from rove.training.outcomes import (
+    NO_ACTIONS,
+    Episodes,
+    Job,
+    Outcome,
+    fresh,
+    retired,
+    without_memory,
+)
+
+
+def save(outcome: Outcome) -> None:
+    """Write a checkpoint: everything that is needed to resume, and the episodes so far.
+
+    The replay buffer is compressed: many environments have one-hot observations.
+    """
+    job = outcome.job
+    assert job.path is not None
+    outcome = outcome if job.extendable else retired(outcome)
+    lane, memory = outcome.lane, outcome.lane.agent.replay
+    arrays = checkpoint.flatten(_portable(lane))
+    arrays |= {f"episodes.{k}": v for k, v in outcome.episodes._asdict().items()}
+    rows = zlib.compress(np.asarray(memory.rows)[: int(memory.added)].tobytes(), level=1)
+    arrays |= {"replay": np.frombuffer(rows, np.uint8), "actions": outcome.actions}
+    about = {
+        "lane": job.identity,
+        "finished": outcome.finished,
+        "diverged": outcome.diverged,
+        "complete": len(memory.rows) > 0,
+        "step": int(lane.step),
+        "episode": int(lane.episode),
+        "streak": int(lane.streak),
+    }
+    checkpoint.save_arrays(job.path, arrays, about)
+
+
+def load(job: Job) -> Outcome:
+    """Load a job's outcome from its checkpoint; if it is finished, without what only learning
+    needs."""
+    assert job.path is not None
+    arrays, about = _read(job)
+    finished = _finished(job, about)
+    if not finished and not about.get("complete"):
+        raise RunFolderError(
+            f"{job.path} cannot be trained further: it was written without its replay buffer. "
+            "Train again in another folder"
+        )
+    seed = jax.ShapeDtypeStruct((), jnp.int32)
+    shape: Any = jax.eval_shape(start, job.agent, job.environment, seed)
+    shape = jax.eval_shape(without_memory, shape) if finished else shape
+    lane = checkpoint.unflatten(_portable(shape), arrays, job.path)
+    rows = np.zeros(shape.agent.replay.rows.shape, np.float32)
+    if len(rows):
+        _fill(rows, int(lane.agent.replay.added), arrays.get("replay"), job.path)
+    agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=jnp.array(rows)))
+    log = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape.log)
+    return Outcome(
+        job=job,
+        episodes=_episodes(arrays, job.path),
+        lane=lane._replace(agent=agent, log=log),
+        finished=finished,
+        diverged=str(about.get("diverged", "")),
+        actions=arrays.get("actions", NO_ACTIONS),
+    )
+
+
+def _fill(rows: np.ndarray, added: int, saved: np.ndarray | None, path: Path) -> None:
+    """Decompress the rows of a replay buffer to which `added` transitions have been added."""
+    count = min(max(added, 0), len(rows))
+    size = rows[:count].nbytes
+    try:
+        data = zlib.decompressobj().decompress(np.asarray(saved, np.uint8).tobytes(), size + 1)
+    except (zlib.error, TypeError, ValueError):
+        data = b""
+    if len(data) != size:
+        raise _damaged(path, f"its replay buffer does not have {count:,} transitions")
+    rows[:count] = np.frombuffer(data, np.float32).reshape(count, -1)
+
+
+def _finished(job: Job, about: dict[str, Any]) -> bool:
+    """Whether a checkpoint with the given description has reached a limit of the job."""
+    step, episode, streak = (about.get(key) for key in ("step", "episode", "streak"))
+    if not (isinstance(step, int) and isinstance(episode, int) and isinstance(streak, int)):
+        assert job.path is not None
+        raise _damaged(job.path, "its numbers of steps and episodes are missing")
+    return bool(about.get("diverged")) or job.reached(step, episode, streak)
+
+
+def resumed(job: Job) -> Outcome:
+    """Return the outcome in the job's checkpoint, or a fresh one if there is none."""
+    return load(job) if exists(job) else fresh(job)
+
+
+def exists(job: Job) -> bool:
+    """Whether the job has a checkpoint."""
+    return job.path is not None and job.path.exists()
+
+
+def is_finished(job: Job) -> bool:
+    """Whether the job is finished according to its checkpoint."""
+    return exists(job) and load_episodes(job)[1]
+
+
+def load_episodes(job: Job) -> tuple[Episodes, bool]:
+    """Read a job's episodes, and whether it is finished, without the rest of its checkpoint."""
+    assert job.path is not None
+    arrays, about = _read(job, "episodes.")
+    return _episodes(arrays, job.path), _finished(job, about)
+
+
+def _episodes(arrays: dict[str, np.ndarray], path: Path) -> Episodes:
+    try:
+        episodes = Episodes(*(arrays[f"episodes.{field}"] for field in Episodes._fields))
+    except KeyError as error:
+        raise _damaged(path, f"{error} is missing") from None
+    if len({column.shape for column in episodes}) != 1 or episodes.returns.ndim != 1:
+        raise _damaged(path, "its columns differ in length")
+    return episodes
+
+
+def _damaged(path: Path, why: str) -> RunFolderError:
+    return RunFolderError(f"{path} is damaged ({why}); remove it to train this seed again")
+
+
+def _read(job: Job, prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read the arrays of a job's checkpoint whose names begin with `prefix`, and its description.
+
+    Raises `RunFolderError` if the checkpoint belongs to another job.
+    """
+    assert job.path is not None
+    arrays, about = checkpoint.load_arrays(job.path, prefix)
+    if about.get("lane") != job.identity:
+        raise RunFolderError(
+            f"{job.path} is the checkpoint of another run or seed. Remove it to train seed "
+            f"{job.seed} from the start"
+        )
+    return arrays, about
+
+
+def _portable(lane: Any) -> Any:
+    """Return a lane without its log, which is empty, and the replay's rows, which are stored
+    separately."""
+    agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=None))
+    return lane._replace(agent=agent, log=None)
