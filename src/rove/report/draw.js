@@ -148,10 +148,10 @@ function verticalMark(root, box, at, text, row = 0) {
   root.append(svg("text", { class: "note", x: at + (left ? 4 : -4), y: box.top - 4 - 14 * row, "text-anchor": left ? "start" : "end" }, text));
 }
 
-/** A labelled horizontal line, such as the optimum. */
-function horizontalMark(root, box, at, text) {
+/** A labelled horizontal line, such as the optimum; its label is on the right, or on the left. */
+function horizontalMark(root, box, at, text, left = false) {
   root.append(svg("line", { class: "mark", x1: box.left, x2: box.right, y1: at, y2: at }));
-  root.append(svg("text", { class: "note", x: box.right, y: at - 5, "text-anchor": "end" }, text));
+  root.append(svg("text", { class: "note", x: left ? box.left + 4 : box.right, y: at - 5, "text-anchor": left ? "start" : "end" }, text));
 }
 
 function axisTicks(axis, count) {

@@ -99,7 +99,7 @@ class RunData:
     @cached_property
     def diverged(self) -> np.ndarray:
         """For each seed, whether it diverged."""
-        return np.array(["diverged" in self._about.get(seed, {}) for seed in self.seeds])
+        return np.array([bool(self._about.get(seed, {}).get("diverged")) for seed in self.seeds])
 
     @cached_property
     def _about(self) -> dict[int, dict[str, Any]]:

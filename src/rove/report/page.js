@@ -41,9 +41,9 @@ function sourceSection(key, source, first, only) {
     source.command ? command(source.command) : null,
     source.waiting ? el("p", { class: "muted" }, `${source.waiting} more run${source.waiting > 1 ? "s have" : " has"} not finished an episode yet.`) : null,
     source.claims.length ? claims(source.claims) : null,
-    source.picture ? el("details", { class: "picture" }, el("summary", {}, "Figure written by the experiment"), el("img", { src: source.picture, alt: `Figure of ${source.name}` })) : null,
     source.overall ? overall(`${key}-all`, source.overall) : null,
     source.sweep ? sweepSection(`${key}-sweep`, source.sweep) : null,
+    source.picture ? el("details", { class: "picture" }, el("summary", {}, `Figure of the ${source.sweep ? "sweep" : "experiment"}, as in its folder`), el("img", { src: source.picture, alt: `Figure of ${source.name}` })) : null,
     source.groups.map((group, i) => groupSection(`${key}-${i}`, group, single)));
 }
 

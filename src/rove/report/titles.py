@@ -73,5 +73,10 @@ def _of_sweep(sweep: dict[str, Any]) -> str:
     if not points:
         return f"Sweep of {who}"
     best = max(points, key=lambda p: (len(p["scores"]), sum(p["scores"]) / len(p["scores"])))
-    at = ", ".join(f"{name} {value}" for name, value in best["settings"].items())
-    return f"{who}: best of {len(sweep['points'])} points at {at}".replace(" -", " −")
+    at = ", ".join(f"{name} {_value(value)}" for name, value in best["settings"].items())
+    return f"{who}: best of {len(sweep['points'])} points at {at}"
+
+
+def _value(value: Any) -> str:
+    """Format the value of a setting."""
+    return f"{value:g}".replace("-", "−") if isinstance(value, float) else str(value)
