@@ -189,12 +189,18 @@ def did_you_mean(name: Any, names: Iterable[str]) -> str:
 
 
 def unknown_name(
-    what: str, name: Any, names: Iterable[str], similar: Iterable[str] | None = None
+    what: str,
+    name: Any,
+    names: Iterable[str],
+    similar: Iterable[str] | None = None,
+    listed_by: str = "",
 ) -> str:
-    """Return the message for an unknown name: what it is of, the most similar one, and all.
+    """Return the message for an unknown name: what it is of, and the most similar one or all.
 
-    `similar` replaces the names that may be suggested.
+    `similar` replaces the names that may be suggested, and `listed_by` is a command that lists all.
     """
     names = tuple(names)
-    hint = did_you_mean(name, names if similar is None else similar) or "."
-    return f"unknown {what} {name!r}{hint} Use one of " + ", ".join(names)
+    hint = did_you_mean(name, names if similar is None else similar)
+    if hint and listed_by:
+        return f"unknown {what} {name!r}{hint} ({listed_by} shows all.)"
+    return f"unknown {what} {name!r}{hint or '.'} Use one of " + ", ".join(names)

@@ -54,9 +54,10 @@ def label_of(name: str) -> str:
 
 
 def settings_of(name: str) -> type[Settings]:
-    """Return the settings class of a named agent."""
+    """Return the settings class of a named agent; hyphens may replace underscores."""
+    name = name.replace("-", "_")
     if name not in AGENTS:
-        message = unknown_name("agent", name, AGENTS)
+        message = unknown_name("agent", name, AGENTS, listed_by="rove list")
         raise ConfigError("agent", name, "one of " + ", ".join(AGENTS), message)
     return AGENTS[name]
 

@@ -85,7 +85,8 @@ class DDPGGE(ActorCriticSettings, name="ddpg_ge", label="DDPG, GE critic"):
     sigma: float = 1e-3
     """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
     prior_std: float | None = 1.0
-    """σ_θ of a parameter that the data do not determine, in units of 1/√inputs; None: unbounded."""
+    """Standard deviation that a weight tends to without data, as a multiple of 1/√inputs of its
+    layer; None: it grows without bound."""
 
     def compose(self) -> ActorCritic:
         posterior = MeanField(self.rho, prior_std=self.prior_std)
@@ -114,7 +115,8 @@ class TD3(ActorCriticSettings, name="td3", label="TD3"):
     sigma: float = 0.0
     """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
     prior_std: float | None = 1.0
-    """σ_θ of a parameter that the data do not determine, in units of 1/√inputs; None: unbounded."""
+    """Standard deviation that a weight tends to without data, as a multiple of 1/√inputs of its
+    layer; None: it grows without bound."""
 
     def compose(self) -> ActorCritic:
         check_choice("critic", self.critic, ("dirac", "mean_field"))

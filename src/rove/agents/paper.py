@@ -72,7 +72,8 @@ class GE(GaussSettings, name="ge", label="GE"):
     """GE (Gauss Exploration): Gaussian return, mean-field Gaussian posterior (Algorithm 2)."""
 
     prior_std: float | None = 1.0
-    """σ_θ of a parameter that the data do not determine, in units of 1/√inputs; None: unbounded."""
+    """Standard deviation that a weight tends to without data, as a multiple of 1/√inputs of its
+    layer; None: it grows without bound."""
 
     def compose(self) -> Agent:
         posterior = MeanField(self.rho, prior_std=self.prior_std)

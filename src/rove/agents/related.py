@@ -107,7 +107,8 @@ class IGE(NetworkSettings, name="ige", label="Index GE"):
     sigma: float = 1e-4
     """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
     prior_std: float | None = 1.0
-    """As in GE, for the last layer: σ_θ without data, in units of 1/√inputs; None: unbounded."""
+    """Standard deviation that a weight of the last layer tends to without data, as a multiple of
+    1/√inputs; None: it grows without bound."""
 
     def compose(self) -> Agent:
         posterior = LowRank(

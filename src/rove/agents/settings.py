@@ -1,7 +1,8 @@
 """The base class of the settings of named agents."""
 
 import dataclasses
-from typing import Any, ClassVar, Literal, dataclass_transform, get_args, get_type_hints
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Self, dataclass_transform, get_args, get_type_hints
 
 from rove.core.algorithm import Agent
 from rove.core.learner import Learner
@@ -31,6 +32,12 @@ class Settings:
     """The name on the command line."""
     label: ClassVar[str] = ""
     """The name in figures and reports."""
+
+    def __new__(cls, **settings: Any) -> Self:
+        for field, value in settings.items():
+            if field not in cls.__dataclass_fields__:
+                raise unknown_setting(cls, field, value)
+        return super().__new__(cls)
 
     def __init_subclass__(cls, name: str = "", label: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -89,10 +96,13 @@ class NetworkSettings(Settings):
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(NetworkSettings)}
 
 
-def unknown_setting(settings: Settings, field: str, value: Any) -> ConfigError:
-    """Return the error for a setting that the agent does not have."""
+def unknown_setting(
+    settings: Settings | type[Settings], field: str, value: Any, others: Sequence[str] = ()
+) -> ConfigError:
+    """Return the error for a setting that the agent does not have. `others` are other names that
+    may have been meant."""
     fields = [f.name for f in dataclasses.fields(settings)]
-    hint = did_you_mean(field, fields) or "."
+    hint = did_you_mean(field, [*others, *fields]) or "."
     message = f"{settings.name} has no setting {field!r}{hint} It has " + ", ".join(fields)
     return ConfigError(field, value, "one of " + ", ".join(fields), message)
 

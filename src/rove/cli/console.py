@@ -14,7 +14,7 @@ def say(text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def optional(metavar: str, default: str = "") -> Any:
+def optional(metavar: str, default: str = "", help: str | None = None) -> Any:
     """Describe an optional argument; `default` says in words what applies if it is omitted."""
     hint = f"(default: {default})" if default else ""
-    return tyro.conf.arg(metavar=metavar, help_behavior_hint=hint)
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint=hint, help=help)

@@ -13,7 +13,7 @@ from rich.table import Table
 from rove.analysis.estimates import solve_summary
 from rove.analysis.intervals import mean_and_interval
 from rove.environments import Bandit
-from rove.runs.live import print_line, score
+from rove.runs.live import format_score, print_line
 from rove.search.sweep_result import Standing, Sweep, format_value
 from rove.training.solving import episodes_to_solve
 
@@ -127,7 +127,8 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
         table.add_column(column, justify="right")
     kinds: dict[str, Callable[[Any], str]] = {
         "seeds": str, "episodes": "{:,}".format, "steps": "{:,}".format,
-        "mean": score, "last_20": score, "greedy": score, "solved_at": "{:,}".format,
+        "mean": format_score, "last_20": format_score, "greedy": format_score,
+        "solved_at": "{:,}".format,
     }  # fmt: skip
     for i in range(len(run.seeds)):
         values = ((show, summary[field][i]) for field, show in kinds.items())
@@ -174,10 +175,10 @@ def scores(console: Console, run: "Run", table: np.ndarray, as_json: bool) -> No
     title = f"{run.config.label}: {environment.score_label} of the greedy policy, {episodes}"
     console.print(title, highlight=False, soft_wrap=True)
     grid = Table()
-    for column in ("seed", "mean", "least", "greatest"):
+    for column in ("seed", "mean", "min", "max"):
         grid.add_column(column, justify="right")
     for seed, row in zip(run.seeds, table, strict=True):
-        grid.add_row(str(seed), score(row.mean()), score(row.min()), score(row.max()))
+        grid.add_row(str(seed), *map(format_score, (row.mean(), row.min(), row.max())))
     console.print(grid)
     optimum = "" if environment.optimum is None else f"; the optimum is {environment.optimum:g}"
     if len(means) > 1:

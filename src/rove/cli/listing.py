@@ -14,7 +14,7 @@ def show(grid: bool = False) -> None:
     """List the agents, environments and experiments, with one line on each.
 
     Args:
-        grid: Show instead which return and parameter families can be combined, and which named
+        grid: Show instead which return families and posteriors can be combined, and which named
             agents use each combination.
     """
     if grid:
@@ -32,7 +32,7 @@ def show(grid: bool = False) -> None:
             )
         )
         | {name: doc for name, (_, _, doc) in environments.ALIASES.items()}
-        | {"gym/ID": "Any environment registered with Gymnasium, such as gym/CartPole-v1."},
+        | {"gym/ID": "Any environment of Gymnasium; CartPole-v1 is short for gym/CartPole-v1."},
         "experiments": {name: kind.__doc__ for name, kind in EXPERIMENTS.items()},
     }
     for title, rows in tables.items():
@@ -52,7 +52,7 @@ def _grid() -> None:
         if isinstance(agent := settings().compose(), Agent):  # tabular agents are not on the grid
             named.setdefault(grid.families_of(agent), []).append(name)
     pairs = grid.working()
-    table = Table("q_φ(θ) \\ Z_θ", *grid.RETURNS, box=None, padding=(0, 1, 0, 0))
+    table = Table("posterior \\ return", *grid.RETURNS, box=None, padding=(0, 1, 0, 0))
     for row in grid.POSTERIORS:
         works = (isinstance(pairs[column, row], Agent) for column in grid.RETURNS)
         table.add_row(row, *("✓" if work else "–" for work in works))

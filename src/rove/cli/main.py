@@ -12,11 +12,11 @@ from rich.table import Table
 from rove.cli import completion, demo, listing, reproducing, run_options, showing, training
 from rove.cli.console import console, errors, say
 from rove.cli.options import parse
-from rove.errors import LaneError, RoveError, nearest
+from rove.errors import ConfigError, LaneError, RoveError, nearest
 
 COMMANDS: dict[str, tuple[str, Callable[[list[str]], object]]] = {
     "demo": (
-        "see what exploration does, in about a minute",
+        "see what exploration does, in a few minutes",
         partial(parse, demo.demo, prog="rove demo"),
     ),
     "list": (
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         _dispatch(arguments)
     except RoveError as error:
         errors.print("[bold red]error:[/]", end=" ")
-        errors.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        errors.print(_message(error, arguments), markup=False, highlight=False, soft_wrap=True)
         sys.exit(1 if isinstance(error, LaneError) else 2)
     except OSError as error:  # such as a closed pipe; run folders raise RunFolderError
         errors.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
@@ -94,6 +94,17 @@ def _dispatch(arguments: list[str]) -> None:
         meant = MEANT.get(command) or nearest(command, COMMANDS)
         hint = f" Did you mean rove {meant}?" if meant else ""
         raise RoveError(f"unknown command {command!r}.{hint} Commands: {', '.join(COMMANDS)}")
+
+
+def _message(error: RoveError, arguments: Sequence[str]) -> str:
+    """Return the text of an error, which names an option as it was given."""
+    text = str(error)
+    if isinstance(error, ConfigError) and text.startswith(f"{error.field} "):
+        field = error.field.replace("_", "-")
+        for option in (word.partition("=")[0] for word in arguments if word.startswith("--")):
+            if option.replace("_", "-").lstrip("-").rpartition(".")[2] == field:
+                return option + text.removeprefix(error.field)
+    return text
 
 
 def _shell(arguments: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -30,6 +31,7 @@ SYNONYMS = {
 ADVICE = {
     "resume": "run the same command again: it resumes from its last checkpoint",
     "render": "train first, then record a video with rove watch RUN",
+    "n": "the size is part of the environment's name, as in chain-100",
     "device": "JAX chooses the device; set the variable JAX_PLATFORMS to change it",
 }
 """What to do instead, for options that rove does not have."""
@@ -46,12 +48,13 @@ def parse(
 
     `default`: an instance of the dataclass with the values of options that are not given.
     """
-    words = checked(arguments, flags(target), prog)
-    _check_positional(target, words, prog)
+    positional, words = checked(arguments, flags(target), prog)
+    if not {"-h", "--help"} & {*positional, *words}:
+        _check_positional(target, positional, prog)
     defaults = {} if default is None else {"default": default}
     return tyro.cli(
         target,
-        args=words,
+        args=[*positional, *words],
         prog=prog,
         description=description or None,
         **defaults,
@@ -59,15 +62,31 @@ def parse(
     )
 
 
+NEEDED = {
+    "run": "a run folder",
+    "runs": "at least one folder",
+    "search": "the name of a search",
+    "shell": "the name of a shell",
+}
+"""What a command needs, by the name of its argument."""
+
+
 def _check_positional(target: Callable, words: Sequence[str], prog: str) -> None:
-    """Raise `RoveError` if the arguments do not begin with what the command needs."""
-    if dataclasses.is_dataclass(target) or "--help" in words or "-h" in words:
-        return
-    parameters = inspect.signature(target).parameters.values()
-    needed = [p for p in parameters if p.kind is p.POSITIONAL_ONLY and p.default is p.empty]
-    if needed and (not words or words[0].startswith("-")):
-        name = needed[0].name.upper()
-        raise RoveError(f"{prog} needs {name} first. For details: {prog} --help")
+    """Raise `RoveError` unless the words are the arguments without a name that a command takes."""
+    hints, wanted = get_type_hints(target), []
+    if not dataclasses.is_dataclass(target):
+        parameters = inspect.signature(target).parameters.values()
+        wanted = [p for p in parameters if p.kind is p.POSITIONAL_ONLY]
+    for parameter, word in itertools.zip_longest(wanted, words[: len(wanted)]):
+        name, kind = parameter.name, hints[parameter.name]
+        if word is None and parameter.default is parameter.empty:
+            needed = NEEDED.get(name, name.upper())
+            raise RoveError(f"{prog} needs {needed}: {prog} {name.upper().rstrip('S')}")
+        if get_origin(kind) is Literal and word not in get_args(kind):
+            raise RoveError(f"{name} must be {expected(kind)}, got {word!r}")
+    several = any(members(hints[p.name]) for p in wanted)
+    if len(words) > len(wanted) and not several:
+        raise RoveError(f"unexpected argument {words[len(wanted)]!r}; options begin with --")
 
 
 def flags(target: Callable, prefix: str = "") -> dict[str, Any]:
@@ -89,21 +108,24 @@ def flags(target: Callable, prefix: str = "") -> dict[str, Any]:
     return known
 
 
-def checked(arguments: Sequence[str], known: Mapping[str, Any], prog: str) -> list[str]:
-    """Return the arguments, with lists such as 64,64 split into words.
+def checked(
+    arguments: Sequence[str], known: Mapping[str, Any], prog: str
+) -> tuple[list[str], list[str]]:
+    """Return the arguments without a name, and the options with lists such as 64,64 split.
 
     Raises `RoveError` for an unknown option, a missing value, or one of the wrong type.
     """
-    words, remaining = [], list(arguments)
+    positional, words, remaining = [], [], list(arguments)
     while remaining:
         word = remaining.pop(0)
         if not word.startswith("--") or word == "--help":
-            words.append(word)
+            positional.append(word)
             continue
         option, equals, value = word.partition("=")
         name = option.removeprefix("--").replace("_", "-")
         if name not in known:
             raise _unknown(option, name, known, prog)
+        # Options of the command are left out rather than set to None; settings may be None.
         kind = known[name] if "." in name else _without_none(known[name])
         if kind is bool:
             if equals:
@@ -121,29 +143,29 @@ def checked(arguments: Sequence[str], known: Mapping[str, Any], prog: str) -> li
             values = [part for value in values for part in value.split(",")]
         _check_values(option, kind, values)
         words += [option, *values]
-    return words
+    return positional, words
 
 
 def _without_none(kind: Any) -> Any:
-    """Return the type of an option that is left out rather than set to None."""
-    members = [member for member in get_args(kind) if member is not NoneType]
-    return members[0] if get_origin(kind) in (Union, UnionType) and len(members) == 1 else kind
+    """Return the type of an optional value without None."""
+    others = [option for option in get_args(kind) if option is not NoneType]
+    return others[0] if get_origin(kind) in (Union, UnionType) and len(others) == 1 else kind
 
 
 def _check_values(option: str, kind: Any, values: Sequence[str]) -> None:
     """Raise `RoveError` unless the values can be converted to the type of the option."""
     given = " ".join(values)
-    if values == ["None"] and NoneType in get_args(kind):
+    if given == "None" and NoneType in get_args(kind):
         return
-    valid = all(_converts(value, int) for value in values) if members(kind) else False
-    if members(kind) and ... not in members(kind):
-        valid &= len(values) == len(members(kind))
-    if not members(kind):
-        valid = _converts(values[0], kind)
+    if entries := members(kind):
+        count = len(values) if ... in entries else len(entries)
+        valid = len(values) == count and all(_converts(value, int) for value in values)
+    else:
+        valid = _converts(given, kind)
     if not valid:
         literals = [k for k in (kind, *get_args(kind)) if get_origin(k) is Literal]
-        choices = [choice for literal in literals for choice in get_args(literal)]
-        near = nearest(given, map(str, choices)) if choices else None
+        choices = [str(choice) for literal in literals for choice in get_args(literal)]
+        near = nearest(given, choices)
         hint = f". Did you mean {near!r}?" if near else ""
         raise RoveError(f"{option} must be {expected(kind)}, got {given!r}{hint}")
 

@@ -39,13 +39,13 @@ def reproduce(
     The searches behind the default settings are repeated by rove reproduce tuning SEARCH.
 
     Args:
-        experiment: Name of an experiment (see rove list), or all to run every one in turn.
+        experiment: Name of an experiment (see rove list), or all, which takes hours in full.
         quick: Use fewer seeds and episodes: takes minutes and shows the effects, without verdicts.
         out: Folder for the data, the figure and the claims.
         workers: Number of seeds to train at the same time.
     """
     if experiment != "all" and experiment not in EXPERIMENTS:
-        raise _unknown("experiment", experiment, [*EXPERIMENTS, "tuning"])
+        raise _unknown("experiment", experiment, ["all", *EXPERIMENTS, "tuning"])
     platform.prepare(lanes=1)  # the runs themselves are in worker processes
     root = out or Path("reproduction")
     if experiment != "all":

@@ -2,21 +2,26 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import tyro
 
 from rove import environments
+from rove.agents import AGENTS
+from rove.agents.settings import Settings, with_settings
 from rove.agents.tuned import tuned_for
 from rove.cli.console import optional
+from rove.cli.mirrors import mirror, values
 from rove.cli.options import parse
 from rove.core.learner import Learner
+from rove.environments import Environment
 from rove.errors import RoveError
 from rove.runs.configure import default_settings
 from rove.runs.folder import read_config
 
 USAGE = {
     "train": "rove train AGENT ENVIRONMENT [OPTIONS]\n"
+    "       rove train --config RUN [OPTIONS]\n"
     "       for example: rove train ge chain-100 --seeds 5 --episodes 250 --out runs/a\n"
     "       all options of an agent: rove train ge chain-100 --help",
     "sweep": "rove sweep AGENT ENVIRONMENT --agent.FIELD=VALUES ... [OPTIONS]\n"
@@ -25,10 +30,12 @@ USAGE = {
     "--agent.sigma=1e-8:1e-1:log8\n"
     "       all options of an agent: rove sweep ge sparse-cartpole --help",
 }
-DEFAULT_BUDGET = {True: {"steps": 50_000}, False: {"episodes": 250}}
-"""The training budget if none is given, by whether actions are continuous."""
 MORE_OPTIONS = """--agent.FIELD VALUE sets a field of the agent, and --env.FIELD VALUE one of the
 environment: rove {} ge chain-100 --help lists those of ge and chain-100."""
+
+
+Parsed: TypeAlias = tuple[Any, Settings | Learner, environments.Task]
+"""The options of a command, the agent and the environment."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +76,7 @@ class TrainOptions(SharedOptions):
     out: Annotated[Path | None, optional("DIR", "runs/AGENT-ENVIRONMENT")] = None
     """Run folder. The same command resumes a run; more episodes, steps or seeds extend it."""
     config: Annotated[Path | None, optional("FILE")] = None
-    """Train the configuration of a run again: its folder or config.json, without AGENT."""
+    """Repeat a run: its folder or config.json, in place of AGENT ENVIRONMENT."""
     json: bool = False
     """Print a summary as JSON at the end, and nothing else."""
 
@@ -90,11 +97,9 @@ class SweepOptions(SharedOptions):
     """Sweep folder; running the same command again resumes from it."""
 
 
-def parse_named(
-    command: str, kind: type, arguments: list[str], about: str = ""
-) -> tuple[Any, environments.Task]:
-    """Parse the command line into options and an environment. Which --agent and --env options exist
-    depends on the two names. `about` is appended to the description in the help."""
+def parse_named(command: str, kind: type, arguments: list[str], about: str = "") -> Parsed:
+    """Parse the command line. Which --agent and --env options exist depends on the two names.
+    `about` is appended to the description in the help."""
     names = arguments[: next((i for i, a in enumerate(arguments) if a.startswith("-")), 2)][:2]
     if len(names) < 2:
         if "-h" in arguments or "--help" in arguments:
@@ -105,13 +110,15 @@ def parse_named(
             f"rove {command} needs an agent and an environment first{got}\n"
             f"usage: {USAGE[command]}\n\nrove list shows all agents and environments."
         )
+    if names[1] in AGENTS and names[0] not in AGENTS:
+        raise RoveError(f"{names[1]!r} is an agent: write rove {command} {names[1]} {names[0]}")
     environment = environments.make(names[1])
     settings = default_settings(names[0], environment)
-    source = tuned_for(names[0], environment.name)
+    source = tuned_for(settings.name, environment.name)
     defaults = (
-        f"Defaults are the settings that were tuned for {names[0]} on {source}."
+        f"Defaults are the settings that were tuned for {settings.name} on {source}."
         if source
-        else f"Defaults are generic: {names[0]} has not been tuned for {environment.name}."
+        else f"Defaults are generic: {settings.name} has not been tuned for {environment.name}."
     )
     prog = f"rove {command} {names[0]} {names[1]}"
     about = f"{(type(settings).__doc__ or '').strip()}\n\n{defaults}{about}"
@@ -126,41 +133,36 @@ def _parsed(
     agent: Any,
     environment: environments.Task,
     **defaults: Any,
-) -> tuple[Any, environments.Task]:
+) -> Parsed:
     """Parse the options for an agent and an environment."""
-    groups = {
-        "agent": (agent, f"Settings of {agent.name}."),
-        "env": (environments.settings(environment), f"Options of {environment.name}."),
-    }
+    settings, sized = environments.settings(environment), isinstance(environment, Environment)
+    groups: dict[str, tuple[type, str]] = {}
+    if isinstance(agent, Settings):
+        groups["agent"] = (mirror(agent), f"Settings of {agent.name}.")
+    groups["env"] = (mirror(settings, {"n"} if sized else ()), f"Options of {environment.name}.")
+    budget = "50,000 steps" if environment.continuous else "250"
+    text = "Number of episodes to train each seed for."
     fields: list[Any] = [
-        (
-            name,
-            Annotated[type(value), tyro.conf.arg(help=text)],  # type: ignore[valid-type]
-            dataclasses.field(default_factory=lambda value=value: value),
-        )
-        for name, (value, text) in groups.items()
-        if dataclasses.is_dataclass(value) and not isinstance(value, Learner)
+        (name, Annotated[group, tyro.conf.arg(help=help)], dataclasses.field(default_factory=group))
+        for name, (group, help) in groups.items()
     ]
+    fields.append(("episodes", Annotated[int | None, optional("N", budget, text)], None))
     options = dataclasses.make_dataclass(kind.__name__, fields, bases=(kind,), frozen=True)
     parsed = parse(options, arguments, prog, about, options(**defaults))
-    chosen = environments.configured(environment, parsed.env)
-    if chosen.name.rpartition("-")[2] != environment.name.rpartition("-")[2]:
-        raise RoveError(
-            f"the size is part of the name: write {chosen.name} instead of {environment.name}"
-        )
+    chosen = environments.configured(environment, values(parsed.env))
+    if isinstance(agent, Settings):
+        agent = with_settings(agent, values(parsed.agent))
     given = {word.partition("=")[0] for word in arguments} & {"--episodes", "--steps"}
     if len(given) == 2:
         raise RoveError("give either --episodes or --steps, not both")
     if given:  # replaces the other one in a configuration that is trained again
         other = "steps" if given == {"--episodes"} else "episodes"
         parsed = dataclasses.replace(parsed, **{other: None})
-    if parsed.episodes is None and parsed.steps is None:
-        parsed = dataclasses.replace(parsed, **DEFAULT_BUDGET[chosen.continuous])
-    return parsed, chosen
+    return parsed, agent, chosen
 
 
-def parse_config(arguments: list[str]) -> tuple[Any, environments.Task, Any]:
-    """Parse `rove train --config FILE`; also return the agent if it has no options."""
+def parse_config(arguments: list[str]) -> Parsed:
+    """Parse `rove train --config FILE`."""
     at = next(i for i, word in enumerate(arguments) if word.partition("=")[0] == "--config")
     value = arguments[at].partition("=")[2] or next(iter(arguments[at + 1 : at + 2]), "")
     if not value or (at and not arguments[0].startswith("-")):
@@ -169,22 +171,14 @@ def parse_config(arguments: list[str]) -> tuple[Any, environments.Task, Any]:
         )
     config = read_config(Path(value))
     defaults = {
-        "seeds": ",".join(map(str, config.seeds)),
+        "seeds": ",".join(map(str, config.seeds)) + ",",  # a list, even of one seed
         "episodes": config.episodes,
         "steps": config.steps,
         "until_solved": config.until_solved,
     }
     about = f"Train the configuration in {value} again: {config.label}."
-    parsed, chosen = _parsed(
-        TrainOptions,
-        arguments,
-        "rove train --config FILE",
-        about,
-        config.agent,
-        config.environment,
-        **defaults,
-    )
-    return parsed, chosen, config.agent
+    prog, task = "rove train --config FILE", config.environment
+    return _parsed(TrainOptions, arguments, prog, about, config.agent, task, **defaults)
 
 
 def parse_seeds(text: str) -> int | list[int]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rove import environments
+from rove.agents.settings import Settings
 from rove.cli import display
 from rove.cli.console import console, errors, say
 from rove.cli.run_options import SweepOptions, TrainOptions, parse_config, parse_named, parse_seeds
@@ -24,12 +25,9 @@ from rove.training.executors import cores
 
 def train(arguments: list[str]) -> None:
     """Run `rove train`."""
-    if any(word.partition("=")[0] == "--config" for word in arguments):
-        options, chosen, agent = parse_config(arguments)
-        agent = getattr(options, "agent", agent)
-    else:
-        options, chosen = parse_named("train", TrainOptions, arguments)
-        agent = options.agent
+    again = any(word.partition("=")[0] == "--config" for word in arguments)
+    parsed = parse_config(arguments) if again else parse_named("train", TrainOptions, arguments)
+    options, agent, chosen = parsed
     seeds = parse_seeds(options.seeds)
     # Seeds of a Gymnasium environment share one device.
     hosted = isinstance(chosen, environments.HostEnvironment)
@@ -101,12 +99,13 @@ def sweep(arguments: list[str]) -> None:
         if any(word.partition("=")[0] == f"--agent.{field.replace('_', '-')}" for word in others):
             raise RoveError(f"--agent.{field} is given twice: with one value and with several")
     about = f"\n\nAn --agent option with several values is swept: {space.SPELLING}."
-    options, chosen = parse_named("sweep", SweepOptions, others, about)
+    options, agent, chosen = parse_named("sweep", SweepOptions, others, about)
+    assert isinstance(agent, Settings)
     if not fields:
         what = "nothing to sweep: give at least one --agent option several values"
         raise RoveError(f"{what}, written as {space.SPELLING}")
     plan = sweeps.plan(
-        options.agent,
+        agent,
         chosen,
         fields,
         seeds=options.seeds,

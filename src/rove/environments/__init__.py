@@ -115,14 +115,14 @@ def make(name: str, **settings: Any) -> Task:
     sized = size.isascii() and size.isdigit()
     if not sized:
         family = name
-    if name in ENVIRONMENTS and ENVIRONMENTS[name].sized:
-        message = f"environment {name!r} needs a size, as in {name}-10"
-        raise ConfigError("environment", name, f"{name}-N", message)
+    for known in (name, name.rpartition("-")[0]):
+        if known in ENVIRONMENTS and ENVIRONMENTS[known].sized and not sized:
+            message = f"environment {name!r} needs a size, as in {known}-10"
+            raise ConfigError("environment", name, f"{known}-N", message)
     if family not in ENVIRONMENTS or ENVIRONMENTS[family].sized != sized:
         similar = (names(size) if sized else []) + names() + list(ALIASES)
         known = (*names(), *ALIASES)
-        message = unknown_name("environment", name, known, similar)
-        message += ", where N is a size as in chain-100; or gym/ID for a Gymnasium environment"
+        message = unknown_name("environment", name, known, similar, "rove list")
         raise ConfigError("environment", name, "one of " + ", ".join(known), message)
     kind, named, *_ = ENVIRONMENTS[family]
     fields = _fields(kind)
@@ -151,11 +151,17 @@ def settings(environment: Task) -> Any:
     return environment
 
 
-def configured(environment: Task, options: Any) -> Task:
-    """Return the environment with the given options, a dataclass as returned by `settings`."""
+def configured(environment: Any, values: dict[str, Any]) -> Task:
+    """Return the environment with other values of the options that `settings` returns. Those of an
+    environment inside it are a dictionary."""
     if isinstance(environment, HostEnvironment):
-        return from_name(environment.name, **dataclasses.asdict(options))
-    return options
+        return from_name(environment.name, **values)
+    inner = {
+        field: configured(getattr(environment, field), value)
+        for field, value in values.items()
+        if isinstance(value, dict)
+    }
+    return dataclasses.replace(environment, **values | inner)
 
 
 def options(environment: Task) -> dict[str, Any]:

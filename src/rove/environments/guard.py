@@ -248,7 +248,8 @@ def _action_space(env: Any) -> spaces.Discrete | spaces.Box:
             raise BadEnvironment("action_space", what)
         return space
     if not isinstance(space, spaces.Discrete):
-        what = f"is {space}, but must be Discrete or a Box of floats: wrap the environment"
+        what = f"is {space}, but must be Discrete or a Box of floats: convert it with a "
+        what += "gymnasium.ActionWrapper"
         raise BadEnvironment("action_space", what)
     return space
 

@@ -89,7 +89,7 @@ class Conjugate(Posterior[Table, Array]):
             raise ConfigError("hidden", spec.hidden, "()", message)
         x = spec.observation
         if x is not None and not (np.sum(x != 0) == 1 and x.max() == 1):
-            allowed = "one-hot observations, such as those of deep-sea-10, or of a chain "
+            allowed = "one-hot observations, such as those of bandit-10, or of a chain "
             allowed += "with --env.features one-hot"
             message = f"Conjugate requires {allowed}; this environment has others"
             raise ConfigError("observation", x, allowed, message)

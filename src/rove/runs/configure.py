@@ -11,7 +11,7 @@ import numpy as np
 
 from rove import environments
 from rove.agents import names_for, settings_of
-from rove.agents.settings import Settings, with_settings
+from rove.agents.settings import Settings, unknown_setting, with_settings
 from rove.agents.tuned import tuned
 from rove.core.learner import Learner
 from rove.environments import Environment, Task, adopt
@@ -24,6 +24,11 @@ from rove.errors import (
 from rove.parts import noise
 from rove.runs.config import Config
 from rove.training.outcomes import UNLIMITED
+
+DEFAULT_BUDGET = {True: (None, 50_000), False: (250, None)}
+"""The numbers of episodes and steps if none are given, by whether actions are continuous."""
+ARGUMENTS = ("seeds", "episodes", "steps", "until_solved", "out", "progress", "report", "workers")
+"""Arguments of `rove.train` that a misspelt setting may have meant."""
 
 
 def configure(
@@ -41,6 +46,9 @@ def configure(
     if isinstance(agent, str):
         agent = default_settings(agent, environment)
     if isinstance(agent, Settings):
+        for field, value in settings.items():
+            if not hasattr(agent, field):
+                raise unknown_setting(agent, field, value, ARGUMENTS)
         agent = with_settings(agent, settings)
     elif not isinstance(agent, Learner):
         allowed = "a name, settings such as rove.GE(), or a rove.Agent"
@@ -63,13 +71,12 @@ def configure(
         message += f"use one of {agents}"
         raise ConfigError("agent", agent.name, reason, message)
     check_observations(agent.name, learner, environment)
-    if (episodes is None) == (steps is None):
-        raise ConfigError(
-            "episodes",
-            episodes,
-            "give either episodes or steps",
-            f"give either episodes or steps, got episodes={episodes!r} and steps={steps!r}",
-        )
+    if episodes is not None and steps is not None:
+        reason = "give either episodes or steps"
+        message = f"{reason}, got episodes={episodes!r} and steps={steps!r}"
+        raise ConfigError("episodes", episodes, reason, message)
+    if episodes is None and steps is None:
+        episodes, steps = DEFAULT_BUDGET[environment.continuous]
     for field, value in (("episodes", episodes), ("steps", steps)):
         if value is not None:
             check_integer(field, value, at_least=1, at_most=UNLIMITED - 1)
@@ -150,4 +157,5 @@ def check_observations(name: str, learner: Learner, environment: Task) -> None:
 
 def default_settings(agent: str, environment: Task) -> Settings:
     """Return a named agent's settings, tuned for the environment if possible."""
-    return with_settings(settings_of(agent)(), tuned(agent, environment.name))
+    kind = settings_of(agent)
+    return with_settings(kind(), tuned(kind.name, environment.name))

@@ -74,8 +74,8 @@ class RunFolder:
                 return False
             kind = "sweep" if "sweep" in identity else "run"
             raise RunFolderError(
-                f"{self.path} contains a different {kind} ({_difference(existing, identity)}). "
-                "Choose another output folder, or remove this one"
+                f"{self.path} contains a different {kind}: {_difference(existing, identity)}. "
+                "Choose another output folder"
             )
         # A run that was killed before it wrote config.json leaves at most these files.
         leftovers = {".lock", "config.json.partial"}
@@ -175,9 +175,22 @@ def _difference(existing: dict[str, Any], new: dict[str, Any], within: str = "")
             continue
         if isinstance(a, dict) and isinstance(b, dict):
             return _difference(a, b, key)
+        if not within and key in EXTENDABLE:
+            return _shortened(existing, new)
         what = within if key == "name" else key
         return f"{what} is {json.dumps(a)} there and {json.dumps(b)} here"
     return "its fields differ"
+
+
+def _shortened(existing: dict[str, Any], new: dict[str, Any]) -> str:
+    """Describe why a run does not extend an existing one that differs in its budget or seeds."""
+    unit, other = ("episodes", "steps") if new["episodes"] is not None else ("steps", "episodes")
+    if existing.get(unit) is None:
+        return f"it was trained for {existing.get(other)} {other}, not for a number of {unit}"
+    extended = "; a run can be extended by more of them" * bool(existing.get("extendable"))
+    if existing[unit] != new[unit]:
+        return f"it has {existing[unit]} {unit}, not {new[unit]}{extended}"
+    return f"it has seeds {existing.get('seeds')}, not {new['seeds']}{extended}"
 
 
 def read_config(path: Path) -> Config:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rove.training.outcomes import Job
 from rove.training.progress import Progress
 
-MANY = 12
+MOST_ROWS = 12
 """Maximum number of seeds that get a row each; with more, the seeds of a run share one."""
 LINE_SECONDS = 5.0
 """Seconds between two lines of the log."""
@@ -38,7 +38,8 @@ class Live:
         self._last_line, self._began = 0.0, time.monotonic()
         runs = {job.name.rpartition(", seed")[0] for job in jobs}
         self._title = next(iter(runs)) if len(runs) == 1 else ""
-        self._shared = len(jobs) > MANY
+        self._name = self._title or f"{len(runs)} runs"
+        self._shared = len(jobs) > MOST_ROWS
         self._progress = bars.Progress(
             bars.TextColumn("{task.description}"),
             bars.BarColumn(bar_width=16),
@@ -117,7 +118,7 @@ class Live:
         unit, goal = progress.job.goal
         label, speed = progress.job.environment.score_label, progress.steps_per_second
         text = f"{progress.job.name}: {getattr(progress, unit):,} of {goal:,} {unit}s"
-        text += f", {label} {score(progress.recent)}" if np.isfinite(progress.recent) else ""
+        text += f", {label} {format_score(progress.recent)}" if np.isfinite(progress.recent) else ""
         text += f", {speed:,.0f} steps/s" if speed else ""
         print_line(self._console, text)
 
@@ -125,8 +126,7 @@ class Live:
         if self._bars_shown and self._title:
             self._console.print(self._title, highlight=False)
         elif not self._bars_shown and not self._quiet:
-            name = self._title or f"{len(self._jobs)} runs"
-            print_line(self._console, f"{name}: {COMPILING}")
+            print_line(self._console, f"{self._name}: {COMPILING}")
         self._progress.start()
         return self
 
@@ -139,7 +139,7 @@ def shown_by_default() -> bool:
     return sys.stderr.isatty() or Console(stderr=True).is_jupyter
 
 
-def score(value: float | np.floating) -> str:
+def format_score(value: float | np.floating) -> str:
     """Format a score; a dash before the first episode has ended."""
     return f"{value:.3f}" if np.isfinite(value) else "–"
 
@@ -163,5 +163,5 @@ def _status(reported: Sequence[Progress]) -> str:
     if not recent and not speed:
         return "done" if all(p.finished for p in reported) else "starting"
     label = reported[0].job.environment.score_label
-    text = f"{label} {score(np.mean(recent)) if recent else '–'}"
+    text = f"{label} {format_score(np.mean(recent)) if recent else '–'}"
     return f"{text}, {speed:,.0f} steps/s" if speed else text

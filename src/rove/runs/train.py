@@ -11,6 +11,7 @@ from typing import Any
 from rove.agents.settings import Settings
 from rove.core.learner import Learner
 from rove.errors import (
+    ConfigError,
     LaneError,
     as_path,
     check_flag,
@@ -121,6 +122,9 @@ def load(path: str | Path, agent: Learner | None = None, environment: Any = None
     <Run: ge on chain-10, seeds [0], 20 episodes>
     """
     folder = RunFolder(as_path("path", path))
+    if agent is not None and not isinstance(agent, Learner):
+        allowed = "a rove.Agent; the folder itself names all others"
+        raise ConfigError.must_be("agent", agent, allowed)
     custom = None if environment is None else as_environment(environment)
     config = folder.config(agent, custom)
     saved = [job for job in config.jobs(folder.path) if storage.exists(job)]
