@@ -69,9 +69,9 @@ def parameters(function: ast.FunctionDef, module: Any) -> str:
     """Return the parameters of a function as they are written, without `self`; a default that is a
     constant of the module is replaced by its value."""
     arguments = function.args
-    for each in (arguments.posonlyargs, arguments.args):
-        if each and each[0].arg in ("self", "cls"):
-            del each[0]
+    for group in (arguments.posonlyargs, arguments.args):
+        if group and group[0].arg in ("self", "cls"):
+            del group[0]
     for defaults in (arguments.defaults, arguments.kw_defaults):
         for i, default in enumerate(defaults):
             if isinstance(default, ast.Name) and default.id.isupper():

@@ -14,6 +14,7 @@ import rove
 from returns import test_families as families
 from rove.cli import main as cli
 from rove.parts import noise
+from rove.posteriors.base import Rows
 from rove.posteriors.priors import Input
 
 PAGES = DOCS / "agents"
@@ -76,6 +77,16 @@ def test_the_posterior_of_the_guide_is_short_and_its_cheap_rows_have_its_law():
     (mean, variance, *errors), (other_mean, other_variance, *_) = moments
     assert abs(mean - other_mean) < 6 * errors[0]
     assert abs(variance - other_variance) < 8 * errors[1]
+
+
+def test_the_guide_names_every_member_of_the_interfaces_and_no_other():
+    page = GUIDE.read_text("utf-8")
+    rows = re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(\w+)", row)}
+    kinds = (rove.Posterior, Rows, rove.Return)
+    members = {n for kind in kinds for n in vars(kind) if not n.startswith("_") or n == "__call__"}
+    assert named == members
+    assert all(f"`{field}`" in page for field in rove.Phi._fields)
 
 
 def test_the_return_family_of_the_guide_passes_the_tests_of_return_families():

@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 import numpy as np
 from rich import progress as bars
@@ -23,12 +24,16 @@ COMPILING = "compiling (first time only, about 10 s)"
 class Live:
     """Shows the progress of jobs: a row for each, and one for all of them with the time left.
 
-    A console that is neither a terminal nor a notebook gets a line every few seconds instead.
+    A console that is neither a terminal nor a notebook with ipywidgets gets a line every few
+    seconds instead.
     """
 
     def __init__(self, console: Console, jobs: Sequence[Job], quiet: bool = False):
         self._console, self._quiet = console, quiet
-        self._bars_shown = not quiet and (console.is_terminal or console.is_jupyter)
+        # rich draws bars in a notebook with ipywidgets.
+        notebook = console.is_jupyter and find_spec("ipywidgets") is not None
+        drawn = notebook if console.is_jupyter else console.is_terminal
+        self._bars_shown = not quiet and drawn
         self._lock = threading.Lock()
         self._last_line, self._began = 0.0, time.monotonic()
         runs = {job.name.rpartition(", seed")[0] for job in jobs}
