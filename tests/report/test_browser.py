@@ -135,6 +135,20 @@ def test_learning_the_optimum_and_actions_have_names(opened):
     )
 
 
+def test_marks_of_many_agents_leave_room_for_the_curves(opened):
+    marks = "learningMarks([{}].map(([label, starts]) => ({{ label, starts }})))"
+
+    def labels(*starts):
+        runs = ", ".join(f"['a{i}', {x}]" for i, x in enumerate(starts))
+        return opened.run(marks.format(runs) + ".map(m => m.label)")
+
+    assert labels(2, 2, 2) == ["learning starts"]
+    assert labels(2, 2, 5) == ["learning starts: a0, a1", "learning starts: a2"]
+    assert labels("null", 2, 2) == ["learning starts: a1, a2"]
+    assert labels(2, 2, 2, 5) == ["learning starts: 3 agents", "learning starts: a3"]
+    assert labels(1, 2, 3, 4, 5) == ["learning starts, by agent", "", "", "", ""]
+
+
 def test_ticks_are_whole_episodes(opened):
     assert opened.run("ticks([1, 3], 8, true)") == [1, 2, 3]
     assert opened.run("ticks([1, 3], 8)[1]") != 2

@@ -69,10 +69,11 @@ function lineChart(name, spec, height = (width) => Math.max(260, Math.min(380, w
     const domain = y.domain ?? extent([...shown, ...marks.map((m) => m.y ?? null)]);
     const xs = x.domain ?? extent(series.flatMap((s) => [s.xs[0], s.xs[s.xs.length - 1]]));
     const upright = marks.filter((mark) => mark.x !== undefined && mark.x <= xs[1]);
-    const top = 20 + 14 * upright.length;
+    const labelled = upright.filter((mark) => mark.label);
+    const top = 20 + 14 * labelled.length;
     const { box, sx, sy } = frame(root, width, tall, { ...x, domain: xs }, { ...y, domain: padded(domain, y) }, top);
     for (const mark of marks) if (mark.y !== undefined) horizontalMark(root, box, sy(mark.y), mark.label);
-    upright.forEach((mark, row) => verticalMark(root, box, sx(Math.max(mark.x, xs[0])), mark.label, row));
+    for (const mark of upright) verticalMark(root, box, sx(Math.max(mark.x, xs[0])), mark.label, Math.max(0, labelled.indexOf(mark)));
     const position = (s) => (v, i) => [sx(s.xs[i]), y.log && v <= 0 ? NaN : v === null ? NaN : sy(v)];
     for (const s of series) {
       const { colour, dash } = look(s.colour);

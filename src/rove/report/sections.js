@@ -53,11 +53,18 @@ function traces(seeds) {
   return seeds?.length > 1 ? seeds : [];
 }
 
-/** Where learning starts: one mark for all runs that start together. */
+const LABELLED = 3;
+
+/** Where learning starts: one mark for all runs that start together. Of many marks, only the first has a label. */
 function learningMarks(runs) {
   const at = [...new Set(runs.map((run) => run.starts).filter((x) => x !== null))].sort((a, b) => a - b);
-  const who = (x) => runs.filter((run) => run.starts === x).map((run) => run.label).join(", ");
-  return at.map((x) => ({ x, label: at.length === 1 && runs.every((run) => run.starts === x) ? "learning starts" : `learning starts: ${who(x)}` }));
+  const who = (x) => {
+    const names = runs.filter((run) => run.starts === x).map((run) => run.label);
+    if (names.length === runs.length) return "";
+    return names.length > 2 ? `: ${names.length} agents` : `: ${names.join(", ")}`;
+  };
+  if (at.length > LABELLED) return at.map((x, i) => ({ x, label: i ? "" : "learning starts, by agent" }));
+  return at.map((x) => ({ x, label: `learning starts${who(x)}` }));
 }
 
 /** Learning curves and other quantities over episodes. */
