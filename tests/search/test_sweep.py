@@ -338,26 +338,29 @@ def test_the_map_of_two_fields_takes_values_of_any_kind(tmp_path):
 
 
 @pytest.mark.parametrize("fields", [["rho"], ["rho", "sigma", "lr"]], ids=len)
-@pytest.mark.parametrize(("counts", "said"), [((2, 2, 2, 2), "2"), ((1, 4, 1, 2), "1 to 4")])
+@pytest.mark.parametrize(
+    ("counts", "said"), [((5, 5, 5, 5), "5"), ((1, 6, 1, 5), "1 to 6"), ((4, 4, 4, 4), "4")]
+)
 def test_pictures_of_one_field_and_of_three(fields, counts, said, tmp_path):
-    """They tell how many seeds points had, and draw no interval of one."""
+    """They tell how many seeds points had, and draw no interval of fewer than five."""
     values = {"rho": (-6.0, -5.0, -4.0, -3.0), "sigma": (1e-3,), "lr": (1e-3,)}
     chosen = {name: values[name] for name in fields}
-    plan = sweep_plan.plan(SMALL, "chain-4", chosen, seeds=4, episodes=3)
+    plan = sweep_plan.plan(SMALL, "chain-4", chosen, seeds=6, episodes=3)
     points = [
-        Point(at, [float(i), i + 1.0, i + 2.0, i + 3.0][:n], list(plan.base.seeds[:n]))
+        Point(at, [i + k for k in (0.0, 1.0, 2.0, 3.0, 1.5, 2.5)][:n], list(plan.base.seeds[:n]))
         for i, (at, n) in enumerate(zip(plan.points, counts, strict=True))
     ]
     drawn = Sweep(plan, points).plot(tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text()
-    assert f"ge on chain-4: {said} tuning seeds, 95% intervals" in text
+    intervals = sum(n >= 5 for n in counts)
+    assert f"ge on chain-4: {said} tuning seeds{', 95% intervals' * bool(intervals)}<" in text
     assert ("rho=-3, sigma" in text) == (len(fields) == 3)
     shapes = drawn.axes[0].collections
-    if len(fields) == 1 and counts[0] > 1:
+    if len(fields) == 1 and intervals == len(counts):
         assert [isinstance(shape, PolyCollection) for shape in shapes] == [True]
     else:
         bars = [bar for each in shapes for bar in each.get_segments()]
-        assert len(bars) == sum(n > 1 for n in counts)
+        assert len(bars) == intervals
         assert all(np.ptp(bar, axis=0).max() > 0.5 for bar in bars)
 
 

@@ -189,16 +189,16 @@ def heat_map(
     limits: tuple[float | None, float | None] = (None, None),
     support: Support | None = None,
 ) -> None:
-    """Draw the mean score over seeds of each pair of values, with its 95% interval if there is
-    room. `rows` and `columns` are a name and its values; a pair without scores is blank. `support`
-    is the range of the scores."""
+    """Draw the mean score over seeds of each pair of values, with its 95% interval if there are
+    five seeds and room for it. `rows` and `columns` are a name and its values; a pair without
+    scores is blank. `support` is the range of the scores."""
     means, texts = np.full((len(rows[1]), len(columns[1])), np.nan), {}
     for (i, row), (j, column) in itertools.product(enumerate(rows[1]), enumerate(columns[1])):
         seeds = np.asarray(scores.get((row, column), ()), float)
         means[i, j] = seeds.mean() if len(seeds) and np.all(np.isfinite(seeds)) else np.nan
         if means.size <= MANY_CELLS and np.isfinite(means[i, j]):
             text = f"{means[i, j]:.3g}"
-            if len(seeds) > 1:
+            if len(seeds) >= FEWEST:
                 low, high = mean_interval(seeds, support)
                 text += f"\n{low:.3g}–{high:.3g}"
             texts[i, j] = axes.text(j, i, text, ha="center", va="center", fontsize=6)
@@ -220,15 +220,16 @@ def interval_curve(
     label: str | None = None,
     support: Support | None = None,
 ) -> None:
-    """Draw the mean score at each value of a field, its 95% interval over seeds, and every seed. If
-    some values have a single seed, and so no interval, the others get bars instead of a band.
-    `support` is the range of the scores."""
+    """Draw the mean score at each value of a field, every seed, and from five seeds on its 95%
+    interval. If some values have fewer seeds, and so no interval, the others get bars instead of a
+    band. `support` is the range of the scores."""
     drawn = [(i, np.asarray(s, float)) for i, s in enumerate(scores)]
     drawn = [(i, s) for i, s in drawn if len(s) and np.all(np.isfinite(s))]
     at = [i for i, _ in drawn]
     (line,) = axes.plot(at, [s.mean() for _, s in drawn], "o-", ms=4, color=colour, label=label)
-    several = [i for i, s in drawn if len(s) > 1]
-    ends = np.array([mean_interval(s, support) for _, s in drawn if len(s) > 1]).reshape(-1, 2)
+    several = [i for i, s in drawn if len(s) >= FEWEST]
+    kept = [s for _, s in drawn if len(s) >= FEWEST]
+    ends = np.array([mean_interval(s, support) for s in kept]).reshape(-1, 2)
     if several == at:
         axes.fill_between(at, ends[:, 0], ends[:, 1], color=line.get_color(), alpha=0.2, lw=0)
     else:

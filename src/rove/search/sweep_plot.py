@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from rove.analysis.intervals import Support, mean_interval
+from rove.analysis.intervals import FEWEST, Support, mean_interval
 
 if TYPE_CHECKING:
     from rove.search.sweep_result import Sweep
@@ -14,10 +14,11 @@ from rove.analysis.plots import figure, heat_map, interval_curve
 
 
 def _best_points(axes: Any, points: Sequence[Any], support: Support | None) -> None:
-    """Draw points from top to bottom, each with its mean and, for several seeds, its interval."""
+    """Draw points from top to bottom, each with its seeds, its mean and, from five seeds on, its
+    interval."""
     for i, point in enumerate(points):
         scores = np.asarray(point.scores, float)
-        if len(scores) > 1:
+        if len(scores) >= FEWEST:
             axes.hlines(i, *mean_interval(scores, support), color="#555555", lw=1.6)
         axes.plot(scores, [i] * len(scores), ".", ms=3, alpha=0.5, color="#555555")
         axes.plot([scores.mean()], [i], "o", ms=4, color="#555555")
@@ -51,6 +52,6 @@ def draw(result: "Sweep") -> Figure:
     counts = [len(point.scores) for point in result.points if point.scores]
     fewest, most = min(counts), max(counts)
     seeds = f"{fewest} to {most}" if fewest < most else f"{most}"
-    about = f"tuning seed{'s' * (most > 1)}{', 95% intervals' * (most > 1)}"
+    about = f"tuning seed{'s' * (most > 1)}{', 95% intervals' * (most >= FEWEST)}"
     drawn.suptitle(f"{base.label}: {seeds} {about}", fontsize=10)
     return drawn
