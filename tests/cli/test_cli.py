@@ -117,7 +117,14 @@ def test_underscores_and_hyphens_are_one(tmp_path):
     ("arguments", "words"),
     [
         (["trian"], "unknown command 'trian'. Did you mean rove train? Commands: list, train"),
-        (["tune", "ge", "chain-10"], "Did you mean rove sweep?"),
+        (["tune", "ge", "chain-10"], "use rove sweep rove reproduce tuning"),
+        (["train", "chain-10", "ge"], "'ge' is an agent: write rove train ge chain-10"),
+        (["train", "ge", "chain-10", "more"], "unexpected argument 'more'"),
+        (["train", "ge", "chain-10", "--env.n", "5"], "the size is part of the environment's name"),
+        (["train", "ge", "chain-x"], "environment 'chain-x' needs a size, as in chain-10"),
+        (["train", "ge", "chain-10", "--agent.lr", "-1"], "error: --agent.lr must be above 0"),
+        (["eval"], "rove eval needs a run folder: rove eval RUN"),
+        (["completion", "tcsh"], "shell must be one of bash, zsh, fish, got 'tcsh'"),
         (["resume", "runs/a"], "run the same rove train command again"),
         (["train", "ge", "chain-10", "--resume"], "run the same command again"),
         (
@@ -141,7 +148,10 @@ def test_underscores_and_hyphens_are_one(tmp_path):
         (["train"], "needs an agent and an environment first usage: rove train"),
         (["sweep", "ge"], "needs an agent and an environment first, got: ge usage: rove sweep"),
         (["report"], "needs at least one folder"),
-        (["train", "gee", "chain-10"], "unknown agent 'gee'. Did you mean 'ge'? Use one of dqn,"),
+        (
+            ["train", "gee", "chain-10"],
+            "unknown agent 'gee'. Did you mean 'ge'? (rove list shows all.)",
+        ),
         (["train", "ge", "chian-10"], "unknown environment 'chian-10'. Did you mean 'chain-10'?"),
         (["train", "ge", "chain-1"], "environment chain-1: N must be at least 3"),
         (["train", "ge", "chain-10", "--agent.gamma", "nan"], "gamma must be got nan"),
@@ -156,18 +166,18 @@ def test_underscores_and_hyphens_are_one(tmp_path):
         ),
         (
             ["train", "ge", "chain-10", "--env.n", "50"],
-            "the size is part of the name: write chain-50",
+            "the size is part of the environment's name",
         ),
         (
             ["train", "ge", "bandit-10", "--env.n", "50"],
-            "the size is part of the name: write bandit-50",
+            "the size is part of the environment's name",
         ),
         (
             ["train", "ge", "bandit-10", "--env.noise-std=-1"],
-            "noise_std must be a number between 0 and got -1.0",
+            "--env.noise-std must be a number between 0 and got -1.0",
         ),
-        (["train", "ge", "deap-sea-10"], "chain-N deep-sea-N bandit-N Did you mean 'deep-sea-10'?"),
-        (["train", "ge", "cartpole-1"], "sparse-cartpole Did you mean 'cartpole'?"),
+        (["train", "ge", "deap-sea-10"], "Did you mean 'deep-sea-10'? (rove list shows all.)"),
+        (["train", "ge", "cartpole-1"], "Did you mean 'cartpole'?"),
         (["train", "ge", "cartpole", "--env.horizon", "0"], "horizon must be at least 1, got 0"),
         (["train", "ge", "chain-10", "--agent.gama", "0.9"], "--agent.gama"),
         (["train", "dqn", "chain-10", "--agent.rho", "1"], "--agent.rho"),
@@ -321,6 +331,26 @@ def test_a_run_is_trained_evaluated_repeated_and_extended_from_the_command_line(
     )
     config = load(tmp_path / "c").config
     assert (config.episodes, config.steps, config.agent.hidden) == (None, 30, (4, 4))
+
+
+def test_a_run_with_one_seed_and_with_options_of_gymnasium_is_repeated(capsys, tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    words = (
+        "train",
+        "dqn",
+        "FrozenLake-v1",
+        "--env.no-is-slippery",
+        "--seeds",
+        "3,",
+        "--steps",
+        20,
+    )
+    outputs(capsys, *words, "--out", a, *SMALL)
+    outputs(capsys, "train", "--config", a, "--out", b)
+    assert load(b).seeds == (3,)
+    assert load(b).config == load(a).config
+    np.testing.assert_array_equal(load(b).returns, load(a).returns)
+    outputs(capsys, "eval", "--episodes", 1, a)  # the folder may come last
 
 
 def test_a_gymnasium_id_needs_no_prefix():

@@ -1,6 +1,7 @@
 """The live display: rows in a terminal, lines where the output is none."""
 
 import contextlib
+import dataclasses
 import io
 import re
 
@@ -76,6 +77,19 @@ def test_many_seeds_share_a_row(capsys):
     row, total = last_screen(console)[-2:]
     assert re.fullmatch(r"dqn on chain-5 .* 5/20 seeds return 0.500", row)
     assert "25%" in total
+
+
+def test_runs_of_one_name_are_counted_apart():
+    """Such as those of Figure 5, which differ in their settings."""
+    jobs = [*configure("dqn", "chain-5", seeds=10, episodes=10).jobs(None)] * 2
+    jobs = [dataclasses.replace(job) for job in jobs]
+    console = terminal(80)
+    with live.Live(console, jobs) as shown:
+        for job in jobs:
+            shown.report(Progress(job, 140, 10, 0.5, 100.0, True, float("nan")))
+    row, total = last_screen(console)[-2:]
+    assert "20/20 seeds" in row
+    assert "100%" in total
 
 
 def test_nothing_is_shown_quietly():

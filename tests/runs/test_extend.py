@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import rove
+from rove.environments import make
 from rove.errors import RunFolderError
-from rove.training import checkpoint
+from rove.runs.configure import configure
+from rove.training import checkpoint, outcomes, storage
 
 SMALL = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
 CASES = {
@@ -19,6 +21,12 @@ CASES = {
     "a table": (rove.PSRL(), "chain-4", "steps", (20, 41, 66)),
     "Gymnasium, episodes": (rove.GE(**SMALL), "gym/CartPole-v1", "episodes", (1, 3, 5)),
     "Gymnasium, within an episode": (rove.DQN(**SMALL), "gym/CartPole-v1", "steps", (7, 40, 93)),
+    "Gymnasium, normalised": (
+        rove.DQN(**SMALL),
+        make("gym/CartPole-v1", normalise=True),
+        "steps",
+        (30, 41, 77),
+    ),
     "Gymnasium, continuous": (rove.DDPG(**SMALL), "gym/Pendulum-v1", "steps", (5, 210, 333)),
 }
 
@@ -46,8 +54,50 @@ def test_a_run_extended_in_three_steps_is_the_run_that_was_not(tmp_path, case):
     whole = rove.train(agent, environment, seeds=2, out=tmp_path / "b", **{unit: budgets[-1]})
     assert_same(tmp_path / "a", tmp_path / "b")
     assert np.array_equal(run.returns, whole.returns, equal_nan=True)
-    assert json.loads((tmp_path / "a" / "config.json").read_text())[unit] == budgets[-1]
+    config = json.loads((tmp_path / "a" / "config.json").read_text())
+    assert config[unit] == budgets[-1]
+    assert [before[unit] for before in config["extended_from"]] == list(budgets[:-1])
     assert np.array_equal(rove.load(tmp_path / "a").returns, whole.returns, equal_nan=True)
+
+
+@pytest.mark.slow
+def test_a_run_in_processes_is_extended(tmp_path):
+    agent, environment, unit, budgets = CASES["episodes"]
+    for budget in budgets:
+        options = {unit: budget, "on": "processes"}
+        rove.train(agent, environment, seeds=2, out=tmp_path / "a", **options)
+    rove.train(agent, environment, seeds=2, out=tmp_path / "b", episodes=budgets[-1])
+    assert_same(tmp_path / "a", tmp_path / "b")
+
+
+def test_a_seed_that_solved_its_task_or_diverged_stays_as_it_is(tmp_path):
+    solves = {"agent": rove.PSRL(), "environment": "chain-4", "until_solved": True}
+    run = rove.train(**solves, episodes=200, out=tmp_path / "a")
+    assert 10 <= run.returns.shape[1] < 200
+    again = rove.train(**solves, episodes=300, out=tmp_path / "a")
+    np.testing.assert_array_equal(again.returns, run.returns)
+    diverges = {"agent": rove.DQN(**SMALL, lr=1e30), "environment": "chain-5"}
+    for episodes in (5, 9):
+        with pytest.raises(rove.LaneError, match="was not a finite number at step"):
+            rove.train(**diverges, episodes=episodes, out=tmp_path / "b")
+
+
+def test_a_checkpoint_of_step_0_is_read(tmp_path):
+    (job,) = configure(rove.DQN(**SMALL), "chain-5", episodes=3).jobs(tmp_path)
+    storage.save(outcomes.fresh(job))
+    assert int(storage.load(job).lane.step) == 0
+
+
+@pytest.mark.parametrize(
+    "change", [{"step": -1}, {"step": 500}, {"episode": "3"}, {"streak": None}]
+)
+def test_a_checkpoint_whose_counts_are_wrong_is_damaged(tmp_path, change):
+    rove.train(rove.DQN(**SMALL), "chain-5", episodes=3, out=tmp_path)
+    path = tmp_path / "lanes" / "seed-0.safetensors"
+    arrays, about = checkpoint.load_arrays(path)
+    checkpoint.save_arrays(path, arrays, about | change)
+    with pytest.raises(RunFolderError, match="is damaged"):
+        rove.load(tmp_path)
 
 
 def test_seeds_can_be_added(tmp_path):
@@ -87,6 +137,8 @@ class Unrepeatable(gymnasium.Wrapper):
 def test_an_environment_that_does_not_repeat_an_episode_is_not_continued_within_it(tmp_path):
     gymnasium.register("Unrepeatable-v0", lambda: Unrepeatable(gymnasium.make("CartPole-v1")))
     train = {"agent": rove.DQN(**SMALL), "environment": "gym/Unrepeatable-v0", "out": tmp_path}
-    rove.train(**train, steps=6)
+    first = rove.train(**train, steps=6)
     with pytest.raises(rove.LaneError, match="does not repeat an episode"):
         rove.train(**train, steps=12)
+    again = rove.train(**train, steps=6)  # the run is as it was
+    np.testing.assert_array_equal(again.lengths, first.lengths)

@@ -115,7 +115,7 @@ def test_a_different_run_is_refused_not_overwritten(made):
     folder, _ = made
     before = (folder / "episodes.csv").read_bytes()
     for changes, word in [
-        ({"episodes": 11}, "episodes is 12 there and 11 here"),
+        ({"episodes": 11}, "it has 12 episodes, not 11; a run can be extended"),
         ({"seeds": 1}, "seeds"),
         ({"agent": rove.GE(**FAST, rho=-2.0)}, "rho is -4.0 there and -2.0 here"),
         ({"agent": rove.DQN(**FAST)}, 'agent is "ge" there and "dqn" here'),
@@ -366,7 +366,7 @@ for field, call in (
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"episodes": 0}, "episodes"), ({"episodes": -3}, "episodes"), ({}, "episodes"),
+        ({"episodes": 0}, "episodes"), ({"episodes": -3}, "episodes"),
         ({"episodes": 1, "steps": 1}, "episodes"), ({"steps": 0}, "steps"),
         ({"episodes": 1, "seeds": 0}, "seeds"),
         ({"episodes": 1, "seeds": 2**31 - 1}, "seeds"), ({"episodes": 1, "seeds": [1, 1]}, "seeds"),
@@ -380,13 +380,30 @@ def test_bad_budgets_are_refused_by_name(changes, field):
     assert caught.value.field == field
 
 
+def test_without_a_budget_it_is_that_of_the_command():
+    assert configure("ge", "chain-5").episodes == 250
+    assert configure("ddpg", "linear-quadratic-1").steps == 50_000
+
+
+def test_misspelt_arguments_and_settings_are_named():
+    with pytest.raises(ConfigError, match="Did you mean 'episodes'"):
+        rove.train("ge", "chain-5", episode=5)
+    with pytest.raises(ConfigError, match="Did you mean 'rho'"):
+        rove.GE(rhoo=-3.0)
+    with pytest.raises(ConfigError, match="agent must be a rove.Agent"):
+        rove.load("runs/a", agent="ge")
+    for settings in ({"rho": "x"}, {"hidden": 64}, {"resample": "never"}, {"lr": -1.0}):
+        with pytest.raises(ConfigError, match=next(iter(settings))):
+            rove.GE(**settings)
+
+
 @pytest.mark.parametrize(
     ("agent", "environment", "hint"),
     [
         ("gee", "chain-5", "Did you mean 'ge'"),
         ("ge", "chian-5", "Did you mean 'chain-5'"),
         ("ge", "chain-1", "at least 3"),
-        ("ge", "chain--5", "chain-N"),
+        ("ge", "chain--5", "Did you mean 'chain-5'"),
         ("ge", "chain", "needs a size, as in chain-10"),
         ("ge", "", "chain-N"),
     ],

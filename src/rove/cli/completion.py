@@ -17,7 +17,17 @@ SIZES = {"chain": 100, "permuted-chain": 50, "deep-sea": 10, "bandit": 10, "line
 BASH = """\
 _rove() {{
     local current="${{COMP_WORDS[COMP_CWORD]}}" command="${{COMP_WORDS[1]}}" words=""
-    if [ "$COMP_CWORD" -eq 1 ]; then
+    local previous="${{COMP_WORDS[COMP_CWORD-1]}}"
+    case "$previous" in
+        --out|--config) words="" ;;
+        --on) words="processes threads ray" ;;
+        --log) words="tensorboard trackio" ;;
+        --method) words="grid random halving" ;;
+        *) words="?" ;;
+    esac
+    if [ "$words" != "?" ]; then
+        :
+    elif [ "$COMP_CWORD" -eq 1 ]; then
         words="{commands}"
     elif [[ "$command" == train || "$command" == sweep ]]; then
         case "$COMP_CWORD" in
@@ -27,6 +37,8 @@ _rove() {{
         esac
     elif [[ "$command" == reproduce && "$COMP_CWORD" -eq 2 ]]; then
         words="{experiments}"
+    else
+        words=""
     fi
     if [ -n "$words" ]; then
         COMPREPLY=($(compgen -W "$words" -- "$current"))
@@ -67,7 +79,7 @@ def shell(
 def script(shell: str, commands: Iterable[str]) -> str:
     """Return the script for a shell, given the names of all commands."""
     sized = (
-        f"{name}-{SIZES[name]}" if family.sized else name
+        f"{name}-{SIZES.get(name, 10)}" if family.sized else name
         for name, family in environments.ENVIRONMENTS.items()
     )
     of_agents = dict.fromkeys(f"agent.{flag}" for kind in AGENTS.values() for flag in flags(kind))

@@ -50,7 +50,13 @@ COMMANDS: dict[str, tuple[str, Callable[[list[str]], object]]] = {
     ),
 }
 """The commands: what each does, and a function that runs it with its arguments."""
-MEANT = {"tune": "sweep", "evaluate": "eval", "run": "train", "plot": "report", "ls": "list"}
+ADVICE = {
+    "resume": "run the same rove train command again: it resumes from its checkpoints",
+    "tune": "to search settings, use rove sweep; the searches behind the default settings are "
+    "repeated by rove reproduce tuning",
+}
+"""What to do instead of a command that there is not."""
+MEANT = {"evaluate": "eval", "run": "train", "plot": "report", "ls": "list"}
 """What other programs call a command of ours."""
 
 
@@ -88,8 +94,8 @@ def _dispatch(arguments: list[str]) -> None:
         say(f"rove {__version__}")
     elif command in COMMANDS:
         COMMANDS[command][1](rest)
-    elif command == "resume":
-        raise RoveError("run the same rove train command again: it resumes from its checkpoints")
+    elif command in ADVICE:
+        raise RoveError(ADVICE[command])
     else:
         meant = MEANT.get(command) or nearest(command, COMMANDS)
         hint = f" Did you mean rove {meant}?" if meant else ""

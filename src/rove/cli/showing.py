@@ -1,4 +1,4 @@
-"""`rove watch` and `rove report`."""
+"""`rove eval`, `rove watch` and `rove report`."""
 
 import os
 from pathlib import Path

@@ -15,7 +15,7 @@ from rove.errors import LaneError, RoveError
 from rove.parts import platform
 from rove.runs import tracking
 from rove.runs.configure import configure
-from rove.runs.execution import run_all
+from rove.runs.execution import check, run_all
 from rove.runs.live import Live
 from rove.runs.result import Run
 from rove.search import space
@@ -43,6 +43,7 @@ def train(arguments: list[str]) -> None:
     )
     config = dataclasses.replace(config, extendable=True)
     out = options.out or config.default_folder
+    check(config, out, options.workers, options.on)
     silent = options.quiet or options.json
     shown = errors if options.json else console
     with (

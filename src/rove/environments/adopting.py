@@ -108,7 +108,7 @@ def adopt(
 def host_settings(environment: HostEnvironment) -> Any:
     """Return the options of a registered environment as a dataclass, for the command line."""
     own = {key: (kind, getattr(environment, key), text) for key, (kind, text) in _OPTIONS.items()}
-    defaults = settable(environment.source.name)[0]
+    defaults = settable(environment.source.name)[0] | json.loads(environment.source.options)
     others = {key: (type(x), x, "Passed to gymnasium.make.") for key, x in defaults.items()}
     fields = [
         (key, Annotated[kind, Doc(text)], dataclasses.field(default=default))

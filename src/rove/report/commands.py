@@ -19,9 +19,9 @@ def of_run(run: RunData) -> str:
     config, raw = run.config, run.raw
     if config is None or not isinstance(config.agent, Settings) or raw["environment"].get("given"):
         return CUSTOM
-    if list(raw["seeds"]) != list(range(len(raw["seeds"]))):
-        return _python("train", raw, [], {"seeds": raw["seeds"]})
-    words = ["rove", "train", config.agent_name, config.environment.name]
+    words, seeds = ["rove", "train", config.agent_name, config.environment.name], raw["seeds"]
+    counted = list(seeds) == list(range(len(seeds)))
+    words += ["--seeds", str(len(seeds)) if counted else "".join(f"{seed}," for seed in seeds)]
     return shlex.join([*words, *_rest(raw, raw["agent"]["settings"])])
 
 
@@ -31,7 +31,14 @@ def of_sweep(raw: dict[str, Any]) -> str:
     fields, agent = raw["fields"], raw["agent"]
     words = ["rove", "sweep", agent["name"], raw["environment"]["name"]]
     words += [f"--agent.{k.replace('_', '-')}={_span(v)}" for k, v in fields.items()]
-    words += ["--confirm-seeds", str(raw["confirm_seeds"]), "--method", raw["method"]]
+    words += [
+        "--seeds",
+        str(len(raw["seeds"])),
+        "--confirm-seeds",
+        str(raw["confirm_seeds"]),
+        "--method",
+        raw["method"],
+    ]
     words += ["--points", str(raw["points"])] if raw["points"] else []
     words += _rest(raw, {k: v for k, v in agent["settings"].items() if k not in fields})
     if not raw["environment"].get("given") and _swept(words, agent["name"]) == fields:
@@ -64,8 +71,8 @@ def of_source(source: Results) -> str | None:
 
 
 def _rest(raw: dict[str, Any], settings: dict[str, Any]) -> list[str]:
-    """Return the options for seeds, budget, agent settings and environment options."""
-    words = ["--seeds", str(len(raw["seeds"]))]
+    """Return the options for the budget, agent settings and environment options."""
+    words = []
     for unit in ("episodes", "steps"):
         words += [f"--{unit}", str(raw[unit])] if raw[unit] else []
     words += ["--until-solved"] * bool(raw["until_solved"])

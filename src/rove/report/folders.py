@@ -25,6 +25,9 @@ from rove.report.files import (
 from rove.runs.config import Config
 from rove.runs.folder import RunFolder
 from rove.training.checkpoint import load_arrays
+from rove.training.outcomes import UNLIMITED
+from rove.training.solving import IN_A_ROW
+from rove.training.storage import is_done
 
 LOOSE = "Runs"
 """The title of run folders that belong to no experiment."""
@@ -94,7 +97,16 @@ class RunData:
     @cached_property
     def finished(self) -> dict[int, bool]:
         """For each seed, whether it has finished."""
-        return {seed: bool(about.get("finished")) for seed, about in self._about.items()}
+        steps, episodes = (self.raw[unit] or UNLIMITED for unit in ("steps", "episodes"))
+        in_a_row = IN_A_ROW if self.raw["until_solved"] else UNLIMITED
+
+        def finished(about: dict[str, Any]) -> bool:
+            try:
+                return is_done(about, steps, episodes, in_a_row)
+            except ValueError:
+                return False
+
+        return {seed: finished(about) for seed, about in self._about.items()}
 
     @cached_property
     def diverged(self) -> np.ndarray:

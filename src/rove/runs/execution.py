@@ -13,7 +13,7 @@ from rove.runs import tracking
 from rove.runs.config import Config
 from rove.runs.folder import RunFolder
 from rove.runs.result import Run
-from rove.training import storage
+from rove.training import host, storage
 from rove.training.executors import Executor, Threads, executor_for
 from rove.training.outcomes import Episodes, Job, Outcome
 from rove.training.progress import Progress, Report, ignore
@@ -34,6 +34,12 @@ def run_all(
     jobs_of = [config.jobs(path) for config, path in plan]
     all_jobs = [job for jobs in jobs_of for job in jobs]
     executor = check_jobs(all_jobs, workers, on)
+    for config, path in plan:
+        if path is not None:
+            RunFolder(path).check(config)
+    for job in all_jobs:  # before anything is written
+        if storage.within_episode(job) and not storage.is_finished(job):
+            host.check_resumable(job)
     with contextlib.ExitStack() as stack:
         writers: dict[Path, _EpisodesWriter] = {}
         loggers: dict[Path, tracking.Logger] = {}
@@ -74,6 +80,13 @@ def run_all(
             if path is not None:
                 writers[path].write()
         return runs
+
+
+def check(config: Config, path: Path | None, workers: int | None, on: str) -> None:
+    """Raise an error if a run cannot begin: before anything is shown, compiled or written."""
+    check_jobs(config.jobs(path), workers, on)
+    if path is not None:
+        RunFolder(path).check(config)
 
 
 def as_run(config: Config, results: Sequence[Outcome | LaneError], path: Path | None) -> Run:

@@ -62,6 +62,12 @@ class RunFolder:
         finally:
             lock.release()
 
+    def check(self, config: Identified) -> None:
+        """Raise `RunFolderError` if the folder contains anything else than this run, or one that it
+        extends."""
+        if self.path.is_dir():
+            self._contains(config.identity())
+
     def _contains(self, identity: dict[str, Any]) -> bool:
         """Whether the folder contains this run already. Raises `RunFolderError` if it contains
         anything else than a run that this one extends."""
@@ -88,14 +94,13 @@ class RunFolder:
         return False
 
     def _claim(self, identity: dict[str, Any], extendable: bool) -> None:
-        """Write config.json."""
-        about = {
-            "schema": SCHEMA,
-            **identity,
-            "extendable": extendable,
-            "versions": {name: metadata.version(name) for name in _PACKAGES}
-            | {"python": platform.python_version()},
-        }
+        """Write config.json. That of a run which is extended keeps the versions before."""
+        versions: dict[str, Any] = {name: metadata.version(name) for name in _PACKAGES}
+        versions["python"] = platform.python_version()
+        about = {"schema": SCHEMA, **identity, "extendable": extendable, "versions": versions}
+        if (self.path / "config.json").exists():
+            before = self.read()
+            about["extended_from"] = [*before.get("extended_from", []), _budget(before)]
         publish(self.path / "config.json", (json.dumps(about, indent=2) + "\n").encode())
 
     def read(self) -> dict[str, Any]:
@@ -157,13 +162,14 @@ def _extends(new: dict[str, Any], existing: dict[str, Any], differing: list[str]
     if not existing.get("extendable") or not set(differing) <= set(EXTENDABLE):
         return False
     unit = "episodes" if new["episodes"] is not None else "steps"
-    budgets = existing[unit], new[unit]
-    grows = all(isinstance(budget, int) for budget in budgets) and budgets[0] <= budgets[1]
-    return (
-        grows
-        and isinstance(existing["seeds"], list)
-        and set(existing["seeds"]) <= set(new["seeds"])
-    )
+    before, seeds = existing.get(unit), existing.get("seeds")
+    grows = type(before) is int and before <= new[unit]
+    return grows and isinstance(seeds, list) and all(seed in new["seeds"] for seed in seeds)
+
+
+def _budget(contents: dict[str, Any]) -> dict[str, Any]:
+    """Return what distinguishes a run from its extension, and the versions that trained it."""
+    return {key: contents.get(key) for key in (*EXTENDABLE, "versions")}
 
 
 def _difference(existing: dict[str, Any], new: dict[str, Any], within: str = "") -> str:
@@ -187,7 +193,9 @@ def _shortened(existing: dict[str, Any], new: dict[str, Any]) -> str:
     unit, other = ("episodes", "steps") if new["episodes"] is not None else ("steps", "episodes")
     if existing.get(unit) is None:
         return f"it was trained for {existing.get(other)} {other}, not for a number of {unit}"
-    extended = "; a run can be extended by more of them" * bool(existing.get("extendable"))
+    extended = "; a run can be extended by more of them"
+    if not existing.get("extendable"):
+        extended = "; it has no replay buffers and cannot be extended"
     if existing[unit] != new[unit]:
         return f"it has {existing[unit]} {unit}, not {new[unit]}{extended}"
     return f"it has seeds {existing.get('seeds')}, not {new['seeds']}{extended}"

@@ -56,7 +56,8 @@ class Live:
             for name, group in self._jobs.items()
         }
         self._total = self._progress.add_task("total", total=1.0, count="", status=COMPILING)
-        self._latest: dict[str, Progress] = {}
+        self._latest: dict[int, Progress] = {}
+        """The latest progress by the identity of its job: jobs of an experiment may share names."""
         self._done_before: float | None = None
 
     def _row_of(self, job: Job) -> str:
@@ -70,7 +71,7 @@ class Live:
         if self._quiet:
             return
         with self._lock:
-            self._latest[progress.job.name] = progress
+            self._latest[id(progress.job)] = progress
             if self._bars_shown:
                 self._update(self._row_of(progress.job))
             elif progress.finished or time.monotonic() - self._last_line > LINE_SECONDS:
@@ -80,7 +81,7 @@ class Live:
     def _update(self, row: str) -> None:
         """Redraw the row of a seed, or of several, and the total."""
         group = self._jobs[row]
-        reported = [self._latest[job.name] for job in group if job.name in self._latest]
+        reported = [p for p in self._latest.values() if self._row_of(p.job) == row]
         count = f"{len([p for p in reported if p.finished])}/{len(group)} seeds"
         if len(group) == 1:
             unit, goal = group[0].goal

@@ -128,6 +128,7 @@ class Run:
         (2, 5)
         """
         check_integer("episodes", episodes, at_least=1)
+        self._check_any()
         agent, environment = self.config.compose(), self.config.environment
 
         def play(lane: Lane, episode: int) -> tuple[Any, Any, Any]:

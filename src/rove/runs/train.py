@@ -84,6 +84,8 @@ def train(
     config = replace(config, extendable=path is not None)
     with tracking.opened(log, path) as tracker, _shown(progress, config, report) as both:
         run = run_all([(config, path)], both, workers, on, tracker)[0]
+    if path is not None and run.outcomes and (path / "learning-curve.png").exists():
+        run.draw(path)  # again, since the run may have been extended
     if run.errors:
         raise LaneError("\n".join(map(str, run.errors)))
     return run

@@ -80,6 +80,15 @@ def drive(
     return [results[id(job)] for job in jobs]
 
 
+def check_resumable(job: Job) -> None:
+    """Raise `LaneError` if a job that ended within an episode cannot be trained further."""
+    trainer = _Trainer(job, progress.ignore, progress.ignore)
+    try:
+        trainer.begin()
+    finally:
+        trainer.close()
+
+
 def _guarded(
     trainer: "_Trainer", action: Callable[[], None], results: dict[int, Outcome | LaneError]
 ) -> None:
@@ -163,9 +172,7 @@ class _Trainer:
         if fault:
             self._end(over=True)  # reports the fault
             return
-        self._actions.append(action)
-        action = action if self._environment.continuous else action[0]
-        observation, reward, terminated, truncated = self._guard.step(action)
+        observation, reward, terminated, truncated = self._take(action)
         response = np.empty(observation.size + 3, np.float32)
         response[:-3], response[-3] = observation, reward
         response[-2], response[-1] = terminated, truncated
@@ -215,16 +222,23 @@ class _Trainer:
         self._actions = []
         return self._guard.reset(reset_seed(self.job.seed, ENVIRONMENT, self.episodes))
 
+    def _take(self, action: list[float]) -> tuple[np.ndarray, float, bool, bool]:
+        """Take an action in the environment, and remember it."""
+        assert self._guard is not None
+        self._actions.append(action)
+        return self._guard.step(action if self._environment.continuous else int(action[0]))
+
     def _repeat_episode(self, lane: Lane) -> None:
         """Restore the environment in the middle of an episode, by repeating its actions."""
         assert self._guard is not None
-        observation = self._first_observation()
-        self._actions = self.outcome.actions.tolist()
-        for action in self._actions:
-            action = action if self._environment.continuous else int(action[0])
-            observation = self._guard.step(action)[0]
+        observation, returns, over = self._first_observation(), 0.0, False
+        for action in self.outcome.actions.tolist():
+            if not over:
+                observation, reward, *ended = self._take(action)
+                returns, over = returns + reward, any(ended)
         shown = self._environment.shown(lane.environment, jnp.asarray(observation))
-        if not np.allclose(shown, lane.observation, rtol=1e-4, atol=1e-6):
+        same = np.allclose(shown, lane.observation, rtol=1e-5, atol=1e-6)
+        if over or not same or not np.isclose(returns, lane.returns, rtol=1e-4, atol=1e-4):
             raise LaneError(
                 f"{self.job.name} cannot be trained further: the run ended within an episode, and "
                 f"{self._environment.name} does not repeat an episode when it is reset with the "

@@ -52,10 +52,6 @@ class Job:
         by_steps = self.episodes == UNLIMITED
         return ("step", self.steps) if by_steps else ("episode", self.episodes)
 
-    def reached(self, step: int, episode: int, streak: int) -> bool:
-        """Whether a limit is reached: of steps, of episodes, or of optimal episodes in a row."""
-        return step >= self.steps or episode >= self.episodes or streak >= self.in_a_row
-
     @property
     def folder(self) -> Path:
         """The run folder its checkpoint is in."""
@@ -147,7 +143,8 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
             for old, new in zip(before.episodes, lane.log[1:], strict=True)
         )
     )
-    finished = bool(diverged) or job.reached(int(lane.step), int(lane.episode), int(lane.streak))
+    limits = ((lane.step, job.steps), (lane.episode, job.episodes), (lane.streak, job.in_a_row))
+    finished = bool(diverged) or any(int(reached) >= limit for reached, limit in limits)
     return Outcome(job, episodes, lane, finished, diverged)
 
 

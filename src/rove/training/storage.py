@@ -21,6 +21,9 @@ from rove.training.outcomes import (
     without_memory,
 )
 
+BLOCK = 2**22
+"""Number of bytes that are compressed at a time."""
+
 
 def save(outcome: Outcome) -> None:
     """Write a checkpoint: everything that is needed to resume, and the episodes so far.
@@ -33,13 +36,12 @@ def save(outcome: Outcome) -> None:
     lane, memory = outcome.lane, outcome.lane.agent.replay
     arrays = checkpoint.flatten(_portable(lane))
     arrays |= {f"episodes.{k}": v for k, v in outcome.episodes._asdict().items()}
-    rows = zlib.compress(np.asarray(memory.rows)[: int(memory.added)].tobytes(), level=1)
+    rows = _compressed(np.asarray(memory.rows)[: int(memory.added)])
     arrays |= {"replay": np.frombuffer(rows, np.uint8), "actions": outcome.actions}
     about = {
         "lane": job.identity,
-        "finished": outcome.finished,
         "diverged": outcome.diverged,
-        "complete": len(memory.rows) > 0,
+        "has_replay": len(memory.rows) > 0,
         "step": int(lane.step),
         "episode": int(lane.episode),
         "streak": int(lane.streak),
@@ -53,7 +55,7 @@ def load(job: Job) -> Outcome:
     assert job.path is not None
     arrays, about = _read(job)
     finished = _finished(job, about)
-    if not finished and not about.get("complete"):
+    if not finished and not about.get("has_replay"):
         raise RunFolderError(
             f"{job.path} cannot be trained further: it was written without its replay buffer. "
             "Train again in another folder"
@@ -62,6 +64,8 @@ def load(job: Job) -> Outcome:
     shape: Any = jax.eval_shape(start, job.agent, job.environment, seed)
     shape = jax.eval_shape(without_memory, shape) if finished else shape
     lane = checkpoint.unflatten(_portable(shape), arrays, job.path)
+    if any(int(getattr(lane, key)) != about[key] for key in ("step", "episode", "streak")):
+        raise _damaged(job.path, "its numbers of steps and episodes contradict each other")
     rows = np.zeros(shape.agent.replay.rows.shape, np.float32)
     if len(rows):
         _fill(rows, int(lane.agent.replay.added), arrays.get("replay"), job.path)
@@ -80,23 +84,53 @@ def load(job: Job) -> Outcome:
 def _fill(rows: np.ndarray, added: int, saved: np.ndarray | None, path: Path) -> None:
     """Decompress the rows of a replay buffer to which `added` transitions have been added."""
     count = min(max(added, 0), len(rows))
-    size = rows[:count].nbytes
+    target = rows[:count].reshape(-1).view(np.uint8)
+    reader, filled = zlib.decompressobj(), 0
     try:
-        data = zlib.decompressobj().decompress(np.asarray(saved, np.uint8).tobytes(), size + 1)
+        rest = np.asarray(saved, np.uint8).tobytes()
+        while filled < len(target) and (
+            block := reader.decompress(rest, min(BLOCK, len(target) - filled))
+        ):
+            target[filled : filled + len(block)] = np.frombuffer(block, np.uint8)
+            filled, rest = filled + len(block), reader.unconsumed_tail
     except (zlib.error, TypeError, ValueError):
-        data = b""
-    if len(data) != size:
+        filled = -1
+    if filled != len(target):
         raise _damaged(path, f"its replay buffer does not have {count:,} transitions")
-    rows[:count] = np.frombuffer(data, np.float32).reshape(count, -1)
+
+
+def _compressed(rows: np.ndarray) -> bytes:
+    """Compress the rows of a replay buffer in blocks, so that no copy of all rows is needed."""
+    writer = zlib.compressobj(level=1)
+    data = np.ascontiguousarray(rows).reshape(-1).view(np.uint8)
+    blocks = [writer.compress(data[i : i + BLOCK].tobytes()) for i in range(0, len(data), BLOCK)]
+    return b"".join([*blocks, writer.flush()])
+
+
+def is_done(about: dict[str, Any], steps: int, episodes: int, in_a_row: int) -> bool:
+    """Whether a checkpoint with the given description diverged or has reached a limit. Raises
+    `ValueError` if it does not say how far it is."""
+    reached = bool(about.get("diverged"))
+    for key, limit in (("step", steps), ("episode", episodes), ("streak", in_a_row)):
+        count = about.get(key)
+        if not isinstance(count, int) or count < 0:
+            raise ValueError(f"its number of {key}s is not valid")
+        reached |= count >= limit
+    return reached
 
 
 def _finished(job: Job, about: dict[str, Any]) -> bool:
-    """Whether a checkpoint with the given description has reached a limit of the job."""
-    step, episode, streak = (about.get(key) for key in ("step", "episode", "streak"))
-    if not (isinstance(step, int) and isinstance(episode, int) and isinstance(streak, int)):
-        assert job.path is not None
-        raise _damaged(job.path, "its numbers of steps and episodes are missing")
-    return bool(about.get("diverged")) or job.reached(step, episode, streak)
+    """Whether a checkpoint with the given description is finished, for the limits of the job."""
+    assert job.path is not None
+    try:
+        return is_done(about, job.steps, job.episodes, job.in_a_row)
+    except ValueError as error:
+        raise _damaged(job.path, str(error)) from None
+
+
+def within_episode(job: Job) -> bool:
+    """Whether the job's checkpoint was written within an episode of a Gymnasium environment."""
+    return exists(job) and len(_read(job, "actions")[0].get("actions", ())) > 0
 
 
 def resumed(job: Job) -> Outcome:

@@ -179,10 +179,12 @@ def rollout(episodes: Episodes, after: int = 0) -> Iterator[CurvePoint]:
 
 
 def settings(config: Config, seed: int) -> dict[str, Any]:
-    """Return the settings of a seed as a flat dictionary: agent.rho, env.n, …"""
+    """Return the settings of a seed as a flat dictionary: agent.rho, env.n, …
+
+    The number of episodes or steps is not among them, since a run may be extended.
+    """
     identity = config.identity()
     agent = identity["agent"].get("settings") or identity["agent"].get("composition", {})
     values = {"agent": config.agent_name, "environment": config.environment.name, "seed": seed}
     values |= flat(agent, "agent") | flat(identity["environment"]["options"], "env")
-    budget = {key: identity[key] for key in ("episodes", "steps", "until_solved")}
-    return values | {key: value for key, value in budget.items() if value is not None}
+    return values | {"until_solved": identity["until_solved"]}

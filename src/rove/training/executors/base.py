@@ -63,7 +63,7 @@ def fitting_workers(jobs: Sequence[Job], workers: int | None, at_once: int | Non
     }
     sizes = [of_kind[kind] for kind in kinds]
     needed, free = sum(sorted(size.nbytes for size in sizes)[-at_once:]), _free_memory()
-    copies = 2 if any(job.path for job in jobs) else 1  # a checkpoint is assembled in memory
+    copies = 3 if any(job.path for job in jobs) else 1  # a checkpoint is assembled in memory
     if free is not None and copies * needed > 0.8 * free:
         largest, count = max(sizes, key=lambda size: size.nbytes), min(at_once, len(jobs))
         seeds = "1 seed" if count == 1 else f"{count} seeds at once"
