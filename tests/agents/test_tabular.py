@@ -186,18 +186,18 @@ def test_psrl_acts_on_its_draw_and_is_greedy_on_the_mean():
     agent, state = AGENTS["psrl"], after(AGENTS["psrl"], rows)[0]
     alpha, mean, _ = numpy_posterior(rows)
     q = numpy_q(alpha / alpha.sum(axis=-1, keepdims=True), mean, 0.9, 100)
-    redraw = jax.jit(agent.redraw)
+    resample_theta = jax.jit(agent.resample_theta)
     key = noise.root(6)
-    drawn = redraw(state, jnp.array(True), key)
+    drawn = resample_theta(state, jnp.array(True), key)
     model = jax.jit(agent.sample)(state.phi.fitted, key)
     q_drawn = numpy_q(np.asarray(model.transition), np.asarray(model.reward), 0.9, 100)
     np.testing.assert_allclose(drawn.theta, q_drawn, rtol=1e-3, atol=1e-4)
     for s in range(STATES):
         assert int(greedy(agent, drawn, shown(s))) == q[s].argmax()
         assert int(act(agent, drawn, shown(s), noise.root(7))) == q_drawn[s].argmax()
-    held = redraw(drawn, jnp.array(False), noise.root(8))
+    held = resample_theta(drawn, jnp.array(False), noise.root(8))
     np.testing.assert_array_equal(held.theta, drawn.theta)
-    other = redraw(drawn, jnp.array(True), noise.root(8))
+    other = resample_theta(drawn, jnp.array(True), noise.root(8))
     assert not np.allclose(other.theta, drawn.theta)
 
 
@@ -382,7 +382,7 @@ def test_the_command_shows_its_fields_and_no_others(name, capsys):
 
 
 class WithoutResampling(PosteriorSampling):
-    def redraw(self, state, begins, key):
+    def resample_theta(self, state, begins, key):
         return state
 
 

@@ -150,7 +150,7 @@ def test_underscores_and_hyphens_are_one(tmp_path):
         (["report"], "needs at least one folder"),
         (
             ["train", "gee", "chain-10"],
-            "unknown agent 'gee'. Did you mean 'ge'? (rove list shows all.)",
+            "unknown agent 'gee'. Did you mean 'ge'? (rove list",
         ),
         (["train", "ge", "chian-10"], "unknown environment 'chian-10'. Did you mean 'chain-10'?"),
         (["train", "ge", "chain-1"], "environment chain-1: N must be at least 3"),

@@ -31,7 +31,7 @@ init = jax.jit(ActorCritic.init, static_argnums=(1, 2))
 observe = jax.jit(ActorCritic.observe)
 learn = jax.jit(ActorCritic.learn)
 act = jax.jit(ActorCritic.act)
-redraw = jax.jit(ActorCritic.redraw)
+resample_theta = jax.jit(ActorCritic.resample_theta)
 
 
 @jax.jit
@@ -341,7 +341,7 @@ def noises(learner: ActorCritic, steps: int, ends=lambda t: False) -> np.ndarray
 
     def step(state, at):
         t, begins = at
-        state = learner.redraw(state, begins, noise.fold(noise.root(1), t))
+        state = learner.resample_theta(state, begins, noise.fold(noise.root(1), t))
         return state, state.actor.noise
 
     return np.asarray(jax.lax.scan(step, state, (jnp.arange(steps), begins))[1], np.float64)
@@ -391,7 +391,7 @@ def test_theta_is_held_as_long_as_it_is_told():
         state, changed = init(learner, FEATURES, K, noise.root(0)), []
         for t in range(1, 8):
             state = state._replace(counter=jnp.int32(t))
-            after = redraw(learner, state, jnp.asarray(t == 5), noise.root(t))
+            after = resample_theta(learner, state, jnp.asarray(t == 5), noise.root(t))
             if not np.array_equal(after.theta[0].weight, state.theta[0].weight):
                 changed.append(t)
             state = after

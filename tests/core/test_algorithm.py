@@ -49,7 +49,7 @@ observe = jax.jit(Agent.observe)
 learn = jax.jit(Agent.learn)
 act = jax.jit(Agent.act)
 greedy = jax.jit(Agent.greedy)
-redraw = jax.jit(Agent.redraw)
+resample_theta = jax.jit(Agent.resample_theta)
 target = jax.jit(targets)
 normal = jax.jit(noise.normal, static_argnums=1)
 minibatch = jax.jit(replay.sample, static_argnums=2)
@@ -457,10 +457,10 @@ def test_act_is_greedy_on_one_draw_and_greedy_on_the_mean():
     phi = Phi(learned)
     state = init(learner, FEATURES, ACTIONS, noise.root(8))._replace(phi=phi)
     held_state = init(held, FEATURES, ACTIONS, noise.root(8))._replace(phi=phi)
-    held_state = redraw(held, held_state, jnp.array(True), noise.root(9))
+    held_state = resample_theta(held, held_state, jnp.array(True), noise.root(9))
     theta = sample(learner.posterior, phi, noise.fold(noise.root(9), algorithm._RESAMPLE))
     # Where no episode begins, θ stays.
-    stays = redraw(held, held_state, jnp.array(False), noise.root(10))
+    stays = resample_theta(held, held_state, jnp.array(False), noise.root(10))
     for a, b in zip(jax.tree.leaves(stays.theta), jax.tree.leaves(held_state.theta), strict=True):
         assert np.array_equal(a, b)
     law = f64(learner.posterior.law(phi))
@@ -492,7 +492,7 @@ def test_a_held_theta_is_drawn_anew_exactly_every_so_many_steps():
         key, before = noise.fold(noise.root(15), t), state.theta
         state = observe(learner, state, transition_at(t))
         state, _ = learn(learner, state, key)
-        state = redraw(learner, state, jnp.array(t % 4 == 0), key)
+        state = resample_theta(learner, state, jnp.array(t % 4 == 0), key)
         drawn = sample(learner.posterior, state.phi, noise.fold(key, algorithm._RESAMPLE))
         theta = drawn if t % 3 == 0 else before
         for a, b in zip(*map(jax.tree.leaves, (state.theta, theta)), strict=True):
@@ -513,7 +513,7 @@ def test_every_1_step_is_like_a_step_in_that_no_theta_is_used_twice():
     for t in range(1, 6):
         seen.append(float(state.theta[0].weight[0, 0]))
         state = observe(learner, state, transition_at(t))
-        state = redraw(learner, state, jnp.array(False), noise.fold(noise.root(17), t))
+        state = resample_theta(learner, state, jnp.array(False), noise.fold(noise.root(17), t))
     assert len(set(seen)) == 5
 
 

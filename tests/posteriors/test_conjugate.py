@@ -149,7 +149,7 @@ def test_an_arm_is_pulled_as_often_as_it_is_the_best(resample):
     @jax.jit
     def pull(i):
         key = noise.fold(noise.root(3), i)
-        begun = thompson.redraw(state, jnp.asarray(True), noise.fold(key, 0))
+        begun = thompson.resample_theta(state, jnp.asarray(True), noise.fold(key, 0))
         return thompson.act(begun, STATE, noise.fold(key, 1))
 
     counts = np.bincount(jax.jit(jax.vmap(pull))(jnp.arange(n)), minlength=ARMS)

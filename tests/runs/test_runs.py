@@ -390,7 +390,7 @@ def test_misspelt_arguments_and_settings_are_named():
         rove.train("ge", "chain-5", episode=5)
     with pytest.raises(ConfigError, match="Did you mean 'rho'"):
         rove.GE(rhoo=-3.0)
-    with pytest.raises(ConfigError, match="agent must be a rove.Agent"):
+    with pytest.raises(ConfigError, match=r"agent must be a rove\.Agent"):
         rove.load("runs/a", agent="ge")
     for settings in ({"rho": "x"}, {"hidden": 64}, {"resample": "never"}, {"lr": -1.0}):
         with pytest.raises(ConfigError, match=next(iter(settings))):

@@ -120,7 +120,7 @@ class ActorCritic(CriticLearner):
 
     # Control
 
-    def redraw(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
+    def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
         """Draw the noise of the next action, and θ̂ ~ q_φ if it is used for more than one step."""
         x = jnp.where(begins, 0.0, (1.0 - self.noise_reversion) * state.actor.noise)
         x += self.noise_std * noise.normal(noise.fold(key, _NOISE), x.shape)
@@ -159,7 +159,9 @@ class ActorCritic(CriticLearner):
         k, actor = partial(noise.fold, key), state.actor
         batch, ids = replay.sample(state.replay, k(_MINIBATCH), self.batch_size)  # 2.9
         first, first_minus = self.posterior.law(state.phi[0]), state.phi_target[0]
-        theta, theta_minus = self.draw(first, first_minus, ids, k(_THETA), k(_TARGET_THETA))  # 2.9
+        theta, theta_minus = self.draw(  # 2.9, 2.11
+            first, first_minus, ids, k(_THETA), k(_TARGET_THETA)
+        )
         priors = tuple(phi.priors for phi in state.phi)
         lookahead = partial(self.lookahead, priors, state.phi_target, actor.psi_target)
         x = lookahead(theta_minus, batch, k(_TARGET), k(_SMOOTHING))  # 2.10

@@ -1,9 +1,9 @@
 """Algorithms 1 and 2 of the paper, for any return distribution Z_θ and any distribution q_φ(θ).
 
 The marks 1.k and 2.k refer to line k of Algorithm 1 and of Algorithm 2. The loops over episodes
-and steps (2.3–2.4) and the steps of the environment are in `rove.training`. Two lines are carried
-out at another time than in the paper, to the same effect: the counter (2.5) is incremented when the
-transition is saved (2.8), and φ⁻ ← φ (2.13–2.14) takes place at the start of the next update.
+and steps (2.3–2.4) are in `rove.training`. `law` is q_φ in the form that sampling needs. Two lines
+are carried out at another time than in the paper, to the same effect: the counter (2.5) is
+incremented when the transition is saved (2.8), and φ⁻ ← φ (2.13–2.14) is done in the next update.
 """
 
 from functools import partial
@@ -66,7 +66,7 @@ class Agent(CriticLearner):
 
     # Control
 
-    def redraw(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
+    def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
         """1.4, 2.6: resample the stored θ if it is due (`resample`); `begins`: whether an episode
         begins. With resample="step", `act` samples θ itself."""
         k, now = noise.fold(key, _RESAMPLE), (state.phi, state.theta, state.counter)
@@ -107,7 +107,7 @@ class Agent(CriticLearner):
         copy = (state.counter - 1) % self.target_period == 0
         law_minus = jax.tree.map(lambda new, old: jnp.where(copy, new, old), law, state.phi_target)
         batch, ids = replay.sample(state.replay, k(_MINIBATCH), self.batch_size)  # 2.9
-        theta, theta_minus = self.draw(law, law_minus, ids, k(_THETA), k(_TARGET_THETA))  # 2.9
+        theta, theta_minus = self.draw(law, law_minus, ids, k(_THETA), k(_TARGET_THETA))  # 2.9, 11
         lookahead = partial(self.lookahead, state.phi.priors, law, law_minus)
         x = lookahead(theta_minus, batch, k(_TARGET), k(_BONUS))  # 2.10
         (phi,), moments, loss = self.descend(  # 2.11–2.12
@@ -125,7 +125,7 @@ class Agent(CriticLearner):
         k_target: Key,
         k_bonus: Key,
     ) -> Array:
-        """1.7, 2.10: sample x ~ r + γ·Z_θ⁻(s′, a′), where a′ = argmax_a E[Z_θ⁻(s′, a)].
+        """1.7–1.8, 2.10: sample x ~ r + γ·Z_θ⁻(s′, a′), where a′ = argmax_a E[Z_θ⁻(s′, a)].
         With `double`, a′ is greedy under q_φ; r includes the bonus, if any."""
         s_next = inputs(priors, batch.next_observation, batch.next_priors)
         z = theta_minus(law_minus, s_next)

@@ -91,7 +91,7 @@ class CriticLearner(Learner):
     def objective(
         self, phi: Phi, theta: Rows, batch: Transition, x: Array
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """2.11: return E_θ[mean_j loss(x_j)] − (c/N)·H(q_φ), and the mean loss of what is learned.
+        """2.11: return E_θ[mean_j loss(x_j)] − (c/N)·H(q_φ), and the loss averaged by weight.
 
         c is `Return.scale`. For a Gaussian, c = σ² and the loss is −c·log Z_θ, so that this is (4),
         or (7), times c/N; the factor c/N does not change the minimiser. For the other families c

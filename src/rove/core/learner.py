@@ -75,7 +75,7 @@ class Learner(eqx.Module):
         """
 
     @abc.abstractmethod
-    def redraw(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
+    def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
         """Resample θ for control if it is time to; called after every step.
 
         `begins` says whether the next step is the first of an episode.

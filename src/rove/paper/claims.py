@@ -42,8 +42,8 @@ class Claim:
 
     @staticmethod
     def judge(text: str, evidence: str, above: bool, p: float) -> "Claim":
-        """Return a one-sided verdict: whether the estimate is above its limit or not, or
-        inconclusive if the test is not significant."""
+        """Return the verdict: the side of its limit that the estimate is on if the two-sided test
+        is significant, otherwise inconclusive."""
         verdict: Verdict = "reproduced" if above else "not reproduced"
         seen = "as claimed" if above else "not as claimed"
         return Claim(text, evidence, verdict if p < LEVEL else "inconclusive", p, seen=seen)

@@ -120,7 +120,7 @@ class MeanField(Posterior[MeanFieldLaw, Theta]):
     def entropy(self, law: MeanFieldLaw) -> Float[Array, ""]:
         """Return Σ log σ_θ, which is the entropy without ½·log 2πe for each parameter.
 
-        With a prior, this is −KL without ½ − log s for each parameter:
+        With a prior, this is −KL up to the constant ½ − log s per parameter:
         Σ log σ_θ − (μ_θ² + σ_θ²)/2s² for N(0, s²), and the same without μ_θ² for N(μ_θ, s²).
         """
         total = jnp.zeros(())

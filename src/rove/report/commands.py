@@ -31,14 +31,8 @@ def of_sweep(raw: dict[str, Any]) -> str:
     fields, agent = raw["fields"], raw["agent"]
     words = ["rove", "sweep", agent["name"], raw["environment"]["name"]]
     words += [f"--agent.{k.replace('_', '-')}={_span(v)}" for k, v in fields.items()]
-    words += [
-        "--seeds",
-        str(len(raw["seeds"])),
-        "--confirm-seeds",
-        str(raw["confirm_seeds"]),
-        "--method",
-        raw["method"],
-    ]
+    words += ["--seeds", str(len(raw["seeds"])), "--confirm-seeds", str(raw["confirm_seeds"])]
+    words += ["--method", raw["method"]]
     words += ["--points", str(raw["points"])] if raw["points"] else []
     words += _rest(raw, {k: v for k, v in agent["settings"].items() if k not in fields})
     if not raw["environment"].get("given") and _swept(words, agent["name"]) == fields:

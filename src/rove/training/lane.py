@@ -181,7 +181,7 @@ def complete_step(
     values = lane.observation, action, after.observation, after.reward, loss
     not_finite = [jnp.any(~jnp.isfinite(x)) for x in values]
     lane = lane._replace(
-        agent=agent.redraw(agent_state, done, key),
+        agent=agent.resample_theta(agent_state, done, key),
         environment=after.state,
         observation=after.observation,
         step=step,

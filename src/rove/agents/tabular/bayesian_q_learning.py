@@ -96,7 +96,7 @@ class QValueSampling(Tabular):
         tables = NormalGamma(*(jnp.full((features, actions), jnp.float32(x)) for x in prior))
         return init_state(tables, features)
 
-    def redraw(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
+    def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
         """Return the state unchanged: nothing is drawn for longer than a step."""
         return state
 

@@ -90,7 +90,7 @@ class PosteriorSampling(Tabular):
         )
         return init_state(counts, features, self._solved(self.sample(counts, key)))
 
-    def redraw(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
+    def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
         """Draw an MDP and solve it if an episode begins."""
         theta = lax.cond(
             begins,
