@@ -22,10 +22,15 @@ from rove.training.solving import TOLERANCE
 INIT, AGENT, ENVIRONMENT, EVALUATION, DIAGNOSTICS = range(5)
 
 LOG_CAPACITY = 256
-SNAPSHOTS, MEASUREMENTS = 16, 5
+"""Maximum number of episodes in the log, after which the host has to read it."""
+SNAPSHOTS = 16
+"""Maximum number of snapshots: after episodes 1, 2, 4, …, 2¹⁵."""
+LOG2_MEASUREMENTS = 5
+"""There are at most 2⁵ measurements from episode 2ᵏ to 2ᵏ⁺¹."""
 HISTORY_BINS = 10_000
 """Maximum number of cells of an environment for which a history of visits is kept."""
 UNLIMITED = 2**31 - 1
+"""A number of steps or episodes that is never reached."""
 FAULTS = ("", "observation", "action", "reward", "loss")
 
 
@@ -152,10 +157,11 @@ def complete_step(
     learn: bool,
     where: bool | Bool[Array, ""] = True,
 ) -> tuple[Lane, Bool[Array, ""]]:
-    """Store the transition of an environment's step, learn, and update the log.
+    """Store the transition of an environment's step, learn if `learn`, and update the log.
 
-    Also returns whether the episode has ended. If so, the lane's observation is the final one and
-    the environment has to be reset. Afterwards, the lane may be due to be measured.
+    If `where` is False, the replay buffer is left unchanged (see `replay.add`). Also returns
+    whether the episode has ended. If so, the lane's observation is the final one and the
+    environment has to be reset. Afterwards, the lane may be due to be measured.
     """
     key = step_key(lane)
     transition = Transition(
@@ -175,11 +181,13 @@ def complete_step(
     score, optimum = environment.score(returns, length, after.terminated), environment.optimum
     optimal = optimum is not None and score >= optimum - TOLERANCE
     episode = lane.episode + done
-    period = 1 << jnp.maximum(_octave(episode) - MEASUREMENTS, 0)
+    period = 1 << jnp.maximum(_octave(episode) - LOG2_MEASUREMENTS, 0)
 
-    # Each may cause those after it: report the first. The first observation may be from a reset.
+    # An early fault causes later ones, so report the first.
+    names = "observation", "action", "observation", "reward", "loss"
     values = lane.observation, action, after.observation, after.reward, loss
     not_finite = [jnp.any(~jnp.isfinite(x)) for x in values]
+    faults = [FAULTS.index(name) for name in names]
     lane = lane._replace(
         agent=agent.resample_theta(agent_state, done, key),
         environment=after.state,
@@ -193,7 +201,7 @@ def complete_step(
         visits=visits,
         history=_add_to_history(lane.history, visited, lane.episode + 1),
         loss=loss,
-        fault=jnp.select(not_finite, [1, 2, 1, 3, 4], lane.fault),
+        fault=jnp.select(not_finite, faults, lane.fault),
         due=done & (episode % period == 0),
         log=log,
     )
@@ -206,7 +214,8 @@ def drained(lane: Lane) -> Lane:
 
 
 def probe_observations(environment: Task, state: State) -> Float[Array, "n features"]:
-    """Return the observations that diagnostics use: the environment's probes, or a first one."""
+    """Return the observations that diagnostics use: the environment's probes, or the observation
+    after a reset."""
     probes = environment.probes() or {"start": environment.reset(noise.root(0))[1]}
     return jnp.stack([environment.shown(state, x) for x in probes.values()])
 
