@@ -272,7 +272,7 @@ def test_two_critics_that_are_alike_stay_alike():
     state, _ = learn(learner, state, noise.root(3))
     for a, b in zip(*(jax.tree.leaves(critic) for critic in state.phi), strict=True):
         np.testing.assert_array_equal(a, b)
-    assert not np.array_equal(state.phi[0].held.mean, phi[0].held.mean)
+    assert not np.array_equal(state.phi[0].fitted.mean, phi[0].fitted.mean)
 
 
 def test_smoothing_is_clipped_noise_within_the_bounds_of_actions():

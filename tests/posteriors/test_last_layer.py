@@ -50,7 +50,7 @@ observe = jax.jit(Agent.observe)
 
 def refit(posterior, phi, scale, counter, memory):
     """The head after a refit to rewards."""
-    return refitted(posterior, phi, scale, counter, memory, noise.root(0)).held
+    return refitted(posterior, phi, scale, counter, memory, noise.root(0)).fitted
 
 
 @functools.cache
@@ -324,7 +324,7 @@ def test_mean_is_linear_in_the_last_layer():
 
 
 def test_it_starts_at_the_prior():
-    head = some_phi().held
+    head = some_phi().fitted
     assert head.mean.shape == (ACTIONS, 6)
     assert not np.any(head.mean)
     for root in head.root:

@@ -22,7 +22,7 @@ from rove.runs.configure import configure
 from rove.search import space, sweep, sweep_plan, trials
 from rove.search.sweep_result import Point, Sweep
 from rove.search.trials import Rung
-from rove.training import checkpoint, progress
+from rove.training import checkpoint, progress, storage
 
 GE = rove.GE()
 SMALL = rove.GE(hidden=(8,), batch_size=8, buffer_size=400, learning_starts=50)
@@ -372,10 +372,16 @@ def sweep_in_short_chunks(out: Path) -> None:
     sweep.run(made, out, workers=2, on="threads")
 
 
+def is_done(file: Path) -> bool:
+    config = json.loads((file.parents[1] / "config.json").read_text())
+    about = checkpoint.load_arrays(file, "episodes.")[1]
+    return storage.is_done(about, 2**31, config["episodes"], 2**31)
+
+
 def finished(out: Path) -> dict[Path, tuple[int, int]]:
     """The files of the lanes that are done; a lane that is done again has another file."""
     files = [f for f in out.glob("*/*/lanes/*") if f.suffix == ".safetensors"]
-    done = [f for f in files if checkpoint.load_arrays(f, "episodes.")[1]["finished"]]
+    done = [f for f in files if is_done(f)]
     return {f.relative_to(out): (f.stat().st_ino, f.stat().st_mtime_ns) for f in done}
 
 

@@ -1,5 +1,6 @@
 """Lanes: independent of each other, of chunks and of interruption; one program for a grid."""
 
+import dataclasses
 import re
 import zlib
 
@@ -141,17 +142,15 @@ def test_a_lane_that_diverges_costs_the_others_nothing():
 
 def test_lanes_of_a_version_with_another_buffer(tmp_path):
     """A finished one needs none, and is read; one that is to go on is refused in plain words."""
-    for episode in (40, 4):
-        (job,) = ge(episodes=40).jobs(tmp_path / str(episode))
-        storage.save(outcomes.fresh(job))
-        arrays, about = checkpoint.load_arrays(job.path)
-        arrays["replay"] = np.frombuffer(zlib.compress(bytes(99)), np.uint8)
-        checkpoint.save_arrays(job.path, arrays, about | {"episode": episode})
-        if episode == 40:
-            assert storage.load(job).finished
-        else:
-            with pytest.raises(RunFolderError, match="replay buffer does not have 0 transitions"):
-                storage.load(job)
+    run = rove.train(ge().agent, "chain-5", episodes=4, out=tmp_path)
+    path = tmp_path / "lanes" / "seed-0.safetensors"
+    arrays, about = checkpoint.load_arrays(path)
+    arrays["replay"] = np.frombuffer(zlib.compress(bytes(99)), np.uint8)
+    checkpoint.save_arrays(path, arrays, about)
+    assert rove.load(tmp_path).outcomes[0].finished
+    (job,) = dataclasses.replace(run.config, episodes=40).jobs(tmp_path)
+    with pytest.raises(RunFolderError, match="replay buffer does not have 56 transitions"):
+        storage.load(job)
 
 
 class StartsAtNaN(rove.Chain):
