@@ -17,7 +17,7 @@ PAGES = sorted(
     for page in DOCS.glob(pattern)
     if blocks(page, "python", "sh", "console")
 )
-SLOW = {"tutorial.md", "live.md", "own-environment.md", "report.md", "sweeps.md"}
+SLOW = {"tutorial.md", "live.md", "own-environment.md", "report.md", "resume.md", "sweeps.md"}
 """Pages whose blocks take long, or whose subject other tests cover."""
 
 

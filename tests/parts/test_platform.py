@@ -64,10 +64,14 @@ def test_sums_are_right_after_import_rove():
     assert others.stdout.split() == ["1073741824"], others.stderr
 
 
-def test_a_warning_says_if_jax_was_used_before_rove_could_set_its_flags(tmp_path):
+def test_a_warning_says_if_jax_was_used_before_rove_could_set_its_flags():
     early = SUMS.format(first="import jax; jax.numpy.ones(3) + 1")
     assert "import rove first" in python(early).stderr
     assert python(early, XLA_FLAGS="--xla_cpu_experimental_ynn_fusion_type=").returncode == 0
+
+
+@pytest.mark.slow
+def test_a_warning_says_if_flags_are_in_a_file_or_wrong(tmp_path):
     (tmp_path / "flags").write_text("--xla_cpu_multi_thread_eigen=false")
     plain = SUMS.format(first="")
     assert "add the flag to it" in python(plain, XLA_FLAGS=f"{tmp_path}/flags").stderr

@@ -11,7 +11,7 @@ import killing
 import rove
 from rove.training import checkpoint, progress
 
-KILLS, EPISODES = 20, 400
+EPISODES = 400
 SMALL = {"hidden": (32, 32), "buffer_size": 700, "learning_starts": 100}
 AGENTS = {"dqn": rove.DQN(**SMALL), "ge": rove.GE(**SMALL, resample="episode")}
 """One that draws as it acts, and one that holds its θ."""
@@ -34,11 +34,12 @@ def until_first_file(process, out: Path) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.parametrize("limit", [4, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("agent", AGENTS)
-def test_killed_runs_end_bit_identical(tmp_path, agent):
-    """Half of the kills for each agent, at random moments: every other one at any time
-    since the start, the others at any time since the first checkpoint. A run that
-    reached its end before its kill does not count, and the next starts anew."""
+def test_killed_runs_end_bit_identical(tmp_path, agent, limit):
+    """Kills at random moments: every other one at any time since the start, the others at any time
+    since the first checkpoint. A run that reached its end before its kill does not count, and the
+    next starts anew."""
     killing.finish(train, tmp_path / "whole", agent)
     began, process = time.monotonic(), killing.start(train, tmp_path / "warm", agent)
     until_first_file(process, tmp_path / "warm")
@@ -46,10 +47,10 @@ def test_killed_runs_end_bit_identical(tmp_path, agent):
     process.join()
     takes = time.monotonic() - began
     rng, kills, runs, inside = random.Random(agent), 0, 0, 0
-    while kills < KILLS // 2:
+    while kills < limit:
         out = tmp_path / f"killed-{runs}"
         runs += 1
-        assert runs < 5 * KILLS, "runs end before they can be killed"
+        assert runs < 5 * limit, "runs end before they can be killed"
         for attempt in range(5):
             process = killing.start(train, out, agent)
             if attempt % 2:
