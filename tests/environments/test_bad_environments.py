@@ -155,7 +155,10 @@ def made(kind):
     return lambda: kind(next(numbers))
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.slow] * (i % 3 > 0)) for i, case in enumerate(CASES)],
+)
 def test_a_bad_environment_ends_its_lane_and_no_other(case, tmp_path):
     kind, step, words = CASES[case]
     environment = rove.adopt(made(kind), longest_episode=50)

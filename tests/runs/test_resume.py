@@ -34,8 +34,10 @@ def until_first_file(process, out: Path) -> None:
         time.sleep(0.005)
 
 
-@pytest.mark.parametrize("limit", [4, pytest.param(20, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    ("agent", "limit"),
+    [("ge", 4), *(pytest.param(agent, 20, marks=pytest.mark.slow) for agent in AGENTS)],
+)
 def test_killed_runs_end_bit_identical(tmp_path, agent, limit):
     """Kills at random moments: every other one at any time since the start, the others at any time
     since the first checkpoint. A run that reached its end before its kill does not count, and the

@@ -51,6 +51,7 @@ def test_the_bits_are_those_of_threads(tmp_path):
     assert saved[1].evaluate().shape == (3, 1)
 
 
+@pytest.mark.slow
 def test_a_lane_whose_process_dies_goes_on_in_another(tmp_path):
     it, killed = config(2, episodes=1000), []
 
