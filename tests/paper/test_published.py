@@ -9,7 +9,7 @@ DATA = Path(__file__).parents[2] / "docs" / "data"
 
 
 def test_the_packaged_verdicts_are_those_of_the_committed_claims():
-    """If this fails: python -m rove.paper.published docs/data"""
+    """If this fails: rove.paper.published.write("docs/data")"""
     collected = published.collected(DATA)
     assert published.verdicts() == collected
     assert collected.keys() == EXPERIMENTS.keys()

@@ -1,12 +1,11 @@
 """The verdicts of the full experiments, as published in docs/results.
 
-`python -m rove.paper.published docs/data` collects them again from the claims of the full runs.
+`published.write("docs/data")` collects them again from the claims of the full runs.
 """
 
 import functools
 import json
 import re
-import sys
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,7 @@ def _seeds(claim: dict[str, Any]) -> str:
     return next(n for n in found.groups() if n) if found else "?"
 
 
-if __name__ == "__main__":
-    text = json.dumps(collected(Path(sys.argv[1])), indent=1, ensure_ascii=False)
+def write(folder: str | Path) -> None:
+    """Write the verdicts that are collected from a folder to the package."""
+    text = json.dumps(collected(Path(folder)), indent=1, ensure_ascii=False)
     (Path(__file__).parent / FILE).write_text(text + "\n", "utf-8")
