@@ -171,6 +171,25 @@ def check_hidden(field: str, value: Any) -> None:
         check_integer(field, width, at_least=1, at_most=2**16, part="every width in ")
 
 
+SYNONYMS = {
+    "alpha": "lr",
+    "batch": "batch-size",
+    "buffer": "buffer-size",
+    "discount": "gamma",
+    "eps": "epsilon",
+    "hidden-sizes": "hidden",
+    "layers": "hidden",
+    "learning-rate": "lr",
+    "n-seeds": "seeds",
+    "num-seeds": "seeds",
+    "output": "out",
+    "seed": "seeds",
+    "timesteps": "steps",
+    "total-timesteps": "steps",
+}
+"""What other libraries call an option or a setting of ours."""
+
+
 def nearest(name: Any, names: Iterable[str]) -> str | None:
     """Return the most similar of the names, or None if none is similar. A name that differs only in
     a number, such as figure-9 from figure-5, is not meant."""

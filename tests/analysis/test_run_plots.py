@@ -5,7 +5,7 @@ import pytest
 from matplotlib.collections import PolyCollection
 
 import rove
-from rove.analysis import plots
+from rove.analysis import panels, plots
 from rove.analysis.curves import learning_start
 
 SMALL = {"hidden": (8,), "batch_size": 8, "learning_starts": 20}
@@ -136,3 +136,14 @@ def test_a_figure_names_everything_once(three):
         plots.learning_curves(axes, {"ge": three.scores, "dqn": three.scores})
     plots.legend(figure)
     assert [t.get_text() for t in figure.legends[0].get_texts()] == ["GE", "DQN"]
+
+
+def test_the_history_of_visits_is_over_the_episodes_that_seeds_played():
+    """Two seeds of 5 and 3 episodes: the last row has two episodes of the first seed only."""
+    histories = np.zeros((2, 4, 3), int)
+    histories[0, :3, 0] = (1, 2, 2)
+    histories[1, :2, 1] = (1, 1)
+    figure = plots.figure()
+    panels.visit_history(figure.axes[0], histories, [5, 3])
+    shares = np.asarray(figure.axes[0].images[0].get_array())
+    np.testing.assert_allclose(shares, [[0.5, 0.5, 0], [0.5, 0.25, 0], [1.0, 0, 0]])

@@ -195,6 +195,7 @@ def test_underscores_and_hyphens_are_one(tmp_path):
         (["train", "ge", "chain-10", "--seeds", "0"], "seeds must be got 0"),
         (["train", "ge", "chain-10", "--seeds", "many"], "seeds many"),
         (["train", "ge", "chain-10", "--workers", "0"], "workers must be got 0"),
+        (["reproduce"], "takes hours in full: name an experiment (figure-2, --quick"),
         (["reproduce", "figure-9"], "unknown experiment 'figure-9' figure-2"),
         (["reproduce", "tuning", "figure-9"], "unknown search 'figure-9' figure-2"),
     ],

@@ -202,7 +202,8 @@ def test_a_guard_names_the_field(kind, words):
     guard.reset(0)
     for _ in range(BAD_STEP - 1):
         guard.step(0)
-    with pytest.raises(BadEnvironment, match=f"^{words}$"):
+    place = r"( \(test_bad_environments\.py:\d+\))" + "?" * ("raised" not in words)
+    with pytest.raises(BadEnvironment, match=f"^{words}{place}$"):
         guard.step(0)
 
 
@@ -371,7 +372,10 @@ def test_one_environment_cannot_serve_two_seeds():
         ("gym/CartPole-v7", "Did you mean 'gym/CartPole-v1'"),
         ("gym/rove/Chian-v0", "Did you mean 'gym/rove/Chain-v0'"),
         ("gym/", "registered with Gymnasium"),
-        ("gym/no_such_package:Thing-v0", "pip install no_such_package"),
+        (
+            "gym/no_such_package:Thing-v0",
+            r"no_such_package\.py is in the current folder, set PYTHONPATH",
+        ),
         ("gym/Pendulum-v1", "has continuous ones; use one of ddpg"),
     ],
 )

@@ -240,7 +240,7 @@ def test_a_checkpoint_of_another_lane_or_run_is_refused(tmp_path):
     kept = (files[0] / "seed-0.safetensors").read_bytes()
     for other in (files[0] / "seed-1.safetensors", files[1] / "seed-0.safetensors"):
         (files[0] / "seed-0.safetensors").write_bytes(other.read_bytes())
-        with pytest.raises(RunFolderError, match=r"seed-0.*another run or seed.*Remove it"):
+        with pytest.raises(RunFolderError, match=r"seed-0.*another run or seed.*Pass the same"):
             train(tmp_path / "a")
         with pytest.raises(RunFolderError, match="another run or seed"):
             rove.load(tmp_path / "a")
@@ -380,6 +380,14 @@ def test_bad_budgets_are_refused_by_name(changes, field):
     assert caught.value.field == field
 
 
+def test_when_seeds_solved_their_task():
+    run = rove.train(rove.PSRL(), "chain-4", seeds=2, episodes=60)
+    for when, returns in zip(run.solved_at, run.returns, strict=True):
+        assert np.all(returns[when - 10 : when] > 10.99)
+        assert returns[when - 11] < 10.99
+    assert rove.train("dqn", "acrobot", steps=3).solved_at == [None]
+
+
 def test_without_a_budget_it_is_that_of_the_command():
     assert configure("ge", "chain-5").episodes == 250
     assert configure("ddpg", "linear-quadratic-1").steps == 50_000
@@ -390,6 +398,8 @@ def test_misspelt_arguments_and_settings_are_named():
         rove.train("ge", "chain-5", episode=5)
     with pytest.raises(ConfigError, match="Did you mean 'rho'"):
         rove.GE(rhoo=-3.0)
+    with pytest.raises(ConfigError, match="Did you mean 'lr'"):
+        rove.GE(learning_rate=-3.0)
     with pytest.raises(ConfigError, match=r"agent must be a rove\.Agent"):
         rove.load("runs/a", agent="ge")
     for settings in ({"rho": "x"}, {"hidden": 64}, {"resample": "never"}, {"lr": -1.0}):

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self, dataclass_transform, get_args, 
 
 from rove.core.algorithm import Agent
 from rove.core.learner import Learner
-from rove.errors import ConfigError, check_number, check_type, did_you_mean
+from rove.errors import SYNONYMS, ConfigError, check_number, check_type, did_you_mean
 from rove.returns import Gaussian
 from rove.returns.gaussian import LEAST_SIGMA
 
@@ -102,7 +102,9 @@ def unknown_setting(
     """Return the error for a setting that the agent does not have. `others` are other names that
     may have been meant."""
     fields = [f.name for f in dataclasses.fields(settings)]
-    hint = did_you_mean(field, [*others, *fields]) or "."
+    known = [*others, *fields]
+    meant = SYNONYMS.get(field.replace("_", "-"), "").replace("-", "_")
+    hint = f". Did you mean {meant!r}?" if meant in known else did_you_mean(field, known) or "."
     message = f"{settings.name} has no setting {field!r}{hint} It has " + ", ".join(fields)
     return ConfigError(field, value, "one of " + ", ".join(fields), message)
 

@@ -53,15 +53,17 @@ def _board(axes: Any, mean: np.ndarray, coordinates: Sequence[Coordinate]) -> No
     axes.grid(False)
 
 
-def visit_history(axes: Any, history: np.ndarray, episodes: int) -> None:
+def visit_history(axes: Any, histories: np.ndarray, episodes: Sequence[int]) -> None:
     """Draw the fraction of episodes that visited each cell, from early in training (top) to late
-    (bottom). `history` has the visits of episodes 1, 2 and 3, 4 to 7, …, [octaves, cells]."""
-    rows = episodes.bit_length()
+    (bottom), over all seeds. `histories` has the visits of episodes 1, 2 and 3, 4 to 7, … of every
+    seed, [seeds, octaves, cells], and `episodes` its number of episodes."""
+    rows = max(episodes).bit_length()
     starts = 2 ** np.arange(rows)
-    ends = np.minimum(2 * starts - 1, episodes)
-    shares = history[:rows] / (ends - starts + 1)[:, None]
+    ends = np.minimum(2 * starts - 1, max(episodes))
+    played = np.sum([np.clip(n - starts + 1, 0, starts) for n in episodes], axis=0)
+    shares = histories.sum(axis=0)[:rows] / played[:, None]
     image = axes.imshow(
-        shares, aspect="auto", vmin=0.0, vmax=1.0, extent=(0.5, history.shape[1] + 0.5, rows, 0)
+        shares, aspect="auto", vmin=0.0, vmax=1.0, extent=(0.5, shares.shape[1] + 0.5, rows, 0)
     )
     labels = [f"{a}–{b}" if a < b else f"{a}" for a, b in zip(starts, ends, strict=True)]
     axes.set_yticks(np.arange(rows) + 0.5, labels)

@@ -63,11 +63,12 @@ def learning_curves(
     names: Mapping[str, str] | None = None,
     every: int = 1,
     support: Support | None = None,
+    seeds: bool = False,
 ) -> None:
     """Draw the smoothed mean of scores of shape [seeds, episodes], for each name, with its 95%
-    interval; of fewer than five seeds, every seed. `label` is the label of the scores, `names`
-    overrides the labels of curves, `every` is the spacing of the scores, and `support` is their
-    range."""
+    interval; of fewer than five seeds, or with `seeds`, every seed. `label` is the label of the
+    scores, `names` overrides the labels of curves, `every` is the spacing of the scores, and
+    `support` is their range."""
     for name, scores in curves.items():
         smooth = moving_average(scores, window)
         episodes = every * np.arange(1, scores.shape[1] + 1)
@@ -81,7 +82,10 @@ def learning_curves(
         )
         points = np.unique(np.linspace(0, len(episodes) - 1, BAND_POINTS).astype(int))
         alpha = 0.2 if len(curves) <= 3 else 0.1
-        seeds_or_band(axes, episodes, smooth, line.get_color(), points, support, alpha)
+        if seeds:
+            draw_seeds(axes, episodes, smooth, line.get_color())
+        else:
+            seeds_or_band(axes, episodes, smooth, line.get_color(), points, support, alpha)
     if optimum is not None:
         mark_optimum(axes, optimum)
     axes.set_ylabel(label)

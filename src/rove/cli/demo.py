@@ -1,5 +1,8 @@
 """`rove demo`."""
 
+import os
+import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -38,5 +41,7 @@ def demo(
     console.print(table)
     say(f"\n{demonstration.sentence(rows)}")
     say(f"Page: {out / 'index.html'} ({time.monotonic() - began:.0f} s). Try next:")
+    # After make demo, the command is in the virtual environment, which may not be active.
+    rove = "rove" if shutil.which("rove") else os.path.relpath(sys.argv[0])
     for command, what in demonstration.NEXT:
-        say(f"  {command:<52}  {what}")
+        say(f"  {command.replace('rove', rove, 1):<52}  {what}")

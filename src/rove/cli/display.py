@@ -15,7 +15,6 @@ from rove.analysis.intervals import mean_and_interval
 from rove.environments import Bandit
 from rove.runs.live import format_score, print_line
 from rove.search.sweep_result import Standing, Sweep, format_value
-from rove.training.solving import episodes_to_solve
 
 if TYPE_CHECKING:
     from rove.paper.claims import Claim
@@ -99,9 +98,6 @@ def summary(run: "Run") -> dict[str, Any]:
     def mean(scores: np.ndarray) -> float | None:
         return float(np.mean(scores)) if len(scores) else None
 
-    def solved(scores: np.ndarray) -> int | None:
-        return None if optimum is None else episodes_to_solve(scores, optimum)
-
     return {
         "agent": run.config.agent_name,
         "environment": run.config.environment.name,
@@ -113,7 +109,7 @@ def summary(run: "Run") -> dict[str, Any]:
         "mean": [mean(outcome.scores) for outcome in run.outcomes],
         "last_20": [mean(outcome.scores[-20:]) for outcome in run.outcomes],
         "greedy": run.evaluate()[:, 0].tolist(),
-        "solved_at": [solved(outcome.scores) for outcome in run.outcomes],
+        "solved_at": run.solved_at,
         "warnings": run.alarms,
         "errors": [str(error) for error in run.errors],
     }

@@ -9,25 +9,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import tyro
 
-from rove.errors import RoveError, expected, members, nearest
+from rove.errors import SYNONYMS, RoveError, expected, members, nearest
 
-SYNONYMS = {
-    "alpha": "lr",
-    "batch": "batch-size",
-    "buffer": "buffer-size",
-    "discount": "gamma",
-    "eps": "epsilon",
-    "hidden-sizes": "hidden",
-    "layers": "hidden",
-    "learning-rate": "lr",
-    "n-seeds": "seeds",
-    "num-seeds": "seeds",
-    "output": "out",
-    "seed": "seeds",
-    "timesteps": "steps",
-    "total-timesteps": "steps",
-}
-"""What other libraries call an option of ours."""
 ADVICE = {
     "resume": "run the same command again: it resumes from its last checkpoint",
     "render": "train first, then record a video with rove watch RUN",

@@ -28,7 +28,9 @@ def command(arguments: list[str]) -> None:
 
 
 def reproduce(
-    experiment: Annotated[tyro.conf.Positional[str], optional("EXPERIMENT", "all")] = "all",
+    experiment: Annotated[
+        tyro.conf.Positional[str], optional("EXPERIMENT", "all, with --quick")
+    ] = "",
     /,
     quick: bool = False,
     out: Annotated[Path | None, optional("DIR", "reproduction/EXPERIMENT")] = None,
@@ -44,6 +46,13 @@ def reproduce(
         out: Folder for the data, the figure and the claims.
         workers: Number of seeds to train at the same time.
     """
+    if not experiment and not quick:
+        raise RoveError(
+            "rove reproduce takes hours in full: name an experiment ("
+            + ", ".join(EXPERIMENTS)
+            + "), use --quick for all in minutes, or write rove reproduce all"
+        )
+    experiment = experiment or "all"
     if experiment != "all" and experiment not in EXPERIMENTS:
         raise _unknown("experiment", experiment, ["all", *EXPERIMENTS, "tuning"])
     platform.prepare(lanes=1)  # the runs themselves are in worker processes

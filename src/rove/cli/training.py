@@ -71,7 +71,11 @@ def train(arguments: list[str]) -> None:
 
 
 def _warn_untrained(run: Run) -> None:
-    """Warn if the run ended before learning started."""
+    """Warn if the run ended before learning started, or without an episode."""
+    if not any(len(outcome.scores) for outcome in run.outcomes) and not run.errors:
+        message = "no episode has ended: train for more steps, or limit the length of episodes "
+        message += "(gymnasium.wrappers.TimeLimit)"
+        errors.print(f"[bold yellow]warning:[/] {message}", highlight=False)
     starts = int(run.outcomes[0].job.agent.learning_starts)
     most = max(int(outcome.lane.step) for outcome in run.outcomes)
     if most < starts and not run.errors:

@@ -1,6 +1,8 @@
 """Checks of Gymnasium environments: errors say what an environment did wrong, and when."""
 
+import traceback
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -30,7 +32,12 @@ def raised(field: str, error: BaseException) -> BadEnvironment:
     """Convert any exception raised by an environment, except Ctrl-C, to a `BadEnvironment`."""
     if isinstance(error, KeyboardInterrupt):
         raise error
-    return BadEnvironment(field, f"raised {_one_line(error)}")
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if len(frames) > 1 else ""
+    text, hint = _one_line(error), ""
+    if field == "step" and "expected 5, got 4" in text:
+        hint = "; step must return (observation, reward, terminated, truncated, info)"
+    return BadEnvironment(field, f"raised {text}{place}{hint}")
 
 
 class Guard:

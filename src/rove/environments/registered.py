@@ -73,7 +73,8 @@ def _imported(identifier: str) -> str:
         try:
             __import__(package)
         except ImportError as error:
-            reason = f"{error}: pip install {package}"
+            reason = f"{error}. If {package}.py is in the current folder, set PYTHONPATH=.; if it "
+            reason += "is a package, install it"
             message = f"environment {identifier}: {reason}"
             raise ConfigError("environment", identifier, reason, message) from None
         except BaseException as error:

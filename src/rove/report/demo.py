@@ -153,9 +153,7 @@ def _curves(runs: dict[tuple[str, str], Run]) -> str:
             for line, outcome in zip(table, runs[task, agent].outcomes, strict=True):
                 line[: len(outcome.scores)] = outcome.scores
             curves[agent] = table
-        plots.learning_curves(
-            axes, curves, environment.optimum, label="return", support=environment.score_range
-        )
+        plots.learning_curves(axes, curves, environment.optimum, label="return", seeds=True)
         axes.set_title(task, loc="left")
     plots.legend(figure)
     return _svg(figure)
@@ -166,9 +164,9 @@ def _visits(runs: dict[tuple[str, str], Run]) -> str:
     figure = plots.figure(1, 2, width=9.6, height=2.5)
     for axes, agent in zip(figure.axes, ("dqn", "ge"), strict=True):
         outcomes = runs[CHAIN, agent].outcomes
-        outcome = outcomes[0]
-        panels.visit_history(axes, outcome.history, len(outcome.scores))
-        axes.set_title(f"{label_of(agent)}, seed {outcome.job.seed}", loc="left")
+        histories = np.stack([outcome.history for outcome in outcomes])
+        panels.visit_history(axes, histories, [len(outcome.scores) for outcome in outcomes])
+        axes.set_title(f"{label_of(agent)}, {len(outcomes)} seeds", loc="left")
     return _svg(figure)
 
 

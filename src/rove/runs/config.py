@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from rove.core.actor_critic import ActorCritic
 from rove.core.algorithm import Agent
 from rove.core.learner import Learner
 from rove.environments import HostEnvironment, Task
-from rove.errors import RoveError, RunFolderError
+from rove.errors import ConfigError, RoveError, RunFolderError
 from rove.training.outcomes import UNLIMITED, Job
 from rove.training.solving import IN_A_ROW
 
@@ -51,7 +52,7 @@ class Config:
     @property
     def default_folder(self) -> Path:
         """The run folder of the command line if the user gives none."""
-        return Path("runs") / f"{self.agent_name}-{self.environment.name.replace('/', '-')}"
+        return Path("runs") / f"{self.agent_name}-{re.sub(r'[/:]', '-', self.environment.name)}"
 
     def compose(self) -> Learner:
         """Return the agent, built from its settings if it is a named one."""
@@ -140,7 +141,13 @@ def environment_from(description: dict[str, Any]) -> Task:
             f"the run used a custom environment, {description['name']}: "
             "pass it to rove.load(folder, environment=...)"
         )
-    return environments.make(description["name"], **description["options"])
+    try:
+        return environments.make(description["name"], **description["options"])
+    except ConfigError as error:
+        raise RunFolderError(
+            f"the run's environment cannot be created: {error}. If it is a custom one, pass it to "
+            "rove.load(folder, environment=...)"
+        ) from None
 
 
 def _describe(module: eqx.Module) -> dict[str, Any]:

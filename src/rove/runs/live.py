@@ -11,6 +11,7 @@ import numpy as np
 from rich import progress as bars
 from rich.console import Console
 
+from rove.training.lane import UNLIMITED
 from rove.training.outcomes import Job
 from rove.training.progress import Progress
 
@@ -38,7 +39,7 @@ class Live:
         self._last_line, self._began = 0.0, time.monotonic()
         runs = {job.name.rpartition(", seed")[0] for job in jobs}
         self._title = next(iter(runs)) if len(runs) == 1 else ""
-        self._name = self._title or f"{len(runs)} runs"
+        self._name = self._title or f"{len(runs)} runs, {len(jobs)} seeds"
         self._shared = len(jobs) > MOST_ROWS
         self._progress = bars.Progress(
             bars.TextColumn("{task.description}"),
@@ -121,6 +122,8 @@ class Live:
         text = f"{progress.job.name}: {getattr(progress, unit):,} of {goal:,} {unit}s"
         text += f", {label} {format_score(progress.recent)}" if np.isfinite(progress.recent) else ""
         text += f", {speed:,.0f} steps/s" if speed else ""
+        early = progress.finished and getattr(progress, unit) < goal
+        text += ", stopped: solved" if early and progress.job.in_a_row < UNLIMITED else ""
         print_line(self._console, text)
 
     def __enter__(self) -> "Live":

@@ -22,6 +22,7 @@ from rove.training import compiled, host, storage
 from rove.training.checkpoint import publish
 from rove.training.lane import Lane
 from rove.training.outcomes import Outcome
+from rove.training.solving import episodes_to_solve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,6 +70,18 @@ class Run:
     def lengths(self) -> np.ndarray:
         """Episode lengths in steps, of shape [seeds, episodes]."""
         return self._stack("length")
+
+    @property
+    def solved_at(self) -> list[int | None]:
+        """For each seed, the episode that completes the first ten optimal ones in a row, or None.
+
+        An episode is optimal if its score is at least `config.environment.optimum`, up to rounding;
+        None for all seeds if the optimum is not known.
+        """
+        optimum = self.config.environment.optimum
+        if optimum is None:
+            return [None] * len(self.outcomes)
+        return [episodes_to_solve(outcome.scores, optimum) for outcome in self.outcomes]
 
     @property
     def visits(self) -> np.ndarray:

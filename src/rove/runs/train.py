@@ -50,7 +50,8 @@ def train(
     - `environment`: a name ("chain-100", "gym/CartPole-v1"), an `Environment`, a Gymnasium
       environment, of which every seed gets a copy, or a function that returns one (see `adopt`).
     - `seeds`: the number of seeds (0, 1, …), or the seeds themselves.
-    - `episodes`, `steps`: how long to train each seed. Pass one of the two.
+    - `episodes`, `steps`: how long to train each seed; one of the two. By default 250 episodes or,
+      if actions are continuous, 50,000 steps.
     - `until_solved`: whether a seed also stops after ten optimal episodes in a row.
     - `out`: the run folder. Interrupted runs resume from their last checkpoint in it, and a run
       with more episodes, steps or seeds than before extends it, with the same results as if it had
@@ -115,8 +116,8 @@ def _shown(progress: bool | None, config: Config, report: Report) -> Iterator[Re
 def load(path: str | Path, agent: Learner | None = None, environment: Any = None) -> Run:
     """Load a run from its folder, whether it is finished or not.
 
-    Seeds that diverged are listed in its `errors`. A custom agent or environment has to be passed
-    in, since it cannot be rebuilt from the folder.
+    Seeds that diverged are listed in its `errors`. An agent that uses classes of your own, or an
+    environment object, has to be passed in, since it cannot be rebuilt from the folder.
 
     **Example**
     >>> run = rove.train("ge", "chain-10", episodes=20, out="runs/a")

@@ -178,8 +178,8 @@ def _read(job: Job, prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, 
     arrays, about = checkpoint.load_arrays(job.path, prefix)
     if about.get("lane") != job.identity:
         raise RunFolderError(
-            f"{job.path} is the checkpoint of another run or seed. Remove it to train seed "
-            f"{job.seed} from the start"
+            f"{job.path} is the checkpoint of another run or seed: its agent or environment "
+            "differs. Pass the same ones, or train in another folder"
         )
     return arrays, about
 
