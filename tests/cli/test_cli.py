@@ -250,6 +250,7 @@ def test_a_folder_that_cannot_be_written(capsys, tmp_path):
     assert "cannot write" in message
 
 
+@pytest.mark.slow
 def test_a_lane_that_diverges_ends_with_1(tmp_path):
     done = rove("train", "dqn", "chain-5", "--agent.lr", 1e30, "--out", tmp_path / "d", *SMALL)
     assert done.returncode == 1

@@ -93,6 +93,7 @@ def test_a_fingerprint_is_of_names_and_of_what_is_in_them(tmp_path):
     assert len({before, changed, platform.fingerprint(tmp_path)}) == 3
 
 
+@pytest.mark.slow
 def test_lapack_has_one_thread_after_a_start_of_its_own():
     """The library's own count, in a process that decomposes a matrix as a lane would."""
     script = """

@@ -237,6 +237,7 @@ def test_refit_takes_the_valid_rows_of_each_action(n):
         )
 
 
+@pytest.mark.slow
 def test_a_refit_goes_over_all_of_a_large_buffer(monkeypatch):
     """In blocks of 5, of a buffer of 12: the same head as in one."""
     phi, whole = some_phi(), []

@@ -203,6 +203,7 @@ def test_a_better_mean_of_fewer_seeds_does_not_win():
     assert trials.ranking([[9.0], [1.0, 1.0], [], [2.0, 2.0]]) == [3, 1, 0, 2]
 
 
+@pytest.mark.slow
 def test_one_program_for_all_points():
     """Of points that differ in numbers only. No other test has layers of these sizes."""
     fields = {"rho": "-6:-2:5", "sigma": "1e-4,1", "lr": "1e-4,1e-3", "target_period": "5:50:5"}
