@@ -10,7 +10,7 @@ DOCS := $(VENV)/.docs
 .PHONY: help demo reproduce test check test-slow docs lint types bench tune clean
 
 help:
-	@echo "make demo        install, and see what exploration does, in a few minutes (demo/)"
+	@echo "make demo        install, and see what exploration does, in a minute or two (demo/)"
 	@echo "make reproduce   install, and reproduce the paper in quick form (reproduction/)"
 	@echo "make test        install; lint, types, tests"
 	@echo "make check       lint, types and the tests of the core, in less than a minute"

@@ -16,7 +16,7 @@ from rove.errors import ConfigError, LaneError, RoveError, nearest
 
 COMMANDS: dict[str, tuple[str, Callable[[list[str]], object]]] = {
     "demo": (
-        "see what exploration does, in a few minutes",
+        "see what exploration does, in a minute or two",
         partial(parse, demo.demo, prog="rove demo"),
     ),
     "list": (
