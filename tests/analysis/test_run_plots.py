@@ -139,11 +139,12 @@ def test_a_figure_names_everything_once(three):
 
 
 def test_the_history_of_visits_is_over_the_episodes_that_seeds_played():
-    """Two seeds of 5 and 3 episodes: the last row has two episodes of the first seed only."""
-    histories = np.zeros((2, 4, 3), int)
-    histories[0, :3, 0] = (1, 2, 2)
-    histories[1, :2, 1] = (1, 1)
+    """Two seeds of 5 and 3 episodes: the last row has one episode of the first seed only."""
+    first = np.array([[1, 0, 0], [0, 0, 0], [2, 0, 0], [1, 0, 0]])
+    second = np.array([[0, 1, 0], [0, 1, 0], [0, 0, 0]])
     figure = plots.figure()
-    panels.visit_history(figure.axes[0], histories, [5, 3])
+    panels.visit_history(figure.axes[0], [first, second], [5, 3])
     shares = np.asarray(figure.axes[0].images[0].get_array())
-    np.testing.assert_allclose(shares, [[0.5, 0.5, 0], [0.5, 0.25, 0], [1.0, 0, 0]])
+    np.testing.assert_allclose(shares, [[0.5, 0.5, 0], [0, 0.5, 0], [2 / 3, 0, 0], [1, 0, 0]])
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels == ["1", "2", "3–4", "5"]

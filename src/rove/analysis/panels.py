@@ -53,15 +53,17 @@ def _board(axes: Any, mean: np.ndarray, coordinates: Sequence[Coordinate]) -> No
     axes.grid(False)
 
 
-def visit_history(axes: Any, histories: np.ndarray, episodes: Sequence[int]) -> None:
+def visit_history(axes: Any, histories: Sequence[np.ndarray], episodes: Sequence[int]) -> None:
     """Draw the fraction of episodes that visited each cell, from early in training (top) to late
-    (bottom), over all seeds. `histories` has the visits of episodes 1, 2 and 3, 4 to 7, … of every
-    seed, [seeds, octaves, cells], and `episodes` its number of episodes."""
-    rows = max(episodes).bit_length()
-    starts = 2 ** np.arange(rows)
-    ends = np.minimum(2 * starts - 1, max(episodes))
-    played = np.sum([np.clip(n - starts + 1, 0, starts) for n in episodes], axis=0)
-    shares = histories.sum(axis=0)[:rows] / played[:, None]
+    (bottom), over all seeds. `histories` has the visits of episodes 1, 2, 3 and 4, 5 to 8, … of
+    every seed, [periods, cells], and `episodes` its number of episodes."""
+    rows = max(map(len, histories))
+    ends = 2 ** np.arange(rows)
+    starts = ends // 2 + 1
+    ends[-1] = max(episodes)
+    played = np.sum([np.clip(n - starts + 1, 0, ends - starts + 1) for n in episodes], axis=0)
+    visited = np.sum([np.pad(table, ((0, rows - len(table)), (0, 0))) for table in histories], 0)
+    shares = visited / played[:, None]
     image = axes.imshow(
         shares, aspect="auto", vmin=0.0, vmax=1.0, extent=(0.5, shares.shape[1] + 0.5, rows, 0)
     )

@@ -155,7 +155,7 @@ def _beliefs(run: Run, taken: int, note: str | None) -> list[list[Panel]]:
     one for a single state."""
     outcome, environment = run.outcomes[0], run.config.environment
     agent, starts, optimum = run.config.compose(), _learning_start(run), environment.optimum
-    values, outputs = map(np.asarray, outcome.lane.snapshots)
+    values, outputs, _ = map(np.asarray, outcome.lane.snapshots)
     actions = environment.action_names if values.shape[3] > 1 else POLICY_ACTION
     names = (list(environment.probes()) or ["start"]) if taken else []
 

@@ -164,7 +164,7 @@ def _visits(runs: dict[tuple[str, str], Run]) -> str:
     figure = plots.figure(1, 2, width=9.6, height=2.5)
     for axes, agent in zip(figure.axes, ("dqn", "ge"), strict=True):
         outcomes = runs[CHAIN, agent].outcomes
-        histories = np.stack([outcome.history for outcome in outcomes])
+        histories = [outcome.history for outcome in outcomes]
         panels.visit_history(axes, histories, [len(outcome.scores) for outcome in outcomes])
         axes.set_title(f"{label_of(agent)}, {len(outcomes)} seeds", loc="left")
     return _svg(figure)

@@ -51,12 +51,14 @@ class Log(NamedTuple):
 
 
 class Snapshots(NamedTuple):
-    """Beliefs about the probe states after episodes 1, 2, 4, 8, …"""
+    """Beliefs about the probe states, and visits, after episodes 1, 2, 4, 8, …"""
 
     values: Float[Array, "slots draws probes actions"]
     """Q_θ for several draws of θ ~ q_φ."""
     outputs: Float[Array, "slots probes outputs"]
     """The parameters of Z under the posterior mean."""
+    visits: Int[Array, "slots bins"]
+    """Number of episodes in which each cell was visited so far; see `HISTORY_BINS`."""
 
 
 class Lane(NamedTuple):
@@ -78,8 +80,6 @@ class Lane(NamedTuple):
     """Cells visited in the current episode."""
     visits: Int[Array, " bins"]
     """Number of episodes in which each cell was visited."""
-    history: Int[Array, "octaves bins"]
-    """The same for episodes 1, 2 and 3, 4 to 7, 8 to 15, …"""
     loss: Float[Array, ""]
     fault: Int[Array, ""]
     """Index into FAULTS of the first number that was not finite; 0 if all were."""
@@ -102,7 +102,9 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
     )
     zero, integers = jnp.zeros((), jnp.int32), jnp.zeros(LOG_CAPACITY, jnp.int32)
     floats = jnp.zeros(LOG_CAPACITY)
+    visits = jnp.zeros(environment.bins, jnp.int32)
     beliefs = jax.eval_shape(_beliefs, agent, environment, agent_state, state, key)
+    snapshot = Snapshots(*beliefs[:2], _recorded(visits))
     return Lane(
         seed=seed,
         agent=agent_state,
@@ -114,28 +116,20 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
         length=zero,
         streak=zero,
         seen=mark(environment, state, jnp.zeros(environment.bins, bool)),
-        visits=jnp.zeros(environment.bins, jnp.int32),
-        history=jnp.zeros(_history_shape(environment), jnp.int32),
+        visits=visits,
         loss=jnp.zeros(()),
         fault=zero,
         due=jnp.zeros((), bool),
         spread=jnp.zeros(()),
         return_spread=jnp.zeros(()),
         log=Log(zero, floats, integers, integers, integers.astype(bool), floats, floats, integers),
-        snapshots=Snapshots(*(jnp.zeros((SNAPSHOTS, *leaf.shape)) for leaf in beliefs[:2])),
+        snapshots=jax.tree.map(lambda x: jnp.zeros((SNAPSHOTS, *x.shape), x.dtype), snapshot),
     )
 
 
-def _history_shape(environment: Task) -> tuple[int, int]:
-    return (SNAPSHOTS if environment.bins <= HISTORY_BINS else 0, environment.bins)
-
-
-def _add_to_history(history: Array, visited: Array, episode: Int[Array, ""]) -> Array:
-    """Count the cells that were visited in an episode; the last row is for all later ones."""
-    if not len(history):
-        return history
-    octave = jnp.minimum(_octave(episode), len(history) - 1)
-    return history.at[octave].add(visited.astype(history.dtype))
+def _recorded(visits: Int[Array, " bins"]) -> Int[Array, " recorded"]:
+    """Return the visits to keep in a snapshot: none if there are too many cells."""
+    return visits if len(visits) <= HISTORY_BINS else visits[:0]
 
 
 def step_key(lane: Lane) -> Key:
@@ -174,8 +168,7 @@ def complete_step(
     done = after.terminated | after.truncated
     returns, length, step = lane.returns + after.reward, lane.length + 1, lane.step + 1
     seen = mark(environment, after.state, lane.seen)
-    visited = seen & done
-    visits = lane.visits + visited
+    visits = lane.visits + (seen & done)
     row = (returns, length, step, after.terminated, lane.spread, lane.return_spread)
     log = _append(lane.log, done, (*row, jnp.sum(visits > 0)))
     score, optimum = environment.score(returns, length, after.terminated), environment.optimum
@@ -199,7 +192,6 @@ def complete_step(
         streak=jnp.where(done, jnp.where(optimal, lane.streak + 1, 0), lane.streak),
         seen=seen,
         visits=visits,
-        history=_add_to_history(lane.history, visited, lane.episode + 1),
         loss=loss,
         fault=jnp.select(not_finite, faults, lane.fault),
         due=done & (episode % period == 0),
@@ -248,7 +240,7 @@ def measure(agent: Learner, environment: Task, lane: Lane) -> Lane:
         snapshots = jax.tree.map(
             lambda old, new: jnp.where(snapshot_due, old.at[octave].set(new), old),
             lane.snapshots,
-            Snapshots(values, outputs),
+            Snapshots(values, outputs, _recorded(lane.visits)),
         )
         spread, return_spread = jnp.mean(jnp.std(values, axis=0)), jnp.mean(stds)
         row = log.count - 1

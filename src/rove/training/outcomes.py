@@ -15,7 +15,7 @@ from rove.core.learner import Learner
 from rove.environments.base import Task
 from rove.environments.host import HostEnvironment
 from rove.errors import LaneError
-from rove.training.lane import FAULTS, UNLIMITED, Lane, start
+from rove.training.lane import FAULTS, SNAPSHOTS, UNLIMITED, Lane, start
 
 _start = jax.jit(start)
 
@@ -102,8 +102,12 @@ class Outcome(NamedTuple):
 
     @property
     def history(self) -> np.ndarray:
-        """Visits by episodes 1, 2 and 3, 4 to 7, 8 to 15, …, of shape [octaves, cells]."""
-        return np.asarray(self.lane.history)
+        """Visits by episodes 1, 2, 3 and 4, 5 to 8, 9 to 16, …, of shape [periods, cells]."""
+        taken = min(len(self.episodes.returns).bit_length(), SNAPSHOTS)
+        counts = np.asarray(self.lane.snapshots.visits)[:taken]
+        if counts.size and len(self.episodes.returns) > 2 ** (taken - 1):
+            counts = np.vstack([counts, self.visits])
+        return np.diff(counts, axis=0, prepend=0)
 
     @property
     def visits(self) -> np.ndarray:
