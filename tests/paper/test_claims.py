@@ -12,7 +12,7 @@ from rove.paper.claims import Claim, adjusted, as_json, as_markdown
 
 UNIT = (0.0, 1.0)
 SEEDS = np.linspace(-0.05, 0.05, 10)
-YES, NO, OPEN = "reproduced", "not reproduced", "inconclusive"
+YES, NO, OPEN = "supported", "not supported", "inconclusive"
 
 
 def yes(count, n=10):
@@ -89,12 +89,12 @@ def test_holm_is_over_all_claims_that_were_tested():
         Claim.count("d", "stuck", yes(5)),
     ]
     told = adjusted(found)
-    assert [claim.after_holm for claim in told] == ["stands", "–", "stands", "–"]
+    assert [claim.after_holm for claim in told] == ["significant", "–", "significant", "–"]
     assert [claim.p_holm for claim in told if claim.p is not None] == pytest.approx(
         holm([claim.p for claim in found if claim.p is not None])
     )
     told = adjusted(found + 8 * [found[3]])
-    assert [claim.after_holm for claim in told[:4]] == ["stands", "–", "does not stand", "–"]
+    assert [claim.after_holm for claim in told[:4]] == ["significant", "–", "not significant", "–"]
     assert [claim.verdict for claim in told[:4]] == [claim.verdict for claim in found]
 
 
@@ -102,9 +102,9 @@ def test_what_is_written():
     told = adjusted([Claim.count("a", "stuck", yes(10)), Claim("b", "left", "not tested")])
     first, second = json.loads(as_json(told))
     assert first["p"] == first["p_holm"] == pytest.approx(2 / 1024)
-    assert (first["after_holm"], second["p"], second["p_holm"]) == ("stands", None, None)
+    assert (first["after_holm"], second["p"], second["p_holm"]) == ("significant", None, None)
     assert as_markdown(told).splitlines()[2:] == [
-        "| a | stuck: 10 of 10 seeds (95% interval 69% to 100%) | reproduced | stands |",
+        "| a | stuck: 10 of 10 seeds (95% interval 69% to 100%) | supported | significant |",
         "| b | left | not tested | – |",
     ]
 
@@ -112,22 +112,22 @@ def test_what_is_written():
 def test_several_experiments_are_adjusted_together(tmp_path):
     """Each by itself would stand: 3 × 0.0215 and more do not."""
     claims = {name: [Claim.count(name, "stuck", yes(9))] for name in "abc"}
-    assert all(adjusted(found)[0].after_holm == "stands" for found in claims.values())
+    assert all(adjusted(found)[0].after_holm == "significant" for found in claims.values())
     for name, found in reproducing._adjusted(claims).items():
         write_claims(tmp_path / name, found)
         (told,) = json.loads((tmp_path / name / "claims.json").read_text())
         assert told["text"] == name
         assert told["p_holm"] == pytest.approx(3 * 22 / 1024)
-        assert told["after_holm"] == "does not stand"
-        assert "| does not stand |" in (tmp_path / name / "claims.md").read_text()
+        assert told["after_holm"] == "not significant"
+        assert "| not significant |" in (tmp_path / name / "claims.md").read_text()
 
 
 def test_of_groups_of_unequal_size_the_weakest_decides():
     """Five of five seeds alone are inconclusive, whatever a larger group does; two of thirty are
-    not reproduced, whatever a group of two does."""
+    not supported, whatever a group of two does."""
     five, nine = np.ones(5, bool), np.arange(10) < 9
     assert Claim.count("a claim", "solved", five).verdict == "inconclusive"
-    assert Claim.count("a claim", "solved", nine).verdict == "reproduced"
+    assert Claim.count("a claim", "solved", nine).verdict == "supported"
     assert Claim.count("a claim", "solved", {"a": five, "b": nine}).verdict == "inconclusive"
     two, few = np.zeros(2, bool), np.arange(30) < 2
-    assert Claim.count("a claim", "solved", {"a": two, "b": few}).verdict == "not reproduced"
+    assert Claim.count("a claim", "solved", {"a": two, "b": few}).verdict == "not supported"

@@ -95,7 +95,7 @@ def visited(seen):
 
 
 def test_claims_hold_in_the_papers_world():
-    assert world() == ["reproduced"] * 17
+    assert world() == ["supported"] * 17
 
 
 HALF = np.resize([0.1, 11.0], 30)
@@ -121,8 +121,8 @@ HALF = np.resize([0.1, 11.0], 30)
     ],
 )
 def test_claims_fail_in_others(changes, failing):
-    words = {"not reproduced": "no", "inconclusive": "open"}
-    found = {i: words[v] for i, v in enumerate(world(**changes)) if v != "reproduced"}
+    words = {"not supported": "no", "inconclusive": "open"}
+    found = {i: words[v] for i, v in enumerate(world(**changes)) if v != "supported"}
     assert found == failing
 
 
@@ -141,7 +141,7 @@ def test_what_dqn_earns_while_it_explores_does_not_make_it_stuck():
     """With ε = 0.1 the optimal policy itself earns 2.03 of 11 at N = 100, and less on bad days."""
     claim = stuck_claim("dqn-paper", made_up(np.full((10, 40), 0.5), greedy=11.0))
     assert claim.text == "N = 100: DQN, ε = 0.1 gets stuck"
-    assert claim.verdict == "not reproduced"
+    assert claim.verdict == "not supported"
     assert "tenth of the optimum: 0 of 10 seeds" in claim.evidence
 
 
@@ -151,7 +151,7 @@ def test_one_seed_that_is_lucky_does_not_refute_that_an_agent_is_stuck():
         return stuck_claim("dqn", made_up(np.zeros((10, 40)), greedy)).verdict
 
     verdicts = [verdict(lucky) for lucky in (0, 1, 2, 8, 9)]
-    assert verdicts == 2 * ["reproduced"] + 2 * ["inconclusive"] + ["not reproduced"]
+    assert verdicts == 2 * ["supported"] + 2 * ["inconclusive"] + ["not supported"]
 
 
 def test_curves_of_unequal_length_can_be_drawn(tmp_path):

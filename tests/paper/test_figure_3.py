@@ -82,7 +82,7 @@ def dqns(level, cells):
 
 
 def test_claims_can_come_out_either_way():
-    yes, no, open_ = "reproduced", "not reproduced", "inconclusive"
+    yes, no, open_ = "supported", "not supported", "inconclusive"
     baselines, ge = (
         ("dqn", "dqn_paper", "noisynet"),
         {"ge_step": (0.6, 90), "ge_episode": (0.9, 90)},
@@ -113,7 +113,7 @@ def test_never_or_very_rarely_is_a_count_of_seeds():
         return next(claim for claim in found if "DQN never, or very rarely" in claim.text).verdict
 
     found = [verdict(rare) for rare in (9, 8, 2, 1)]
-    assert found == ["reproduced", "inconclusive", "inconclusive", "not reproduced"]
+    assert found == ["supported", "inconclusive", "inconclusive", "not supported"]
 
 
 def test_spread_is_the_number_of_cells_where_visits_are_even():

@@ -97,7 +97,7 @@ def claims(monkeypatch, unsteady, rise=4.0, spread=0.01, **levels):
 
 
 def test_claims_can_come_out_either_way(monkeypatch):
-    yes, no, open_ = "reproduced", "not reproduced", "inconclusive"
+    yes, no, open_ = "supported", "not supported", "inconclusive"
     critics = ("ddpg_noisynet", "ddpg_ge")
     low = {"ddpg": 0.95, "ddpg_noisynet": 0.1, "ddpg_ge": 0.05}
     high = {"ddpg": 0.05, "ddpg_noisynet": 0.95, "ddpg_ge": 0.9}
@@ -117,5 +117,5 @@ def test_seeds_that_differ_widely_show_no_lack_of_an_advantage(monkeypatch):
 
 def test_what_never_rises_is_not_steady(monkeypatch):
     levels = dict.fromkeys(AGENTS, 0.5)
-    assert claims(monkeypatch, ("ddpg",), **levels)["steady"] == "reproduced"
+    assert claims(monkeypatch, ("ddpg",), **levels)["steady"] == "supported"
     assert claims(monkeypatch, ("ddpg",), rise=1.0, **levels)["steady"] == "inconclusive"

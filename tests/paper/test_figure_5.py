@@ -115,12 +115,12 @@ def line(means, cells=(1.0, 1.0, 1.0, 1.0), noise=1.0, n=15):
 @pytest.mark.parametrize(
     ("means", "verdict"),
     [
-        ((10, 50, 40, 10), "reproduced"),
-        ((10, 20, 40, 80), "not reproduced"),
-        ((80, 40, 20, 10), "not reproduced"),
-        ((80, 10, 10, 80), "not reproduced"),
+        ((10, 50, 40, 10), "supported"),
+        ((10, 20, 40, 80), "not supported"),
+        ((80, 40, 20, 10), "not supported"),
+        ((80, 10, 10, 80), "not supported"),
         ((1, 5, 10, 9.5), "inconclusive"),
-        ((10, 90, 90, 90), "not reproduced"),  # of 90, an end lacks less than 5 of 100
+        ((10, 90, 90, 90), "not supported"),  # of 90, an end lacks less than 5 of 100
     ],
 )
 def test_not_monotonic_is_a_peak_between_the_ends(means, verdict):
@@ -140,10 +140,10 @@ def test_noise_alone_seldom_shows_anything(rule):
         for outcome in itertools.chain(*flat):
             outcome.scores = np.full(20, 100.0 + 20.0 * rng.normal())
         verdicts.append(rule("a claim", flat).verdict)
-    assert verdicts.count("reproduced") <= 8
+    assert verdicts.count("supported") <= 8
 
 
-YES, NO, OPEN = "reproduced", "not reproduced", "inconclusive"
+YES, NO, OPEN = "supported", "not supported", "inconclusive"
 
 
 def test_the_other_claims_can_come_out_each_way():

@@ -15,7 +15,7 @@ def test_the_packaged_verdicts_are_those_of_the_committed_claims():
     assert collected.keys() == EXPERIMENTS.keys()
     assert (
         collected["figure-2"]["N = 100: GE makes progress more consistently than NoisyNet"]
-        == "reproduced, n = 10"
+        == "supported, n = 10"
     )
     assert not any(
         verdict.endswith("?") for group in collected.values() for verdict in group.values()
@@ -24,9 +24,9 @@ def test_the_packaged_verdicts_are_those_of_the_committed_claims():
 
 def test_a_claim_in_quick_form_has_no_verdict_of_its_own():
     claim = Claim.judge("GE is ahead", "n = 2", above=True, p=0.001)
-    assert (claim.verdict, claim.seen) == ("reproduced", "as claimed")
+    assert (claim.verdict, claim.direction) == ("supported", "as claimed")
     quick = claim.without_verdict("inconclusive, n = 10")
-    assert (quick.verdict, quick.seen, quick.p) == ("no verdict", "as claimed", None)
+    assert (quick.verdict, quick.direction, quick.p) == ("no verdict", "as claimed", None)
     assert as_markdown([quick]).splitlines()[2] == (
         "| GE is ahead | n = 2 | as claimed | inconclusive, n = 10 |"
     )

@@ -74,12 +74,12 @@ def test_claims_follow_from_the_cells():
     soon = Cell(np.arange(20.0, 40.0, 2.0), np.ones(10, bool), 100, (10, 100))
     cells = {("deep-sea-10", "ge"): NEVER, ("deep-sea-10", "ige"): soon}
     cells["deep-sea-10", "bootstrapped_dqn"] = NEVER
-    assert [claim.verdict for claim in scoreboard.claims(cells)] == ["reproduced", "reproduced"]
+    assert [claim.verdict for claim in scoreboard.claims(cells)] == ["supported", "supported"]
     cells["deep-sea-10", "ge"] = cells["deep-sea-10", "bootstrapped_dqn"] = soon
-    assert [c.verdict for c in scoreboard.claims(cells)] == ["not reproduced", "inconclusive"]
+    assert [c.verdict for c in scoreboard.claims(cells)] == ["not supported", "inconclusive"]
     half = soon._replace(solved=np.arange(10) < 5)
     cells["deep-sea-10", "ge"], cells["deep-sea-10", "ige"] = half, NEVER
-    assert [c.verdict for c in scoreboard.claims(cells)] == ["inconclusive", "not reproduced"]
+    assert [c.verdict for c in scoreboard.claims(cells)] == ["inconclusive", "not supported"]
 
 
 def luminance(colour):

@@ -293,7 +293,7 @@ def test_light_and_dark_can_be_switched(opened, page):
 
 def test_claims_numbers_and_commands_are_there(opened):
     text = opened.run("document.body.textContent")
-    for words in ("GE is ahead", "by 1.2, n = 3", "1 reproduced, 1 inconclusive", "versions"):
+    for words in ("GE is ahead", "by 1.2, n = 3", "1 supported, 1 inconclusive", "versions"):
         assert words in text
     assert "rove reproduce figure-2 --quick" in text
     assert "rove train ge chain-5 --seeds 3 --episodes 40" in text

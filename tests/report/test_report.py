@@ -225,11 +225,11 @@ def test_titles_say_what_the_page_shows(five, runs, experiment, sweeps, tmp_path
     assert title(five) == "GE solves chain-5 on 5 of 5 seeds and DQN on 2 of 5"
     best = r"\w+ solves {} on \d of \d seeds?"
     assert re.fullmatch(f"{best}; {best}".format("chain-5", "deep-sea-4"), title(runs))
-    assert title(experiment) == "figure-2-quick: 1 of 2 claims reproduced"
+    assert title(experiment) == "figure-2-quick: 1 of 2 claims supported"
     quick = tmp_path / "figure-3-quick"
     shutil.copytree(experiment, quick)
     claims = [
-        {"text": "a", "evidence": "b", "verdict": "no verdict", "seen": seen, "published": "x"}
+        {"text": "a", "evidence": "b", "verdict": "no verdict", "direction": seen, "published": "x"}
         for seen in ("as claimed", "not as claimed", "as claimed")
     ]
     (quick / "claims.json").write_text(json.dumps(claims))

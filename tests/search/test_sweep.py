@@ -244,8 +244,8 @@ def test_what_a_sweep_leaves(tmp_path):
     assert told["points"] == [point._asdict() for point in found.points]
     rows = list(csv.DictReader((tmp_path / "sweep.csv").open()))
     assert len(rows) == 4 * 2 + 3
-    assert {r["seed"] for r in rows if r["part"] == "tuning"} == {"1000", "1001"}
-    assert {r["seed"] for r in rows if r["part"] == "confirmed"} == {"0", "1", "2"}
+    assert {r["seed"] for r in rows if r["stage"] == "tuning"} == {"1000", "1001"}
+    assert {r["seed"] for r in rows if r["stage"] == "confirmed"} == {"0", "1", "2"}
     assert (tmp_path / "sweep.png").read_bytes().startswith(b"\x89PNG")
 
     assert standings[-1].done == standings[-1].total == 11

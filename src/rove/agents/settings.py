@@ -73,7 +73,8 @@ class NetworkSettings(Settings):
     gamma: float = _AGENT.gamma
     """Discount factor γ."""
     resample: Literal["step", "episode"] | int = _AGENT.resample
-    """When to resample θ for acting: every step (the paper), every episode, or every N steps."""
+    """When to resample θ for acting: every step (the paper), every episode, or every N steps. No
+    effect on an agent without a posterior, such as dqn."""
     epsilon: float = _AGENT.epsilon
     """Final probability ε of a random action."""
     epsilon_start: float = _AGENT.epsilon_start

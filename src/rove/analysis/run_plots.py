@@ -47,8 +47,8 @@ def learning_curve(run: Run) -> Figure:
     plots.over_episodes(axes, "step" if steps else "episode")
     starts = int(run.outcomes[0].job.agent.learning_starts)
     last = max(int(outcome.lane.step) for outcome in run.outcomes)
-    reached = starts if 1 < starts <= last else None
-    plots.mark_learning(axes, reached if steps else _learning_start(run))
+    first_update = starts if 1 < starts <= last else None
+    plots.mark_learning(axes, first_update if steps else _learning_start(run))
     about = f"{plots.seeds_text(len(run.seeds))}; moving window of {plots.WINDOW} episodes"
     title = headline([result(run)]) if run.returns.size else run.config.label
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, weight="bold")
@@ -102,9 +102,9 @@ def diagnostics(run: Run) -> Figure:
     size = {"width": max(3.4 * columns, 7.6), "height": 1.0 + 2.6 * len(rows)}
     figure = plots.figure(len(rows), columns, **size)
     grid = np.array(figure.axes).reshape(len(rows), columns)
-    for axes, row in zip(grid, rows, strict=True):
-        for place, panel in itertools.zip_longest(axes, row, fillvalue=plots.blank):
-            panel(place)
+    for row_of_axes, row in zip(grid, rows, strict=True):
+        for axes, panel in itertools.zip_longest(row_of_axes, row, fillvalue=plots.blank):
+            panel(axes)
     who = f"seed {outcome.job.seed}"
     subject = f"beliefs of {who}" if taken else f"no episode of {who} has ended"
     title = f"{run.config.label}: {plots.seeds_text(len(run.seeds))}; {subject}"
@@ -118,7 +118,7 @@ def diagnostics(run: Run) -> Figure:
 def _progress(run: Run) -> list[Panel]:
     """Return panels of state visits and coverage, if cells are counted, and of spreads, if there
     are any."""
-    environment, starts, drawn = run.config.environment, _learning_start(run), []
+    environment, starts = run.config.environment, _learning_start(run)
 
     def visits(axes: Any) -> None:
         cells = run.visits.reshape(-1, *environment.cells)
@@ -137,9 +137,9 @@ def _progress(run: Run) -> list[Panel]:
         axes.set_title("spread, with each seed" if len(run.seeds) > 1 else "spread", loc="left")
         plots.mark_learning(axes, starts)
 
-    drawn += [visits, coverage] if environment.bins else []
-    drawn += [spread] if np.nansum(run.spread) + np.nansum(run.return_spread) > 0 else []
-    return drawn
+    has_spread = np.nansum(run.spread) + np.nansum(run.return_spread) > 0
+    shown: list[Panel] = [visits, coverage] if environment.bins else []
+    return [*shown, spread] if has_spread else shown
 
 
 def _note(run: Run, taken: int) -> str | None:
@@ -159,7 +159,7 @@ def _beliefs(run: Run, taken: int, note: str | None) -> list[list[Panel]]:
     actions = environment.action_names if values.shape[3] > 1 else POLICY_ACTION
     names = (list(environment.probes()) or ["start"]) if taken else []
 
-    def draws(axes: Any, probe: int) -> None:
+    def values_of(axes: Any, probe: int) -> None:
         shown = values[:taken, :, probe]
         panels.beliefs(axes, shown, 2 ** np.arange(taken), actions)
         axes.set_title(f"q(Q(s, a)), s = {names[probe]}", loc="left")
@@ -176,5 +176,5 @@ def _beliefs(run: Run, taken: int, note: str | None) -> list[list[Panel]]:
         axes.set_title(f"Z(s, a), s = {names[probe]}", loc="left")
 
     rows: list[list[Panel]]
-    rows = [[partial(draw, probe=i) for i in range(len(names))] for draw in (draws, returns)]
+    rows = [[partial(draw, probe=i) for i in range(len(names))] for draw in (values_of, returns)]
     return rows if len(names) > 1 else [rows[0] + rows[1]]

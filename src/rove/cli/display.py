@@ -14,7 +14,7 @@ from rove.analysis.estimates import solve_summary
 from rove.analysis.intervals import mean_and_interval
 from rove.environments import Bandit
 from rove.runs.live import format_score, print_line
-from rove.search.sweep_result import Standing, Sweep, format_value
+from rove.search.sweep_result import Sweep, SweepProgress, format_value
 
 if TYPE_CHECKING:
     from rove.paper.claims import Claim
@@ -37,15 +37,15 @@ class SweepLive:
         )
         self._bar = self._progress.add_task("runs", total=total, status="starting")
 
-    def report(self, standing: Standing) -> None:
+    def report(self, progress: SweepProgress) -> None:
         """Show the progress of the sweep."""
         if self._quiet:
             return
-        text = _standing(standing)
-        self._progress.update(self._bar, completed=standing.done, status=text)
+        text = _status(progress)
+        self._progress.update(self._bar, completed=progress.done, status=text)
         if not self._console.is_terminal and time.monotonic() - self._last_line > 5.0:
             self._last_line = time.monotonic()
-            line = f"{standing.done} of {standing.total} runs" + (f", {text}" if text else "")
+            line = f"{progress.done} of {progress.total} runs" + (f", {text}" if text else "")
             print_line(self._console, line)
 
     def __enter__(self) -> "SweepLive":
@@ -56,14 +56,14 @@ class SweepLive:
         self._progress.stop()
 
 
-def _standing(standing: Standing) -> str:
+def _status(progress: SweepProgress) -> str:
     """Describe the best point so far and the time left."""
     parts = []
-    if standing.best is not None:
-        scores = standing.best.scores
-        parts.append(f"best {np.mean(scores):.3f} (n = {len(scores)}) at {standing.best.label}")
-    if standing.seconds_left is not None:
-        minutes, seconds = divmod(round(standing.seconds_left), 60)
+    if progress.best is not None:
+        scores = progress.best.scores
+        parts.append(f"best {np.mean(scores):.3f} (n = {len(scores)}) at {progress.best.label}")
+    if progress.seconds_left is not None:
+        minutes, seconds = divmod(round(progress.seconds_left), 60)
         parts.append(f"{minutes} min {seconds} s left" if minutes else f"{seconds} s left")
     return ", ".join(parts)
 
@@ -185,17 +185,17 @@ def scores(console: Console, run: "Run", table: np.ndarray, as_json: bool) -> No
 def claims_table(console: Console, claims: Sequence["Claim"], name: str, quick: bool) -> None:
     """Print the claims of an experiment with their verdicts or, in quick form, with what was seen
     and the verdicts of the full run."""
-    last = ("seen here", "full run") if quick else ("verdict", "after Holm")
+    last = ("direction seen", "full run") if quick else ("verdict", "over all claims (Holm)")
     table = Table(title=f"{name}: claims", title_justify="left")
     table.add_column("claim", ratio=3)
     table.add_column("what was measured", ratio=4)
     for column in last:
         table.add_column(column, ratio=1 if quick else None)
-    colours = {"reproduced": "green", "not reproduced": "red"}
+    colours = {"supported": "green", "not supported": "red"}
     for claim in claims:
         verdict = claim.published if quick else claim.verdict
         coloured = f"[{colours.get(verdict.partition(',')[0], 'yellow')}]{verdict or '–'}[/]"
-        cells = (claim.seen or "–", coloured) if quick else (coloured, claim.after_holm)
+        cells = (claim.direction or "–", coloured) if quick else (coloured, claim.after_holm)
         table.add_row(claim.text, claim.evidence, *cells)
     console.print(table)
     if quick:

@@ -11,7 +11,7 @@ from rove.analysis.intervals import Support, difference_test, holm, proportion_t
 
 LEVEL = 0.05
 """Significance level, before and after the adjustment for several claims."""
-Verdict = Literal["reproduced", "not reproduced", "inconclusive", "not tested", "no verdict"]
+Verdict = Literal["supported", "not supported", "inconclusive", "not tested", "no verdict"]
 """The last one is for experiments in quick form, which have too few seeds for a verdict."""
 
 
@@ -28,7 +28,7 @@ class Claim:
     """Two-sided p-value; None if the claim was not tested."""
     p_holm: float | None = None
     """The p-value adjusted over all claims that were tested together."""
-    seen: str = ""
+    direction: str = ""
     """Whether the estimate is on the side of the claim: "as claimed" or "not as claimed"."""
     published: str = ""
     """The verdict of the full run and its number of seeds, for an experiment in quick form."""
@@ -38,15 +38,16 @@ class Claim:
         """Whether the verdict remains significant after Holm's adjustment."""
         if self.p_holm is None or self.verdict == "inconclusive":
             return "–"
-        return "stands" if self.p_holm < LEVEL else "does not stand"
+        return "significant" if self.p_holm < LEVEL else "not significant"
 
     @staticmethod
     def judge(text: str, evidence: str, above: bool, p: float) -> "Claim":
         """Return the verdict: the side of its limit that the estimate is on if the two-sided test
         is significant, otherwise inconclusive."""
-        verdict: Verdict = "reproduced" if above else "not reproduced"
-        seen = "as claimed" if above else "not as claimed"
-        return Claim(text, evidence, verdict if p < LEVEL else "inconclusive", p, seen=seen)
+        verdict: Verdict = "supported" if above else "not supported"
+        direction = "as claimed" if above else "not as claimed"
+        verdict = verdict if p < LEVEL else "inconclusive"
+        return Claim(text, evidence, verdict, p, direction=direction)
 
     def without_verdict(self, published: str) -> "Claim":
         """Return the claim of an experiment in quick form."""
@@ -106,10 +107,10 @@ def as_json(claims: Sequence[Claim]) -> str:
 def as_markdown(claims: Sequence[Claim]) -> str:
     """Return the claims as a Markdown table."""
     if any(claim.verdict == "no verdict" for claim in claims):
-        columns = ["claim", "what was measured", "seen", "verdict of the full run"]
-        cells = [[c.text, c.evidence, c.seen or "–", c.published or "–"] for c in claims]
+        columns = ["claim", "what was measured", "direction seen", "verdict of the full run"]
+        cells = [[c.text, c.evidence, c.direction or "–", c.published or "–"] for c in claims]
     else:
-        columns = ["claim", "what was measured", "verdict", "after Holm"]
+        columns = ["claim", "what was measured", "verdict", "over all claims (Holm)"]
         cells = [[c.text, c.evidence, c.verdict, c.after_holm] for c in claims]
     lines = [columns, ["---"] * len(columns), *cells]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -16,7 +16,7 @@ FILE = "published.json"
 @functools.cache
 def verdicts() -> dict[str, dict[str, str]]:
     """Return, for each experiment and claim, the verdict of the full run and its number of seeds:
-    "reproduced, n = 10"."""
+    "supported, n = 10"."""
     return json.loads((resources.files("rove.paper") / FILE).read_text("utf-8"))
 
 

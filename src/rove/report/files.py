@@ -88,7 +88,7 @@ def read_claims(path: Path) -> list[dict[str, str]]:
     try:
         return [
             {key: str(c[key]) for key in ("text", "evidence", "verdict")}
-            | {key: str(c.get(key) or "–") for key in ("after_holm", "seen", "published")}
+            | {key: str(c.get(key) or "–") for key in ("after_holm", "direction", "published")}
             for c in content
         ]
     except (KeyError, TypeError, AttributeError):

@@ -1,14 +1,14 @@
 // The page: sections built from the data.
 
-const VERDICTS = { reproduced: "good", "not reproduced": "bad" };
+const VERDICTS = { supported: "good", "not supported": "bad" };
 
 /** The claims of an experiment, folded: with verdicts or, in quick form, what was seen and the verdicts of the full run. */
 function claims(list) {
   const quick = list.every((claim) => claim.verdict === "no verdict");
-  const kind = (claim) => (quick ? claim.seen : claim.verdict);
+  const kind = (claim) => (quick ? claim.direction : claim.verdict);
   const kinds = [...new Set(list.map(kind))].map((v) => `${list.filter((claim) => kind(claim) === v).length} ${v}`).join(", ");
-  const head = ["claim", "what was measured", ...(quick ? ["seen here", "verdict of the full run"] : ["verdict", "after Holm"])];
-  const last = (claim) => (quick ? [claim.seen, claim.published]
+  const head = ["claim", "what was measured", ...(quick ? ["direction seen", "verdict of the full run"] : ["verdict", "over all claims (Holm)"])];
+  const last = (claim) => (quick ? [claim.direction, claim.published]
     : [el("span", { class: `verdict ${VERDICTS[claim.verdict] ?? "open"}` }, claim.verdict), claim.after_holm]);
   return el("details", { class: "tested" },
     el("summary", {}, `Claims ${quick ? "looked at" : "tested"} on these data: ${kinds}`),

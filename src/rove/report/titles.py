@@ -31,13 +31,13 @@ def of_source(source: Results, groups: Sequence[Group]) -> str:
 
 
 def _of_claims(claims: Sequence[dict[str, str]]) -> str:
-    """Count the claims that were reproduced; in quick form, which has no verdicts, those that look
+    """Count the claims that were supported; in quick form, which has no verdicts, those that look
     as claimed."""
     if all(claim["verdict"] == "no verdict" for claim in claims):
-        count = sum(claim["seen"] == "as claimed" for claim in claims)
+        count = sum(claim["direction"] == "as claimed" for claim in claims)
         return f"{count} of {len(claims)} claims look as claimed (too few seeds for verdicts)"
-    count = sum(claim["verdict"] == "reproduced" for claim in claims)
-    return f"{count} of {len(claims)} claims reproduced"
+    count = sum(claim["verdict"] == "supported" for claim in claims)
+    return f"{count} of {len(claims)} claims supported"
 
 
 def _of_tasks(tasks: Sequence[Sequence[Result]]) -> str:

@@ -21,7 +21,7 @@ from rove.runs.execution import check_jobs
 from rove.runs.folder import RunFolder
 from rove.search import trials
 from rove.search.sweep_plan import Plan, plan
-from rove.search.sweep_result import PARTS, Point, Standing, Sweep
+from rove.search.sweep_result import STAGES, Point, Sweep, SweepProgress
 from rove.search.trials import ranking
 from rove.training import storage
 from rove.training.checkpoint import publish
@@ -38,7 +38,7 @@ def sweep(
     method: str = "grid",
     points: int | None = None,
     out: str | Path | None = None,
-    report: Callable[[Standing], None] = lambda standing: None,
+    report: Callable[[SweepProgress], None] = lambda progress: None,
     workers: int | None = None,
     on: str = "threads",
     log: str | None = None,
@@ -58,7 +58,7 @@ def sweep(
       seed, the better half on two, the better half of those on four, … up to `seeds`.
     - `points`: number of points to draw from the grid, for "random" and "halving".
     - `out`: folder for the results; an interrupted sweep resumes from it.
-    - `report`: called with a `Standing` whenever a run makes progress.
+    - `report`: called with a `SweepProgress` whenever a run makes progress.
 
     **Example**
     >>> sweep = rove.sweep("ge", "chain-10", {"rho": [-6.0, -4.0]}, seeds=2, episodes=50)
@@ -86,46 +86,46 @@ def sweep(
 def run(
     planned: Plan,
     folder: Path,
-    report: Callable[[Standing], None] = lambda standing: None,
+    report: Callable[[SweepProgress], None] = lambda progress: None,
     workers: int | None = None,
-    on: str = "processes",
+    on: str = "threads",
     tracker: tracking.Tracker | None = None,
 ) -> Sweep:
     """Run a sweep in a folder, or resume it."""
-    tally = _Tally(planned, folder, report)
+    recorder = _Recorder(planned, folder, report)
 
-    def attempt(part: str, chosen: Sequence[int], seeds: Sequence[int]) -> list[list[float]]:
-        folders = [tally.run_folder(part, i, seeds) for i in chosen]
+    def try_points(stage: str, chosen: Sequence[int], seeds: Sequence[int]) -> list[list[float]]:
+        folders = [recorder.run_folder(stage, i, seeds) for i in chosen]
         configs = [planned.config(i, seeds) for i in chosen]
         runs = list(zip(configs, folders, strict=True))
-        return trials.train(runs, tally.update, workers, on, tracker)
+        return trials.train(runs, recorder.update, workers, on, tracker)
 
     check_jobs(planned.config(0, planned.base.seeds).jobs(folder), workers, on)
     with RunFolder(folder).open(planned):
         scores = trials.race(
             len(planned.points),
             planned.rungs,
-            lambda chosen, seeds: attempt("tuning", chosen, seeds),
+            lambda chosen, seeds: try_points("tuning", chosen, seeds),
         )
         best = ranking(scores)[0]
         if not math.isfinite(np.mean(scores[best])):
             raise LaneError(f"every point of {planned.base.label} diverged; try a smaller lr")
         if planned.confirm_seeds:
-            attempt("confirmed", [best], range(planned.confirm_seeds))
-        result = tally.write(finished=True)
+            try_points("confirmed", [best], range(planned.confirm_seeds))
+        result = recorder.write(finished=True)
         result.plot(folder / "sweep.png")
         return result
 
 
-class _Tally:
-    """The scores so far, by part, point and seed. Keeps sweep.csv and sweep.json up to date."""
+class _Recorder:
+    """The scores so far, by stage, point and seed. Keeps sweep.csv and sweep.json up to date."""
 
-    def __init__(self, planned: Plan, folder: Path, report: Callable[[Standing], None]):
+    def __init__(self, planned: Plan, folder: Path, report: Callable[[SweepProgress], None]):
         self._plan, self._folder, self._report = planned, folder, report
         self._lock = threading.Lock()
         self._scores: dict[tuple[str, int], dict[int, float]] = {}
         self._folders: dict[Path, tuple[str, int]] = {}
-        """The part and point of each run folder."""
+        """The stage and point of each run folder."""
         self._fractions: dict[Path, float] = {}
         """The fraction done of each run that has started."""
         self._resumed: set[Path] = set()
@@ -133,18 +133,18 @@ class _Tally:
         self._best: Point | None = None
         self._began = time.monotonic()
 
-    def run_folder(self, part: str, point: int, seeds: Sequence[int]) -> Path:
+    def run_folder(self, stage: str, point: int, seeds: Sequence[int]) -> Path:
         """Return the run folder of a point. On later rungs its name contains the first seed."""
-        subfolder, first = PARTS[part]
+        subfolder, first = STAGES[stage]
         path = self._folder / subfolder / (f"{point:04d}" + f"-{seeds[0]}" * (seeds[0] != first))
-        self._folders[path] = part, point
+        self._folders[path] = stage, point
         return path
 
     def update(self, progress: Progress) -> None:
         """Record the progress of a run and, once it has finished, its score. `trials.train` raises
         the errors of runs without a score."""
         assert progress.job.path is not None
-        part, point = self._folders[progress.job.folder]
+        stage, point = self._folders[progress.job.folder]
         score = None
         if progress.finished:
             with contextlib.suppress(LaneError):
@@ -154,15 +154,15 @@ class _Tally:
             done = 1.0 if progress.finished else getattr(progress, unit) / goal
             self._fractions[progress.job.path] = done
             if score is not None:
-                self._scores.setdefault((part, point), {})[progress.job.seed] = score
+                self._scores.setdefault((stage, point), {})[progress.job.seed] = score
                 if progress.steps_per_second:
                     best = self.write().best
                     self._best = best if math.isfinite(np.mean(best.scores)) else self._best
                 else:
                     self._resumed.add(progress.job.path)
-            self._report(self._standing(progress.finished))
+            self._report(self._progress(progress.finished))
 
-    def _standing(self, finished: bool) -> Standing:
+    def _progress(self, finished: bool) -> SweepProgress:
         """Return the progress; the time left is extrapolated from the runs of this call."""
         done, before = sum(self._fractions.values()), len(self._resumed)
         left = None
@@ -170,13 +170,13 @@ class _Tally:
             pace = (time.monotonic() - self._began) / (done - before)
             left = pace * max(self._plan.total - done, 0.0)
         finished_runs = sum(len(scores) for scores in self._scores.values())
-        return Standing(finished_runs, self._plan.total, self._best, left, finished)
+        return SweepProgress(finished_runs, self._plan.total, self._best, left, finished)
 
     def _sweep(self, finished: bool) -> Sweep:
         """Return the sweep with the scores so far."""
         points = []
         for i, settings in enumerate(self._plan.points):
-            tuning, confirmed = (self._scores.get((part, i), {}) for part in PARTS)
+            tuning, confirmed = (self._scores.get((stage, i), {}) for stage in STAGES)
             seeds = sorted(tuning)
             fresh = [confirmed[seed] for seed in sorted(confirmed)] or None
             points.append(Point(settings, [tuning[s] for s in seeds], seeds, fresh))

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 from rove.search.sweep_plan import TUNING, Plan
 
-PARTS = {"tuning": ("points", TUNING), "confirmed": ("confirmed", 0)}
-"""The subfolder for the runs of each part of a sweep, and its first seed."""
+STAGES = {"tuning": ("points", TUNING), "confirmed": ("confirmed", 0)}
+"""The subfolder for the runs of each stage of a sweep, and its first seed."""
 
 
 class Point(NamedTuple):
@@ -45,7 +45,7 @@ def format_value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-class Standing(NamedTuple):
+class SweepProgress(NamedTuple):
     """The progress of a sweep."""
 
     done: int
@@ -114,13 +114,13 @@ class Sweep:
         rows: list[tuple] = []
         for i, point in enumerate(self.points):
             confirmed = point.confirmed or []
-            for part, seeds, scores in zip(
-                PARTS, (point.seeds, range(len(confirmed))), (point.scores, confirmed), strict=True
+            for stage, seeds, scores in zip(
+                STAGES, (point.seeds, range(len(confirmed))), (point.scores, confirmed), strict=True
             ):
                 for seed, score in zip(seeds, _finite(scores), strict=True):
                     text = "" if score is None else repr(score)
-                    rows.append((i, *point.settings.values(), part, seed, text))
-        return as_csv(("point", *self.plan.fields, "part", "seed", "score"), rows)
+                    rows.append((i, *point.settings.values(), stage, seed, text))
+        return as_csv(("point", *self.plan.fields, "stage", "seed", "score"), rows)
 
 
 def _finite(scores: Sequence[float]) -> list[Any]:

@@ -48,14 +48,14 @@ def ranking(scores: Sequence[Sequence[float]]) -> list[int]:
 def race(
     points: int,
     rungs: Sequence[Rung],
-    attempt: Callable[[Sequence[int], Sequence[int]], Sequence[Sequence[float]]],
+    try_points: Callable[[Sequence[int], Sequence[int]], Sequence[Sequence[float]]],
 ) -> list[list[float]]:
-    """Run all rungs and return the scores of every point. `attempt(points, seeds)` tries the points
-    with these numbers and returns one score per seed for each."""
+    """Run all rungs and return the scores of every point. `try_points(points, seeds)` trains the
+    points with these numbers and returns one score per seed for each."""
     scores: list[list[float]] = [[] for _ in range(points)]
     for rung in rungs:
         chosen = sorted(ranking(scores)[: rung.points])
-        for i, more in zip(chosen, attempt(chosen, rung.seeds), strict=True):
+        for i, more in zip(chosen, try_points(chosen, rung.seeds), strict=True):
             scores[i] += more
     return scores
 

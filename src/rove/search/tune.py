@@ -40,12 +40,12 @@ def tune(
     for environment in search.environments:
         for agent in search.grids:
             points = search.points(agent)
-            attempt = partial(_try, search, record, out, environment, agent, workers, points)
+            try_points = partial(_try, search, record, out, environment, agent, workers, points)
             if search.refined:
-                first = attempt(range(len(points)), search.first_seeds)
+                first = try_points(range(len(points)), search.first_seeds)
                 best = [points[i] for i in ranking(first)[: search.finalists]]
                 points += search.neighbours(agent, best, points)
-            scores = race(len(points), search.rungs(len(points)), attempt)
+            scores = race(len(points), search.rungs(len(points)), try_points)
             best = ranking(scores)[0]
             mean = float(np.mean(scores[best]))
             settings = search.base(environment, agent) | points[best]

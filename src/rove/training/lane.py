@@ -104,7 +104,7 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
     floats = jnp.zeros(LOG_CAPACITY)
     visits = jnp.zeros(environment.bins, jnp.int32)
     beliefs = jax.eval_shape(_beliefs, agent, environment, agent_state, state, key)
-    snapshot = Snapshots(*beliefs[:2], _recorded(visits))
+    snapshot = Snapshots(beliefs.values, beliefs.outputs, _recorded(visits))
     return Lane(
         seed=seed,
         agent=agent_state,

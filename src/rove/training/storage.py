@@ -39,7 +39,7 @@ def save(outcome: Outcome) -> None:
     rows = _compressed(np.asarray(memory.rows)[: int(memory.added)])
     arrays |= {"replay": np.frombuffer(rows, np.uint8), "actions": outcome.actions}
     about = {
-        "lane": job.identity,
+        "job": job.identity,
         "diverged": outcome.diverged,
         "has_replay": len(memory.rows) > 0,
         "step": int(lane.step),
@@ -176,7 +176,7 @@ def _read(job: Job, prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, 
     """
     assert job.path is not None
     arrays, about = checkpoint.load_arrays(job.path, prefix)
-    if about.get("lane") != job.identity:
+    if about.get("job") != job.identity:
         raise RunFolderError(
             f"{job.path} is the checkpoint of another run or seed: its agent or environment "
             "differs. Pass the same ones, or train in another folder"
