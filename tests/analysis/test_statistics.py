@@ -6,7 +6,6 @@ from scipy import stats
 
 from rove.analysis.curves import (
     area_under_curve,
-    collapsed_at,
     fill_forward,
     mean_over_steps,
     moving_average,
@@ -114,9 +113,13 @@ def test_without_a_support_a_means_interval_is_students():
 
 def test_a_mean_and_its_interval_for_a_person():
     told = mean_and_interval(ones(8, 10), UNIT)
-    assert told == "0.80, 95% interval 0.44 to 0.97, n = 10"
-    assert mean_and_interval(np.ones(1), UNIT) == "1.00, n = 1"
-    assert mean_and_interval(np.array([0.5, 0.75, 1.0]), UNIT) == "0.75 (0.50, 0.75, 1.00), n = 3"
+    assert told == "0.800, 95% interval 0.444 to 0.975, n = 10"
+    assert mean_and_interval(np.ones(1), UNIT) == "1.000, n = 1"
+    few = mean_and_interval(np.array([0.5, 0.75, 1.0]), UNIT)
+    assert few == "0.750 (0.500, 0.750, 1.000), n = 3"
+    assert mean_and_interval(np.array([-200.0, -150.0])) == "-175.0 (-200.0, -150.0), n = 2"
+    assert mean_and_interval(np.array([-0.002, 0.001])) == "-0.000500 (-0.002000, 0.001000), n = 2"
+    assert mean_and_interval(np.zeros(2)) == "0.000 (0.000, 0.000), n = 2"
 
 
 def test_a_count_and_its_interval_for_a_person():
@@ -433,14 +436,6 @@ def test_median_episodes_to_solve_against_scipy():
     assert found.value == np.median(times)
     assert found.low in times
     np.testing.assert_allclose([found.low, found.high], oracle, atol=5)
-
-
-def test_collapsed_at_by_hand():
-    spread = np.r_[1.0, np.full(40, 0.005)]
-    assert collapsed_at(np.zeros(41), spread, 1.0) == 21
-    assert collapsed_at(np.r_[np.zeros(15), np.ones(26)], spread, 1.0) is None
-    assert collapsed_at(np.zeros(41), np.maximum(spread, 0.02), 1.0) is None
-    assert collapsed_at(np.zeros(0), np.zeros(0), 1.0) is None
 
 
 def test_long_curves_are_taken_in_blocks_and_values_out_of_range_have_students_interval():

@@ -199,3 +199,55 @@ def test_the_parts_of_a_dictionary_that_have_no_size_are_left_out():
         encode({"place": 5, "mission": "go", "far": np.zeros(2, np.float32)})
     with pytest.raises(BadEnvironment, match="fixed size"):
         encoder(gymnasium.spaces.Dict({"mission": Sentence()}))
+
+
+def test_each_state_of_a_discrete_space_is_a_cell():
+    lake = rove.environments.make("gym/FrozenLake-v1", is_slippery=False)
+    assert lake.cells == (16,)
+    agent = rove.DQN(hidden=(8,), learning_starts=10, buffer_size=100, epsilon=1.0)
+    run = rove.train(agent, lake, episodes=30, seeds=1)
+    assert run.visits.shape == (1, 16)
+    assert run.visits[0, 0] == 1.0  # every episode starts in the first state
+    assert 0.2 < run.visits[0, 1] < 1.0
+    assert run.visits[0, 5] + run.visits[0, 7] + run.visits[0, 11] + run.visits[0, 12] > 0.5
+    assert rove.adopt(lambda: Numbered(10_001)).cells == (0,)
+
+
+class Numbered(gymnasium.Env):
+    """An environment with many states, whose first one is number 3."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, states):
+        self.observation_space = gymnasium.spaces.Discrete(states)
+
+    def reset(self, *, seed=None, options=None):
+        return 3, {}
+
+    def step(self, action):
+        return 4, 1.0, True, False, {}
+
+
+def test_cells_that_were_not_visited_are_not_counted():
+    agent = rove.DQN(hidden=(8,), learning_starts=10, buffer_size=100)
+    run = rove.train(agent, lambda: Numbered(6), episodes=3, seeds=1)
+    np.testing.assert_array_equal(run.visits, [[0, 0, 0, 1, 1, 0]])
+
+
+def test_the_optimum_of_a_gymnasium_environment_can_be_given(tmp_path):
+    agent = rove.DQN(hidden=(8,), learning_starts=10, buffer_size=100)
+    task = rove.adopt(lambda: Numbered(6), optimum=1.0)
+    run = rove.train(agent, task, episodes=40, seeds=1, until_solved=True)
+    assert run.solved_at == [10]
+    assert run.returns.shape == (1, 10)
+    assert rove.load(run.save(tmp_path), environment=task).solved_at == [10]
+    with pytest.raises(ConfigError, match="optimum must be a number"):
+        rove.adopt(lambda: Numbered(6), optimum="best")
+    with pytest.raises(ConfigError, match="optimum"):
+        rove.adopt(lambda: Numbered(6), optimum=float("nan"))
+
+
+def test_a_goal_that_pays_has_a_known_optimum():
+    assert rove.environments.make("gym/MountainCar-v0", sparse=1.0).optimum == 1.0
+    assert rove.environments.make("gym/MountainCar-v0", sparse=1.0, optimum=2.0).optimum == 2.0
+    assert rove.environments.make("gym/CartPole-v1", sparse=-1.0).optimum is None

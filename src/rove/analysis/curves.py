@@ -80,16 +80,3 @@ def steadiness(curves: Num[np.ndarray, "seeds n"]) -> Float[np.ndarray, " seeds"
     if it is constant."""
     moved = np.abs(np.diff(curves)).sum(axis=1)
     return (curves[:, -1] - curves[:, 0]) / np.where(moved > 0, moved, 1.0)
-
-
-def collapsed_at(
-    scores: Num[np.ndarray, " episodes"], spread: Num[np.ndarray, " episodes"], optimum: float
-) -> int | None:
-    """Return the episode by which the posterior had collapsed, or None. It has collapsed if its
-    spread stays below 1% of its maximum so far for 20 episodes before any episode scores half of
-    the optimum."""
-    successes = np.flatnonzero(scores >= 0.5 * optimum)
-    before = spread[: successes[0]] if len(successes) else spread
-    low = before < 0.01 * np.maximum.accumulate(before) if len(before) else before
-    runs = np.convolve(low, np.ones(20), "valid") if len(low) >= 20 else np.zeros(0)
-    return int(np.flatnonzero(runs >= 20)[0]) + 20 if np.any(runs >= 20) else None

@@ -168,11 +168,10 @@ def _student(x: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(mean - half), np.asarray(mean + half)
 
 
-def mean_and_interval(
-    values: Num[np.ndarray, " seeds"], support: Support | None = None, digits: int = 2
-) -> str:
-    """Format a mean as '5.47, 95% interval 5.10 to 5.80, n = 5', or with the seeds themselves if
-    they are few: '5.47 (5.10, 5.50, 5.80), n = 3'."""
+def mean_and_interval(values: Num[np.ndarray, " seeds"], support: Support | None = None) -> str:
+    """Format a mean as '5.470, 95% interval 5.100 to 5.800, n = 5', or with the seeds themselves if
+    they are few: '5.470 (5.100, 5.500, 5.800), n = 3'. The largest number has four digits."""
+    digits = _decimals(values)
     mean, n = f"{np.mean(values):.{digits}f}", f"n = {len(values)}"
     if len(values) < 2 or not np.all(np.isfinite(values)):
         return f"{mean}, {n}"
@@ -180,6 +179,12 @@ def mean_and_interval(
         return f"{mean} ({', '.join(f'{x:.{digits}f}' for x in values)}), {n}"
     low, high = mean_interval(np.asarray(values, float), support)
     return f"{mean}, 95% interval {low:.{digits}f} to {high:.{digits}f}, {n}"
+
+
+def _decimals(values: Num[np.ndarray, " seeds"]) -> int:
+    """Return the number of decimals that shows four digits of the largest number."""
+    largest = np.max(np.abs(values), where=np.isfinite(values), initial=0.0)
+    return int(np.clip(3 - np.floor(np.log10(largest)), 0, 6)) if largest > 0.0 else 3
 
 
 def count_and_interval(count: int, n: int) -> str:

@@ -16,6 +16,7 @@ from rove.agents import label_of
 from rove.analysis import panels, plots
 from rove.analysis.curves import learning_start, recent_at
 from rove.analysis.sentences import LAST, Result, headline, note_above_optimum
+from rove.environments import HostEnvironment
 from rove.training.lane import SNAPSHOTS
 from rove.training.solving import episodes_to_solve
 
@@ -143,8 +144,14 @@ def _progress(run: Run) -> list[Panel]:
 
 
 def _note(run: Run, taken: int) -> str | None:
-    """Return a note if values exceed the optimum because a time limit is bootstrapped."""
+    """Return a note if state visits are not counted, or if values exceed the optimum because a
+    time limit is bootstrapped."""
     outcome, environment = run.outcomes[0], run.config.environment
+    if isinstance(environment, HostEnvironment) and not environment.bins:
+        return (
+            "State visits are not shown: choose two entries of the observation to count them by, "
+            "with --env.axes or rove.adopt(…, axes=…)."
+        )
     values = np.asarray(outcome.lane.snapshots.values)[:taken]
     terminated = outcome.episodes.terminated
     return note_above_optimum(values, environment.optimum, terminated, environment.score_label)

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from rove.analysis.estimates import solve_summary
 from rove.analysis.intervals import mean_and_interval
-from rove.environments import Bandit
+from rove.environments import Bandit, HostEnvironment
 from rove.runs.live import format_score, print_line
 from rove.search.sweep_result import Sweep, SweepProgress, format_value
 
@@ -119,25 +119,30 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
     """Print one row per seed, and the mean over seeds with its interval."""
     optimum, label = summary["optimum"], summary["score"]
     table = Table(title=run.config.label, title_justify="left")
-    for column in ("seed", "episodes", "steps", f"mean {label}", "last 20", "greedy", "solved at"):
+    columns: dict[str, tuple[str, Callable[[Any], str]]] = {
+        "seed": ("seeds", str),
+        "episodes": ("episodes", "{:,}".format),
+        "steps": ("steps", "{:,}".format),
+        f"mean {label}": ("mean", format_score),
+        "last 20": ("last_20", format_score),
+        "greedy": ("greedy", format_score),
+    }
+    if optimum is not None:
+        columns["solved at"] = ("solved_at", "{:,}".format)
+    for column in columns:
         table.add_column(column, justify="right")
-    kinds: dict[str, Callable[[Any], str]] = {
-        "seeds": str, "episodes": "{:,}".format, "steps": "{:,}".format,
-        "mean": format_score, "last_20": format_score, "greedy": format_score,
-        "solved_at": "{:,}".format,
-    }  # fmt: skip
     for i in range(len(run.seeds)):
-        values = ((show, summary[field][i]) for field, show in kinds.items())
+        values = ((show, summary[field][i]) for field, show in columns.values())
         table.add_row(*("–" if value is None else show(value) for show, value in values))
     console.print(table)
     last = [value for value in summary["last_20"] if value is not None]
     if len(last) > 1:
-        mean = mean_and_interval(np.array(last), run.config.environment.score_range, digits=3)
+        mean = mean_and_interval(np.array(last), run.config.environment.score_range)
         console.print(f"last 20 episodes: {mean} seeds", highlight=False)
     if isinstance(bandit := run.config.environment, Bandit):
         regret = bandit.regret(np.stack([outcome.visits for outcome in run.outcomes]))
         pulls = [len(outcome.scores) for outcome in run.outcomes]
-        mean = mean_and_interval(regret, (0.0, max(pulls) * bandit.regrets.max()), digits=1)
+        mean = mean_and_interval(regret, (0.0, max(pulls) * bandit.regrets.max()))
         console.print(
             f"regret: {mean} seeds; Lai and Robbins' rate times log {np.mean(pulls):.0f}: "
             f"{bandit.lai_robbins * np.log(np.mean(pulls)):.1f}",
@@ -148,6 +153,13 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
             f"ten episodes in a row at the optimum of {optimum:g}: "
             + solve_summary([outcome.scores for outcome in run.outcomes], optimum),
             highlight=False,
+        )
+    elif isinstance(run.config.environment, HostEnvironment):
+        console.print(
+            "whether the task is solved is not known: give its best possible score with "
+            "--env.optimum",
+            highlight=False,
+            soft_wrap=True,
         )
 
 
@@ -178,7 +190,7 @@ def scores(console: Console, run: "Run", table: np.ndarray, as_json: bool) -> No
     console.print(grid)
     optimum = "" if environment.optimum is None else f"; the optimum is {environment.optimum:g}"
     if len(means) > 1:
-        mean = mean_and_interval(means, environment.score_range, digits=3)
+        mean = mean_and_interval(means, environment.score_range)
         console.print(f"mean over seeds: {mean} seeds{optimum}", highlight=False)
 
 

@@ -20,6 +20,8 @@ from rove.errors import ConfigError, unknown_name
 EDGE, HUGE = 3.0, 1e6
 """The cells of an entry of the observation range from −EDGE to EDGE if the bounds of that entry are
 infinite or beyond ±HUGE."""
+MOST_STATES = 10_000
+"""Visits are counted state by state in a discrete space with at most so many states."""
 
 ALIASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "sparse-inverted-pendulum": (
@@ -43,6 +45,11 @@ _OPTIONS: dict[str, tuple[Any, str]] = {
         float | None,
         "The only reward, paid on termination; for example 1 if termination means success, -1 if "
         "failure. None: the environment's own rewards.",
+    ),
+    "optimum": (
+        float | None,
+        "The best possible score of an episode, if you know it: needed to tell whether the task is "
+        "solved. (Known for a positive --env.sparse: every episode reaches the goal.)",
     ),
     "axes": (
         tuple[int, int] | None,
@@ -80,6 +87,7 @@ def adopt(
     normalise: bool = False,
     longest_episode: int = LONGEST_EPISODE,
     sparse: float | None = None,
+    optimum: float | None = None,
     axes: tuple[int, int] | None = None,
 ) -> HostEnvironment:
     """Use a custom Gymnasium environment for training.
@@ -90,11 +98,14 @@ def adopt(
     - `longest_episode`: the number of steps after which an unfinished episode raises an error.
     - `sparse`: the only reward, paid on termination; for example 1 if termination means success,
       −1 if failure.
+    - `optimum`: the best possible score of an episode, if it is known: needed to tell whether the
+      task is solved. With a positive `sparse` it is 1, for an episode that reaches the goal.
     - `axes`: the two entries of an observation, horizontal and vertical, whose range is divided
-      into cells to count visits. Defaults to both entries of a bounded box with two entries.
+      into cells to count visits. Defaults to both entries of a bounded box with two entries. In
+      a discrete space each state is a cell.
     """
     own: dict[str, Any] = {"normalise": normalise, "longest_episode": longest_episode}
-    own |= {"sparse": sparse, "axes": axes}
+    own |= {"sparse": sparse, "optimum": optimum, "axes": axes}
     if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
         build = functools.partial(_copied, environment)
     elif callable(environment):
@@ -146,11 +157,23 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
     )
     guard.close()
     own["axes"], sides = _grid(env.observation_space, own.get("axes"))
+    discrete = isinstance(env.observation_space, gymnasium.spaces.Discrete)
+    states = int(env.observation_space.n) if discrete else 0
+    reaches_goal = isinstance(own.get("sparse"), float | int) and own["sparse"] > 0
+    if reaches_goal and own.get("optimum") is None:
+        own["optimum"] = 1.0
     space = guard.action_space
     vectors = isinstance(space, gymnasium.spaces.Box)
     actions = math.prod(space.shape) if vectors else int(space.n)
     return HostEnvironment(
-        source, first.shape[1], actions, first, vectors=vectors, sides=sides, **own
+        source,
+        first.shape[1],
+        actions,
+        first,
+        vectors=vectors,
+        sides=sides,
+        states=states if states <= MOST_STATES else 0,
+        **own,
     )
 
 

@@ -23,7 +23,7 @@ LONGEST_EPISODE = 100_000
 """Default number of steps after which an unfinished episode raises an error."""
 PROBES = 3
 """Number of initial observations for which diagnostics are recorded."""
-OWN = ("normalise", "longest_episode", "sparse", "axes")
+OWN = ("normalise", "longest_episode", "sparse", "optimum", "axes")
 """Options of rove, which are not passed to Gymnasium."""
 CLIP = 10.0
 """Bound on normalised observations, in standard deviations."""
@@ -56,8 +56,8 @@ class HostState(NamedTuple):
 
     statistics: Statistics | None
     """Statistics of the observations, if they are normalised."""
-    place: Float[Array, "2"] | None
-    """The two entries of the last observation that determine its cell, if there are cells."""
+    cell: Int[Array, ""] | None
+    """The cell of the last observation, if visits are counted."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,15 +109,21 @@ class HostEnvironment(Task):
     """The short name that the environment was created from, if any."""
     sparse: float | None = eqx.field(default=None, static=True)
     """Single reward that replaces all others, paid when the task terminates (see `adopt`)."""
+    optimum: float | None = eqx.field(default=None, static=True)
+    """The best possible score of an episode, if it is known."""
     axes: tuple[int, int] | None = eqx.field(default=None, static=True)
     """The two entries of an observation, horizontal and vertical, whose cells count visits."""
     sides: tuple[Coordinate, ...] = eqx.field(default=(), static=True)
     """The coordinates of the grid of cells: vertical, then horizontal."""
+    states: int = eqx.field(default=0, static=True)
+    """Number of states of a discrete space, each of which is a cell; 0 for other spaces."""
 
     def __check_init__(self) -> None:
         check_flag("normalise", self.normalise)
         if self.sparse is not None:
             check_number("sparse", self.sparse, at_least=-1e6, at_most=1e6)
+        if self.optimum is not None:
+            check_number("optimum", self.optimum, at_least=-1e9, at_most=1e9)
         check_integer("longest_episode", self.longest_episode, at_least=1)
 
     @property
@@ -159,16 +165,15 @@ class HostEnvironment(Task):
 
     @property
     def cells(self) -> tuple[int, ...]:
-        return (GRID, GRID) if self.axes else (0,)
+        return (GRID, GRID) if self.axes else (self.states,)
 
     @property
     def coordinates(self) -> tuple[Coordinate, ...]:
         return self.sides
 
     def bin(self, state: HostState) -> Int[Array, ""]:
-        assert state.place is not None
-        horizontal, vertical = state.place
-        return cell(self.sides, (vertical, horizontal))
+        assert state.cell is not None
+        return state.cell
 
     def probes(self) -> dict[str, Float[Array, " features"]]:
         """Return the initial observations of a few episodes."""
@@ -179,15 +184,18 @@ class HostEnvironment(Task):
         """Return the state before the first episode, and zeros in place of an observation."""
         zeros, zero = jnp.zeros(self.size), jnp.zeros(())
         statistics = Statistics(zero, zeros, zeros) if self.normalise else None
-        return HostState(statistics, self._grid_point(zeros)), zeros
+        return HostState(statistics, self._cell(zeros)), zeros
 
     def updated(self, state: HostState, observation: Float[Array, " features"]) -> HostState:
         """Return the state after an observation."""
         statistics = state.statistics and state.statistics.updated(observation)
-        return HostState(statistics, self._grid_point(observation))
+        return HostState(statistics, self._cell(observation))
 
-    def _grid_point(self, observation: Float[Array, " features"]) -> Float[Array, "2"] | None:
-        return observation[jnp.array(self.axes)] if self.axes else None
+    def _cell(self, observation: Float[Array, " features"]) -> Int[Array, ""] | None:
+        if self.axes:
+            horizontal, vertical = observation[jnp.array(self.axes)]
+            return cell(self.sides, (vertical, horizontal))
+        return jnp.argmax(observation) if self.states else None
 
     def shown(
         self, state: HostState, observation: Float[Array, " features"]

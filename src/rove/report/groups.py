@@ -10,6 +10,7 @@ import numpy as np
 
 from rove.agents import AGENTS, label_of
 from rove.analysis import curves, intervals
+from rove.analysis.alarms import alarms
 from rove.analysis.curves import area_under_curve, moving_average
 from rove.analysis.intervals import Support
 from rove.analysis.sentences import LAST, Result
@@ -190,14 +191,12 @@ class Group:
         return summaries.solved(self._when(run), np.where(run.diverged, end, watched))
 
     def _alarms(self, run: RunData) -> list[str]:
-        """Return a message for each seed whose posterior collapsed."""
-        if self.optimum is None:
-            return []
-        collapsed = {
-            seed: curves.collapsed_at(columns["score"], columns["spread"], self.optimum)
+        """Return a sentence for each seed that found nothing or whose posterior collapsed."""
+        return [
+            sentence
             for seed, columns in run.columns.items()
-        }
-        return [f"seed {s}: q_φ collapsed by episode {at}" for s, at in collapsed.items() if at]
+            for sentence in alarms(seed, columns["score"], columns["spread"], self.optimum)
+        ]
 
     def _differences(self) -> list[list[Any]]:
         """Return, at [i][j], the mean score of run i minus that of run j."""

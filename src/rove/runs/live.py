@@ -145,7 +145,9 @@ def shown_by_default() -> bool:
 
 def format_score(value: float | np.floating) -> str:
     """Format a score; a dash before the first episode has ended."""
-    return f"{value:.3f}" if np.isfinite(value) else "–"
+    if not np.isfinite(value):
+        return "–"
+    return f"{value:.3f}" if abs(value) < 100.0 else f"{value:.1f}"
 
 
 def print_line(console: Console, line: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rove.analysis.curves import collapsed_at
+from rove.analysis.alarms import alarms
 from rove.core.learner import Learner
 from rove.environments import HostEnvironment
 from rove.errors import ConfigError, LaneError, check_integer
@@ -177,22 +178,19 @@ class Run:
 
     @property
     def alarms(self) -> list[str]:
-        """Warnings about seeds whose posterior q_φ collapsed too early.
+        """Warnings about seeds that found nothing, or whose posterior q_φ collapsed too early.
 
-        That is, the spread of Q over θ stayed below a hundredth of its maximum for 20 episodes,
-        before any episode scored half of the optimum. Empty if `not_watched` gives a reason.
+        A seed found nothing if all its episodes, at least 20, had the same score. Its posterior
+        collapsed if the spread of Q over θ stayed below a hundredth of its maximum for 20 episodes,
+        before any episode scored half of the optimum; this cannot be detected if `not_watched`
+        gives a reason.
         """
-        optimum, warnings = self.config.environment.optimum, []
-        if optimum is None:
-            return warnings
-        for outcome in self.outcomes:
-            at = collapsed_at(outcome.scores, outcome.episodes.spread, optimum)
-            if at is not None:
-                warnings.append(
-                    f"seed {outcome.job.seed}: q_φ collapsed by episode {at}, before any episode "
-                    "scored half of the optimum"
-                )
-        return warnings
+        optimum = self.config.environment.optimum
+        warnings = (
+            alarms(outcome.job.seed, outcome.scores, outcome.episodes.spread, optimum)
+            for outcome in self.outcomes
+        )
+        return list(itertools.chain.from_iterable(warnings))
 
     @property
     def not_watched(self) -> str | None:

@@ -22,12 +22,7 @@ from rove.environments.host import HostEnvironment
 from rove.errors import ConfigError, LaneError, RoveError
 from rove.training import outcomes, progress, storage
 from rove.training.host_programs import programs_for
-from rove.training.lane import (
-    ENVIRONMENT,
-    EVALUATION,
-    LOG_CAPACITY,
-    Lane,
-)
+from rove.training.lane import ENVIRONMENT, EVALUATION, LOG_CAPACITY, UNLIMITED, Lane
 from rove.training.outcomes import Job, Outcome
 from rove.training.progress import Report, Saved, progress_of
 
@@ -184,6 +179,8 @@ class _Trainer:
         self.steps += 1
         self.episodes += done
         over = self.steps >= self.job.steps or self.episodes >= self.job.episodes
+        if done and self.job.in_a_row < UNLIMITED:
+            over = over or int(self.lane.streak) >= self.job.in_a_row
         if done or over:
             self._end(over)
         elif time.monotonic() - self._reported_at > 2 * progress.CHUNK_SECONDS:  # a long episode

@@ -1,0 +1,32 @@
+"""Alarms on curves written by hand."""
+
+import numpy as np
+
+from rove.analysis.alarms import alarms, collapsed_at, found_nothing
+
+
+def test_collapsed_at_by_hand():
+    spread = np.r_[1.0, np.full(40, 0.005)]
+    assert collapsed_at(np.zeros(41), spread, 1.0) == 21
+    assert collapsed_at(np.r_[np.zeros(15), np.ones(26)], spread, 1.0) is None
+    assert collapsed_at(np.zeros(41), np.maximum(spread, 0.02), 1.0) is None
+    assert collapsed_at(np.zeros(0), np.zeros(0), 1.0) is None
+
+
+def test_found_nothing_by_hand():
+    same = np.full(20, -200.0)
+    assert found_nothing(same, None)
+    assert found_nothing(same, 0.0)
+    assert not found_nothing(same, -200.0)  # every episode was optimal
+    assert not found_nothing(same[:19], None)  # too early to say
+    assert not found_nothing(np.r_[same, -199.0], None)
+    assert not found_nothing(np.zeros(0), None)
+
+
+def test_an_alarm_names_the_seed_and_the_score():
+    (sentence,) = alarms(3, np.zeros(30), np.ones(30), None)
+    assert sentence == ("seed 3: all 30 episodes scored 0, so there was nothing to learn from")
+    both = alarms(3, np.zeros(41), np.r_[1.0, np.full(40, 0.005)], 1.0)
+    assert "collapsed by episode 21" in both[0]
+    assert "all 41 episodes scored 0" in both[1]
+    assert alarms(3, np.arange(30.0), np.ones(30), None) == []
