@@ -265,14 +265,14 @@ def lanes(*solved, watched=99):
 
 
 def test_solve_summary():
-    assert solve_summary(lanes(50, 70, 60), 11.0) == "3 of 3, median 60"
+    assert solve_summary(lanes(50, 70, 60), 11.0) == "3 of 3, median 60 episodes"
     assert solve_summary(lanes(50, None, None), 11.0) == "1 of 3, median not reached"
     told = solve_summary(lanes(50, 70, 60, 80, None), 11.0)
-    assert told == "4 of 5 (95% interval 28% to 99%), median 70"
+    assert told == "4 of 5 (95% interval 28% to 99%), median 70 episodes"
     lost = [*lanes(50, 60, 70), *lanes(None, watched=55)]
-    assert solve_summary(lost, 11.0) == "3 of 4, median 60"  # of those left at 60, half
+    assert solve_summary(lost, 11.0) == "3 of 4, median 60 episodes"  # of those left at 60, half
     assert solve_summary(lanes(None, None), 11.0) == "0 of 2"
-    assert solve_summary(lanes(50), 11.0) == "1 of 1, median 50"
+    assert solve_summary(lanes(50), 11.0) == "1 of 1, median 50 episodes"
 
 
 @pytest.mark.parametrize("n", [1, 3, 4, 5, 8, 11])

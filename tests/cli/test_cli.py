@@ -181,7 +181,7 @@ def test_underscores_and_hyphens_are_one(tmp_path):
         (["train", "ge", "chain-10", "--agent.resample", "never"], "resample never step episode"),
         (
             ["train", "ge", "chain-10", "--agent.resample", "0"],
-            "resample must be at least 1, got 0",
+            "resample must be step, episode, or a number of steps, got 0",
         ),
         (
             ["train", "ige", "chain-10", "--agent.prior", "1e39"],
@@ -213,7 +213,7 @@ def test_a_buffer_that_does_not_fit_is_refused(capsys, tmp_path):
         capsys, "train", "ge", "chain-100", "--agent.buffer-size", 2**30, "--out", tmp_path / "c"
     )
     assert "buffer_size = 1073741824" in message
-    assert "bytes, mostly for the replay" in message
+    assert "GB, mostly for the replay" in message
 
 
 @pytest.mark.parametrize(("steps", "warned"), [(49, True), (50, False)])

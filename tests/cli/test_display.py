@@ -22,7 +22,7 @@ def test_a_seed_whose_first_episode_goes_on_has_no_score():
         shown.report(Progress(job, 20, 1, 0.25, 100.0, False, float("nan")))
         shown.report(Progress(job, 140, 10, 0.5, 100.0, True, float("nan")))
     begun, first, last = output.getvalue().splitlines()  # within 5 seconds, only the end is a line
-    assert begun == "ge on chain-5: compiling (first time only, about 10 s)"
+    assert begun == "ge on chain-5: starting (compiling takes about 10 s the first time)"
     assert first.endswith("seed 0: 0 of 10 episodes, 100 steps/s")
     assert last.endswith("seed 0: 10 of 10 episodes, return 0.500, 100 steps/s")
 

@@ -104,7 +104,7 @@ def exiting_reset(self, told):
 
 NAN = np.array([0.0, np.nan], np.float32)
 CASES = {
-    "a NaN in the observation": (having(0, NAN), 13, "observation was not a finite.* nan .*1"),
+    "a NaN in the observation": (having(0, NAN), 13, "observation is not finite.* nan .*1"),
     "an infinite observation": (having(0, np.array([np.inf, 0.0])), 13, "observation .* inf"),
     "too large for float32": (having(0, np.array([1e300, 0.0])), 13, "observation .* inf"),
     "another shape": (having(0, np.zeros(3)), 13, r"observation has shape \(3,\).*\(2,\)"),
@@ -119,6 +119,7 @@ CASES = {
     "complex numbers": (having(0, np.zeros(2, complex)), 13, "observation has dtype complex128"),
     "a reward of NaN": (having(1, float("nan")), 13, "reward was not a finite number: nan"),
     "a reward that is infinite": (having(1, -np.inf), 13, "reward was not a finite number: -inf"),
+    "a reward beyond float32": (having(1, 1e300), 13, "reward is outside the range of float32"),
     "no reward": (having(1, None), 13, "reward must be a number, got None"),
     "a reward of text": (having(1, "1.0"), 13, "reward must be a number, got '1.0'"),
     "a reward that is a vector": (
@@ -229,8 +230,8 @@ def other_observations(env):
     [
         (lambda env: other_actions(env, ()), r"action_space is Discrete\(5\), but was .*\(2\)"),
         (other_observations, r"observation_space is Box.*\(3,\).*, but was .*\(2,\)"),
-        (lambda env: 1 / 0, "environment raised ZeroDivisionError: division by zero"),
-        (lambda env: sys.exit(3), "environment raised SystemExit: 3"),
+        (lambda env: 1 / 0, "creating the environment raised ZeroDivisionError: division by zero"),
+        (lambda env: sys.exit(3), "creating the environment raised SystemExit: 3"),
     ],
 )
 def test_an_environment_that_is_not_made_like_the_first_ends_its_lane(change, words):
@@ -325,9 +326,9 @@ REFUSED = {
     "a space that raises": (NotLoaded, "observation_space raised RuntimeError: not loaded"),
     "a reset without seed": (NoSeed, "reset must accept a seed"),
     "a reset without info": (NoInfo, "reset must return .*, got array"),
-    "a NaN to start with": (StartsAtNaN, "observation was not a finite"),
+    "a NaN to start with": (StartsAtNaN, "observation is not finite"),
     "a function that raises": (breaking, "ImportError: no module named simulator"),
-    "a function that exits": (lambda: sys.exit(0), "environment raised SystemExit: 0"),
+    "a function that exits": (lambda: sys.exit(0), "creating the environment raised SystemExit: 0"),
     "a function that makes something else": (lambda: 3, "must be a gymnasium.Env, got 3"),
     "a number": (3, "a function that returns one"),
     "nothing": (None, "a function that returns one"),

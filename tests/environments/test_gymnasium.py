@@ -241,8 +241,6 @@ def test_the_optimum_of_a_gymnasium_environment_can_be_given(tmp_path):
     assert run.solved_at == [10]
     assert run.returns.shape == (1, 10)
     assert rove.load(run.save(tmp_path), environment=task).solved_at == [10]
-    with pytest.raises(ConfigError, match="optimum must be a number"):
-        rove.adopt(lambda: Numbered(6), optimum="best")
     with pytest.raises(ConfigError, match="optimum"):
         rove.adopt(lambda: Numbered(6), optimum=float("nan"))
 

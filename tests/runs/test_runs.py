@@ -115,7 +115,7 @@ def test_a_different_run_is_refused_not_overwritten(made):
     folder, _ = made
     before = (folder / "episodes.csv").read_bytes()
     for changes, word in [
-        ({"episodes": 11}, "it has 12 episodes, not 11; a run can be extended"),
+        ({"episodes": 11}, "it has 12 episodes, more than 11, and cannot be shortened"),
         ({"seeds": 1}, "seeds"),
         ({"agent": rove.GE(**FAST, rho=-2.0)}, "rho is -4.0 there and -2.0 here"),
         ({"agent": rove.DQN(**FAST)}, 'agent is "ge" there and "dqn" here'),

@@ -70,6 +70,10 @@ def shell(
 
     For bash: rove completion bash > ~/.local/share/bash-completion/completions/rove
 
+    For zsh: rove completion zsh > "${fpath[1]}/_rove"
+
+    For fish: rove completion fish > ~/.config/fish/completions/rove.fish
+
     Args:
         shell: bash, zsh or fish.
     """

@@ -43,5 +43,6 @@ def demo(
     say(f"Page: {out / 'index.html'} ({time.monotonic() - began:.0f} s). Try next:")
     # After make demo, the command is in the virtual environment, which may not be active.
     rove = "rove" if shutil.which("rove") else os.path.relpath(sys.argv[0])
+    rove = "python -m rove" if rove.endswith("__main__.py") else rove
     for command, what in demonstration.NEXT:
         say(f"  {command.replace('rove', rove, 1):<52}  {what}")

@@ -150,7 +150,7 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
         )
     if optimum is not None:
         console.print(
-            f"ten episodes in a row at the optimum of {optimum:g}: "
+            f"seeds that solved it (ten episodes in a row at the optimum of {optimum:g}): "
             + solve_summary([outcome.scores for outcome in run.outcomes], optimum),
             highlight=False,
         )

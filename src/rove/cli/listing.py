@@ -14,8 +14,7 @@ def show(grid: bool = False) -> None:
     """List the agents, environments and experiments, with one line on each.
 
     Args:
-        grid: Show instead which return families and posteriors can be combined, and which named
-            agents use each combination.
+        grid: Show which return families and posteriors combine, and into which named agents.
     """
     if grid:
         _grid()

@@ -2,6 +2,7 @@
 
 import gc
 import io
+import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -105,11 +106,12 @@ def _dispatch(arguments: list[str]) -> None:
 def _message(error: RoveError, arguments: Sequence[str]) -> str:
     """Return the text of an error, which names an option as it was given."""
     text = str(error)
-    if isinstance(error, ConfigError) and text.startswith(f"{error.field} "):
+    named = isinstance(error, ConfigError) and re.match(rf"(every \w+ in )?{error.field}\b", text)
+    if isinstance(error, ConfigError) and named:
         field = error.field.replace("_", "-")
         for option in (word.partition("=")[0] for word in arguments if word.startswith("--")):
             if option.replace("_", "-").lstrip("-").rpartition(".")[2] == field:
-                return option + text.removeprefix(error.field)
+                return (named[1] or "") + option + text[named.end() :]
     return text
 
 
@@ -123,7 +125,7 @@ def _help() -> None:
     for name, (text, _) in COMMANDS.items():
         table.add_row(f"rove {name}", text)
     console.print(table)
-    say(f"\nto start: {run_options.USAGE['train']}\n       for details: rove COMMAND --help")
+    say(f"\nusage: {run_options.USAGE['train']}\n       for details: rove COMMAND --help")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def command(arguments: list[str]) -> None:
 
 def reproduce(
     experiment: Annotated[
-        tyro.conf.Positional[str], optional("[EXPERIMENT]", "all, with --quick")
+        tyro.conf.Positional[str], optional("[EXPERIMENT]", "all, but only with --quick")
     ] = "",
     /,
     quick: bool = False,

@@ -90,7 +90,8 @@ class SweepOptions(SharedOptions):
     confirm_seeds: Annotated[int | None, optional("N", "the value of --seeds")] = None
     """Number of fresh seeds (0, 1, …) to confirm the best point on; 0: none."""
     method: Literal["grid", "random", "halving"] = "grid"
-    """grid: all points; random: some; halving: keep the better half, with more seeds."""
+    """grid: every point; random: a random subset; halving: repeatedly drop the worse half and give
+    the rest more seeds."""
     points: Annotated[int | None, optional("N")] = None
     """Number of points to draw, at most the whole grid; only with --method random or halving."""
     out: Annotated[Path | None, optional("DIR", "sweeps/AGENT-ENVIRONMENT")] = None

@@ -73,8 +73,7 @@ def report(
     Args:
         runs: Folders written by rove train, reproduce or sweep, or folders that contain such.
         out: HTML file to write.
-        follow: Update the file every few seconds until all runs have finished; a page that is open
-            in a browser reloads itself.
+        follow: Update the file, and pages that show it, until all runs have finished.
     """
     from rove import report as reporting
 

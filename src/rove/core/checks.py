@@ -74,11 +74,12 @@ def spec_of(agent: Any, observation: np.ndarray | None = None) -> Spec:
 
 def check_resample(resample: Any) -> None:
     """Raise `ConfigError` unless `resample` is "step", "episode" or a number of steps."""
-    if resample not in ("step", "episode"):
-        if isinstance(resample, str):
-            allowed = "step, episode, or a number of steps"
-            raise ConfigError.must_be("resample", resample, allowed)
-        check_integer("resample", resample, at_least=1)
+    try:
+        if resample not in ("step", "episode"):
+            check_integer("resample", resample, at_least=1)
+    except ConfigError:
+        allowed = "step, episode, or a number of steps"
+        raise ConfigError.must_be("resample", resample, allowed) from None
 
 
 def memory_of(

@@ -83,7 +83,8 @@ class Acrobot(Control):
         return jnp.concatenate([jnp.stack(shown), values[2:]])
 
     def probes(self) -> dict[str, Float[Array, " features"]]:
-        """Return three states: hanging at rest, stretched out to the side, and almost upright."""
+        """Return three states: hanging at rest, stretched out to the side, and just below the
+        height of the goal."""
         states = {"start": (0, 0, 0, 0), "side": (1.5, 0, 0, 0), "last": (2.0, 0, 1, 0)}
         return {name: self.observe(jnp.array(x, jnp.float32)) for name, x in states.items()}
 

@@ -149,7 +149,7 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
         first = np.unique([guard.reset(seed) for seed in range(PROBES)], axis=0)
         encode = encoder(env.observation_space)
     except BadEnvironment as error:
-        message = str(error) if error.field == "environment" else f"environment {name}: {error}"
+        message = str(error) if "environment" in error.field else f"environment {name}: {error}"
         raise ConfigError("environment", name, str(error), message) from error
     spaces = (env.observation_space, env.action_space)
     source = dataclasses.replace(

@@ -82,9 +82,10 @@ class Bandit(Environment):
         gaps = self.regrets[self.regrets > 0]
         return float(np.sum(2 * self.noise_std**2 / gaps))
 
-    def regret(self, visits: np.ndarray) -> np.ndarray:
-        """Return the expected regret of pulls, given visits of shape [bins] or [seeds, bins]."""
-        return np.asarray(visits[..., : self.n] @ self.regrets)
+    def regret(self, counts: np.ndarray) -> np.ndarray:
+        """Return the total expected regret, given how often each arm was pulled, of shape [bins] or
+        [seeds, bins]."""
+        return np.asarray(counts[..., : self.n] @ self.regrets)
 
     def probes(self) -> dict[str, Float[Array, " features"]]:
         """Return the only observation."""

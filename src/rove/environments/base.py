@@ -149,11 +149,15 @@ class Task(eqx.Module):
 
     def vector(self, observation: Any) -> np.ndarray:
         """Convert a user's observation to a vector, as `shown` takes it."""
-        x = np.asarray(observation, np.float32)
         shape = (self.observation_size,)
-        if x.shape != shape:
-            message = f"observation must have shape {shape}, got {x.shape}"
-            raise ConfigError("observation", x.shape, f"an array of shape {shape}", message)
+        try:
+            x = np.asarray(observation, np.float32)
+        except (TypeError, ValueError):
+            x = np.full((), np.nan, np.float32)
+        if x.shape != shape or not np.isfinite(x).all():
+            raise ConfigError.must_be(
+                "observation", observation, f"an array of shape {shape} with finite numbers"
+            )
         return x
 
     def action(self, chosen: Array) -> int | np.ndarray:

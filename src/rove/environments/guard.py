@@ -1,5 +1,6 @@
 """Checks of Gymnasium environments: errors say what an environment did wrong, and when."""
 
+import math
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -89,8 +90,9 @@ class Guard:
         ended = _flag("terminated", terminated), _flag("truncated", truncated)
         self._length += 1
         if self._length >= self._longest and not any(ended):
-            what = f"did not end in {self._longest:,} steps: raise longest_episode, or add a "
-            raise BadEnvironment("the episode", f"{what}TimeLimit wrapper")
+            what = f"did not end in {self._longest:,} steps: raise longest_episode "
+            what += "(--env.longest-episode), or add a TimeLimit wrapper"
+            raise BadEnvironment("the episode", what)
         reward = _reward(reward)
         if self._sparse is not None:
             reward = self._sparse if ended[0] else 0.0
@@ -151,7 +153,8 @@ def encoder(space: Any) -> Encode:
 
         return of_sized
     if not _fixed(space):
-        what = f"is {_brief(space)}, but must have a fixed size: wrap the environment"
+        what = f"is {_brief(space)}, but must have a fixed size: convert it with a "
+        what += "gymnasium.ObservationWrapper"
         raise BadEnvironment("observation_space", what)
 
     def of_parts(observation: Any) -> np.ndarray:
@@ -183,7 +186,7 @@ def _finite(x: np.ndarray) -> np.ndarray:
     """Return an observation unchanged; raise `BadEnvironment` if it is not finite."""
     if not np.isfinite(x).all():
         i = int(np.flatnonzero(~np.isfinite(x))[0])
-        raise BadEnvironment("observation", f"was not a finite number: {x[i]} at index {i}")
+        raise BadEnvironment("observation", f"is not finite in float32: {x[i]} at index {i}")
     return x
 
 
@@ -202,7 +205,9 @@ def _reward(reward: Any) -> float:
         number = float(reward)
     except OverflowError:
         raise BadEnvironment("reward", "is too large") from None
-    if not abs(number) <= _LARGEST:
+    if _LARGEST < abs(number) < math.inf:
+        raise BadEnvironment("reward", f"is outside the range of float32: {number}")
+    if not math.isfinite(number):
         raise BadEnvironment("reward", f"was not a finite number: {number}")
     return number
 
@@ -251,7 +256,8 @@ def _action_space(env: Any) -> spaces.Discrete | spaces.Box:
     space = env.action_space
     if isinstance(space, spaces.Box) and space.dtype is not None and space.dtype.kind == "f":
         if not space.is_bounded():
-            what = f"is {space}, but its bounds must be finite: wrap it in a RescaleAction"
+            what = f"is {space}, but its bounds must be finite: declare a bounded Box, or convert "
+            what += "actions with a gymnasium.ActionWrapper"
             raise BadEnvironment("action_space", what)
         return space
     if not isinstance(space, spaces.Discrete):

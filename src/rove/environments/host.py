@@ -85,7 +85,7 @@ class Source:
         except RoveError:
             raise
         except BaseException as error:
-            raise raised("environment", error) from error
+            raise raised("creating the environment", error) from error
 
 
 class HostEnvironment(Task):

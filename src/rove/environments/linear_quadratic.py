@@ -1,4 +1,4 @@
-"""A point mass with quadratic costs and continuous actions, solved by the Riccati equation."""
+"""A point mass with quadratic costs and continuous actions, whose optimal policy is known."""
 
 from typing import NamedTuple
 

@@ -134,6 +134,7 @@ def _mp4(frames: list[np.ndarray], path: Path, fps: float) -> None:
         import imageio.v3 as imageio
 
         imageio.imwrite(path, np.stack(frames), fps=fps)
-    except (ImportError, OSError, ValueError) as error:
+    except (ImportError, OSError, TypeError, ValueError) as error:
+        path.unlink(missing_ok=True)
         reason = 'an .mp4 needs a video encoder: pip install "imageio[ffmpeg]", or write a .gif'
         raise ConfigError("out", str(path), reason, f"cannot write {path}: {reason}") from error

@@ -116,7 +116,9 @@ class RunFolder:
                 "rove train, such as runs/ge-chain-10"
             ) from None
         except NotADirectoryError:
-            raise RunFolderError(f"{self.path} is a file, not a run folder") from None
+            raise RunFolderError(
+                f"{self.path} is neither a run folder nor its config.json"
+            ) from None
         except (OSError, ValueError, RecursionError) as error:
             raise RunFolderError(f"{path} cannot be read: {error}") from None
         if not isinstance(contents, dict) or "schema" not in contents:
@@ -196,6 +198,8 @@ def _shortened(existing: dict[str, Any], new: dict[str, Any]) -> str:
     extended = "; a run can be extended by more of them"
     if not existing.get("extendable"):
         extended = "; it has no replay buffers and cannot be extended"
+    if existing.get("extendable") and existing[unit] > new[unit]:
+        return f"it has {existing[unit]} {unit}, more than {new[unit]}, and cannot be shortened"
     if existing[unit] != new[unit]:
         return f"it has {existing[unit]} {unit}, not {new[unit]}{extended}"
     return f"it has seeds {existing.get('seeds')}, not {new['seeds']}{extended}"

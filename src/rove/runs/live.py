@@ -19,7 +19,7 @@ MOST_ROWS = 12
 """Maximum number of seeds that get a row each; with more, the seeds of a run share one."""
 LINE_SECONDS = 5.0
 """Seconds between two lines of the log."""
-COMPILING = "compiling (first time only, about 10 s)"
+COMPILING = "starting (compiling takes about 10 s the first time)"
 
 
 class Live:

@@ -124,7 +124,7 @@ def plan(
 def _check_count(method: str, points: int | None, total: int) -> None:
     """Raise `ConfigError` if the method does not support this number of points."""
     if method == "grid" and points is not None:
-        what = "the method grid tries all points; points requires the method random or halving"
+        what = "points requires the method random or halving; the method grid tries all points"
         raise ConfigError("points", points, what)
     if method == "random" and points is None:
         message = "the method random requires points, the number of points to draw"

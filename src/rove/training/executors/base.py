@@ -68,8 +68,8 @@ def fitting_workers(jobs: Sequence[Job], workers: int | None, at_once: int | Non
         largest, count = max(sizes, key=lambda size: size.nbytes), min(at_once, len(jobs))
         seeds = "1 seed" if count == 1 else f"{count} seeds at once"
         reason = (
-            f"{seeds} would take {copies * needed:,} bytes, mostly for {largest.what}, but "
-            f"only {free:,} bytes of memory are free; use {largest.remedy} or fewer workers"
+            f"{seeds} would take {copies * needed / 1e9:,.1f} GB, mostly for {largest.what}, but "
+            f"only {free / 1e9:,.1f} GB of memory are free; use {largest.remedy} or fewer workers"
         )
         message = f"not enough memory with {largest.field} = {largest.value!r}: {reason}"
         raise ConfigError(largest.field, largest.value, reason, message)

@@ -34,8 +34,8 @@ class Ray:
     def __init__(self, on: str, jobs_in: str) -> None:
         self.on, self._jobs_in = on, jobs_in
         if importlib.util.find_spec("ray") is None:
-            reason = "Ray is not installed: pip install 'ray[client]'"
-            raise ConfigError("on", on, reason, f"on={on!r}: {reason}")
+            reason = "needs Ray: pip install 'ray[client]'"
+            raise ConfigError("on", on, reason, f"on={on!r} {reason}")
 
     def check(self, jobs: Sequence[Job], workers: int | None) -> None:
         if workers is not None:
