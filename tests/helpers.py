@@ -70,7 +70,7 @@ def refit(posterior, phi: Phi, scale, counter, memory, key) -> Phi:
     """A refit with the reward as the target, for discrete actions."""
 
     def pairs(priors, batch: Transition) -> Pairs:
-        return Pairs(inputs(priors, batch.observation, batch.priors), batch.number)
+        return Pairs(inputs(priors, batch.observation, batch.priors), batch.action_index)
 
     def reward(transitions: Transition, key, part):
         return transitions.reward

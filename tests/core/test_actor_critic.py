@@ -436,7 +436,7 @@ def test_every_family_makes_a_critic(returns, posterior, critics):
         assert any(not np.array_equal(*pair) for pair in pairs)
     beliefs = jax.jit(ActorCritic.beliefs)(learner, state, jnp.ones((2, FEATURES)), noise.root(0))
     assert beliefs.values.shape[1:] == beliefs.stds.shape == (2, 1)
-    assert len(learner.pictures(beliefs.outputs[0])) == 1
+    assert len(learner.densities(beliefs.outputs[0])) == 1
 
 
 @pytest.mark.slow

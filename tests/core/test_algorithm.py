@@ -147,7 +147,7 @@ def np_objective(draws: Draws, mu, rho, xs, batch, sigma: float) -> float:
     for row in range(N):
         x = np.asarray(batch.observation[row], np.float64)
         q = np_forward(mean, variance, x, draws.theta[row])
-        total += (q[int(batch.number[row])] - xs[row]) ** 2 / 2
+        total += (q[int(batch.action_index[row])] - xs[row]) ** 2 / 2
     return total / N - sigma**2 / N * sum(np.sum(np.log(s)) for s in std)
 
 
@@ -211,7 +211,7 @@ def test_limits_of_sigma_0_are_noisynet_and_dqn():
         loss = 0.0
         for row in range(N):
             x = rewards[row] + (0.0 if terminated[row] else 0.9 * q_next[row].max())
-            loss += (q[row, int(batch.number[row])] - x) ** 2 / 2 / N
+            loss += (q[row, int(batch.action_index[row])] - x) ** 2 / 2 / N
 
         def at(sigma, key=key, posterior=posterior, p=p, p_target=p_target):
             return float(objective(agent(posterior, sigma), p, p_target, batch, key)[0])

@@ -130,7 +130,7 @@ def test_ge_without_sigma_is_noisynet(batch):
     phi, key, x = state(noisy).phi, noise.root(7), targets(noisy, batch)
     # NoisyNet's loss: half the mean squared Bellman error of one draw of the network.
     draws = rows(noisy.posterior, noisy.posterior.law(phi), batch.observation, key)[0]
-    q = np.take_along_axis(np.asarray(draws), np.asarray(batch.number)[:, None], 1)[:, 0]
+    q = np.take_along_axis(np.asarray(draws), np.asarray(batch.action_index)[:, None], 1)[:, 0]
     loss = np.mean((q - np.asarray(x[0])) ** 2) / 2
     assert float(objective(noisy, phi, batch, x, key)[0]) == pytest.approx(loss, rel=1e-5)
     limit = gradient(noisy, phi, batch, x, key)
@@ -160,7 +160,7 @@ def test_ge_with_a_dirac_is_dqn(batch):
         return x @ theta[-1].weight + theta[-1].bias
 
     def loss(theta):
-        q = network(theta, batch.observation)[jnp.arange(N), batch.number]
+        q = network(theta, batch.observation)[jnp.arange(N), batch.action_index]
         bootstrap = jnp.max(network(phi_target.learned, batch.next_observation), axis=1)
         return jnp.mean(optax.l2_loss(q, batch.reward + 0.9 * (~batch.terminated) * bootstrap))
 
@@ -200,7 +200,7 @@ def test_categorical_with_a_dirac_is_c51(batch):
             projected[row, above] += p[j] * (place - below)
 
     def loss(theta):
-        z = logits(theta, batch.observation)[jnp.arange(N), batch.number]
+        z = logits(theta, batch.observation)[jnp.arange(N), batch.action_index]
         return jnp.mean(optax.softmax_cross_entropy(z, jnp.asarray(projected)))
 
     x, key = targets(c51, batch), noise.root(7)

@@ -43,7 +43,7 @@ def filled(n: int, capacity: int = CAPACITY) -> replay.Replay:
 def test_what_comes_out_went_in_and_is_among_the_newest(n):
     """The ring holds the newest 7, all of them, every field as it was given; no empty row."""
     batch, _ = sample(filled(n), noise.root(n), 500)
-    numbers = np.asarray(batch.number)
+    numbers = np.asarray(batch.action_index)
     assert numbers.dtype == np.int32
     batch = Transition(*map(np.asarray, batch))
     # A row is missed by 500 draws with chance (6/7)^500 < 1e-33.
@@ -51,7 +51,7 @@ def test_what_comes_out_went_in_and_is_among_the_newest(n):
     assert seen == list(range(max(0, n - CAPACITY), n))
     for row in range(500):
         expected = in_buffer(transition(int(batch.observation[row, 0])))
-        assert numbers[row] == expected.number
+        assert numbers[row] == expected.action_index
         for field, got, put in list(zip(Transition._fields, batch, expected, strict=True))[:FIELDS]:
             assert got.dtype == put.dtype, field
             assert np.array_equal(got[row], put), field

@@ -355,7 +355,7 @@ def test_the_buffer_keeps_what_the_network_takes(name):
     state = init_agent(agent, FEATURES, OUTPUTS, noise.root(0))
     seen = Transition(X[0], jnp.int32(1), jnp.float32(0.5), X[1], jnp.asarray(False))
     kept = replay.last(observe(agent, state, jax.tree.map(jnp.asarray, seen)).replay)
-    assert (int(kept.number), float(kept.reward), bool(kept.terminated)) == (1, 0.5, False)
+    assert (int(kept.action_index), float(kept.reward), bool(kept.terminated)) == (1, 0.5, False)
     stack = state.phi.priors
     assert bool(stack) == (name in ("ensemble", "low rank"))
     assert np.array_equal([kept.observation, kept.next_observation], X)

@@ -285,7 +285,7 @@ def test_visits_and_beliefs_are_those_of_the_run(page, runs):
     assert np.array(beliefs["values"]).shape == (6, 3, 2, 16)
     np.testing.assert_allclose(beliefs["values"][4][1][0], values[4, :, 1, 0], rtol=1e-2)
     outputs = np.asarray(run.outcomes[0].lane.snapshots.outputs)
-    points, heights = map(np.asarray, run.config.compose().pictures(jnp.asarray(outputs[4, 2]))[1])
+    points, heights = map(np.asarray, run.config.compose().densities(jnp.asarray(outputs[4, 2]))[1])
     z = beliefs["returns"][4][2][1]
     np.testing.assert_allclose(z["x"], [points[0], points[-1]], rtol=1e-3)
     np.testing.assert_allclose(z["top"], heights.max(), rtol=1e-2)

@@ -120,7 +120,7 @@ def test_mean_and_standard_deviation_are_numpys():
     assert returns.outputs == 51
     assert float(returns.mean(z)) == pytest.approx(mean, abs=1e-5)
     assert float(returns.std(z)) == pytest.approx(std, rel=1e-5)
-    points, heights = returns.picture(z)
+    points, heights = returns.density(z)
     np.testing.assert_allclose(points, x, atol=1e-6)
     np.testing.assert_allclose(heights, p, rtol=1e-4)
 

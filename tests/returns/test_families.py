@@ -43,7 +43,7 @@ def test_picture_has_the_mass_mean_and_standard_deviation(returns):
     """Sums over atoms; for a density sums over its grid, which ends at 4 standard deviations:
     a normal law has 6e-5 of its mass and 1e-3 of its variance beyond, a mixture can have more."""
     z = outputs(returns)
-    points, heights = (np.asarray(a, np.float64) for a in returns.picture(z))
+    points, heights = (np.asarray(a, np.float64) for a in returns.density(z))
     assert np.all(np.diff(points) > 0)
     assert np.all(heights >= 0)
     assert len(points) == len(heights) == (returns.outputs if returns.discrete else 101)
@@ -86,7 +86,7 @@ def test_targets_of_a_minibatch_are_independent_draws_or_all_the_same(returns):
     assert abs(standard.mean()) < 5 / np.sqrt(DRAWS)
     assert abs(standard.var() - 1) < 5 * np.std(standard**2) / np.sqrt(DRAWS)
     assert abs(np.mean(standard[1:] * standard[:-1])) < 5 / np.sqrt(DRAWS)
-    points, heights = (np.asarray(a, np.float64) for a in returns.picture(z))
+    points, heights = (np.asarray(a, np.float64) for a in returns.density(z))
     below = np.cumsum(heights * np.gradient(points))
     shares = np.searchsorted(np.sort(x), 0.1 + 0.9 * (points + np.gradient(points) / 2)) / DRAWS
     np.testing.assert_allclose(shares, below, atol=5 * 0.5 / np.sqrt(DRAWS) + 2e-3)
@@ -107,7 +107,7 @@ def test_extreme_outputs_have_finite_losses_and_slopes(returns, size, sign):
         assert np.isfinite(loss)
         assert np.all(np.isfinite(slope))
     assert np.all(np.isfinite(jax.grad(returns.mean)(z)))
-    for value in (returns.mean(z), returns.std(z), *returns.picture(z)):
+    for value in (returns.mean(z), returns.std(z), *returns.density(z)):
         assert np.all(np.isfinite(value))
 
 
@@ -199,7 +199,7 @@ def test_learns_a_short_chain(kind, tmp_path):
 
 
 def test_a_return_has_six_required_members():
-    """What a newcomer has to write; pictures have a default."""
+    """What a newcomer has to write; densities have a default."""
     required = {"outputs", "scale", "mean", "std", "target", "loss"}
     assert Return.__abstractmethods__ == required
 

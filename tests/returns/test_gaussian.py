@@ -105,7 +105,7 @@ def test_picture_is_scipys_density_and_a_spike_for_sigma_0(sigma):
     """A spike, of mass 1 all the same, is drawn with a width of 1e-5·max(1, |Q|): here 2e-5."""
     returns, z = Gaussian(sigma), jnp.array([-2.0])
     assert float(returns.std(z)) == pytest.approx(sigma)
-    points, heights = returns.picture(z)
+    points, heights = returns.density(z)
     width = max(sigma, 2e-5)
     grid = np.linspace(-4, 4, 101)
     np.testing.assert_allclose(points, -2.0 + width * grid, atol=2e-7)

@@ -73,7 +73,7 @@ def test_target_is_normal_about_the_bellman_mean(draw):
 def test_picture_is_scipys_density():
     returns = LearnedGaussian()
     z = jnp.array([3.0, -1.0])
-    points, heights = returns.picture(z)
+    points, heights = returns.density(z)
     std = float(returns.std(z))
     np.testing.assert_allclose(points, np.linspace(3 - 4 * std, 3 + 4 * std, 101), rtol=1e-5)
     np.testing.assert_allclose(heights, stats.norm.pdf(np.linspace(-4, 4, 101)) / std, rtol=1e-4)

@@ -119,7 +119,7 @@ def test_one_component_is_the_learned_gaussian():
 
 def test_picture_is_scipys_density():
     returns, z = Mixture(3, floor=FLOOR), law(4)
-    points, heights = returns.picture(z)
+    points, heights = returns.density(z)
     mean, std = float(returns.mean(z)), float(returns.std(z))
     np.testing.assert_allclose(
         points, np.linspace(mean - 4 * std, mean + 4 * std, 101), rtol=1e-4, atol=1e-5

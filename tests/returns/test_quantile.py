@@ -95,7 +95,7 @@ def test_mean_standard_deviation_picture_and_target_by_hand():
     assert returns.outputs == 3
     assert float(returns.mean(z)) == 2.0
     assert float(returns.std(z)) == pytest.approx(np.sqrt(8 / 3), rel=1e-6)
-    points, heights = returns.picture(z)
+    points, heights = returns.density(z)
     np.testing.assert_array_equal(points, [0.0, 2.0, 4.0])
     np.testing.assert_allclose(heights, 1 / 3, rtol=1e-6)
     law = returns.target(z, jnp.array(1.0), jnp.array(0.5), noise.root(0))

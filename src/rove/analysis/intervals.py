@@ -1,4 +1,4 @@
-"""Intervals and tests that remain valid with few seeds, which succeed or fail."""
+"""Intervals and tests that remain valid with few seeds and all-or-nothing scores."""
 
 import math
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ BLOCK = 256
 
 
 class Comparison(NamedTuple):
-    """An estimate compared with a limit."""
+    """An estimate compared with a reference value: a half for a proportion, 0 for a difference."""
 
     value: float
     low: float
     high: float
     """The limits of the 95% interval."""
     p: float
-    """Two-sided p-value; it is below 0.05 if and only if the interval excludes the limit."""
+    """Two-sided p-value: below 0.05 if and only if the interval excludes the reference value."""
 
 
 def within(values: np.ndarray, support: Support) -> bool:
@@ -60,7 +60,9 @@ def mean_interval(
     low, high = np.empty(columns.shape[1]), np.empty(columns.shape[1])
     for start in range(0, len(low), BLOCK):  # to bound the memory
         part = slice(start, start + BLOCK)
-        low[part], high[part] = _quantiles(*_limits(columns[:, part], support, draws), confidence)
+        low[part], high[part] = _quantiles(
+            *_limit_draws(columns[:, part], support, draws), confidence
+        )
     return low.reshape(x.shape[1:]), high.reshape(x.shape[1:])
 
 
@@ -81,12 +83,12 @@ def difference_test(
     a, b = np.asarray(a, float), np.asarray(b, float)
     if not np.all(np.isfinite(np.append(a, b))) or not min(len(a), len(b)):
         raise ValueError("both groups need at least one seed, and all values must be finite")
-    lower_a, upper_a = _limits(a, support, draws)
-    lower_b, upper_b = _limits(b, support_of_b or support, draws, group=1)
+    lower_a, upper_a = _limit_draws(a, support, draws)
+    lower_b, upper_b = _limit_draws(b, support_of_b or support, draws, group=1)
     lower, upper = lower_a - upper_b, upper_a - lower_b
     low, high = map(float, _quantiles(lower, upper, 0.95))
-    side = max(min(np.mean(lower <= 0.0), np.mean(upper >= 0.0)), 1 / draws)
-    return Comparison(float(a.mean() - b.mean()), low, high, float(min(1.0, 2 * side)))
+    one_sided = max(min(np.mean(lower <= 0.0), np.mean(upper >= 0.0)), 1 / draws)
+    return Comparison(float(a.mean() - b.mean()), low, high, float(min(1.0, 2 * one_sided)))
 
 
 def proportion_interval(count: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -128,7 +130,7 @@ def _weights(n: int, draws: int, group: int) -> np.ndarray:
     return gaps[:, :-1] / gaps.sum(axis=1, keepdims=True)
 
 
-def _limits(
+def _limit_draws(
     x: np.ndarray, support: Support, draws: int, group: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return lower and upper draws of a mean, [draws, *rest] each. Each group has its own draws."""

@@ -115,15 +115,15 @@ def beliefs(axes: Any, values: np.ndarray, episodes: np.ndarray, names: Sequence
     axes.set_xlabel("episode")
 
 
-def returns(axes: Any, pictures: Mapping[int, Sequence[tuple[Any, Any]]], discrete: bool) -> None:
+def returns(axes: Any, densities: Mapping[int, Sequence[tuple[Any, Any]]], discrete: bool) -> None:
     """Draw Z(s, a) of every action after some episodes, from its points and heights. Each action
     has a colour, which is fainter for earlier episodes. Densities are scaled to the same height,
     since otherwise a narrow one would hide a wide one."""
-    for count, (episode, actions) in enumerate(pictures.items(), start=1):
-        opacity = count / len(pictures)
+    for count, (episode, actions) in enumerate(densities.items(), start=1):
+        opacity = count / len(densities)
         axes.plot([], [], color="#555555", alpha=opacity, label=f"after episode {episode}")
-        for action, picture in enumerate(actions[:MOST_ACTIONS]):
-            points, heights = map(np.asarray, picture)
+        for action, density in enumerate(actions[:MOST_ACTIONS]):
+            points, heights = map(np.asarray, density)
             if discrete:
                 axes.vlines(points, 0, heights, color=f"C{action}", lw=1.5, alpha=0.7 * opacity)
                 axes.plot(points, heights, ".", ms=3, alpha=opacity, color=f"C{action}")

@@ -23,7 +23,7 @@ from rove.training.solving import episodes_to_solve
 if TYPE_CHECKING:
     from rove.runs.result import Run
 
-GREY, SPREADS = ("#555555",), ("#8e6bbf", "#b8860b")
+GREY, SPREAD_COLOURS = ("#555555",), ("#8e6bbf", "#b8860b")
 """Colours of coverage and of the two spreads, which differ from those of actions."""
 POLICY_ACTION = ("the policy's action",)
 """Name of the only action whose value an actor's critic records."""
@@ -95,9 +95,9 @@ def diagnostics(run: Run) -> Figure:
     """Draw state visits, the spread of Q and of Z and, for the first seed, its beliefs about each
     probe state."""
     outcome = run.outcomes[0]
-    taken = min(len(outcome.episodes.returns).bit_length(), SNAPSHOTS)
-    note = _note(run, taken)
-    rows = [_progress(run) if run.returns.size else [], *(_beliefs(run, taken, note))]
+    num_snapshots = min(len(outcome.episodes.returns).bit_length(), SNAPSHOTS)
+    note = _note(run, num_snapshots)
+    rows = [_progress(run) if run.returns.size else [], *(_beliefs(run, num_snapshots, note))]
     rows = [row for row in rows if row] or [[]]
     columns = max(map(len, rows)) or 1
     size = {"width": max(3.4 * columns, 7.6), "height": 1.0 + 2.6 * len(rows)}
@@ -107,10 +107,10 @@ def diagnostics(run: Run) -> Figure:
         for axes, panel in itertools.zip_longest(row_of_axes, row, fillvalue=plots.blank):
             panel(axes)
     who = f"seed {outcome.job.seed}"
-    subject = f"beliefs of {who}" if taken else f"no episode of {who} has ended"
+    subject = f"beliefs of {who}" if num_snapshots else f"no episode of {who} has ended"
     title = f"{run.config.label}: {plots.seeds_text(len(run.seeds))}; {subject}"
-    words = {"title": title, "title_fontproperties": {"size": 11, "weight": "bold"}}
-    plots.legend(figure, ncols=2 * columns + 2, **words)
+    legend_title = {"title": title, "title_fontproperties": {"size": 11, "weight": "bold"}}
+    plots.legend(figure, ncols=2 * columns + 2, **legend_title)
     if note:
         figure.supxlabel(textwrap.fill(note, 45 * columns), x=0.01, ha="left", fontsize=8)
     return figure
@@ -134,7 +134,7 @@ def _progress(run: Run) -> list[Panel]:
 
     def spread(axes: Any) -> None:
         spreads = {"spread of Q over θ": run.spread, "spread of Z": run.return_spread}
-        panels.lines(axes, spreads, SPREADS, logarithmic=True)
+        panels.lines(axes, spreads, SPREAD_COLOURS, logarithmic=True)
         axes.set_title("spread, with each seed" if len(run.seeds) > 1 else "spread", loc="left")
         plots.mark_learning(axes, starts)
 
@@ -143,7 +143,7 @@ def _progress(run: Run) -> list[Panel]:
     return [*shown, spread] if has_spread else shown
 
 
-def _note(run: Run, taken: int) -> str | None:
+def _note(run: Run, num_snapshots: int) -> str | None:
     """Return a note if state visits are not counted, or if values exceed the optimum because a
     time limit is bootstrapped."""
     outcome, environment = run.outcomes[0], run.config.environment
@@ -152,34 +152,34 @@ def _note(run: Run, taken: int) -> str | None:
             "State visits are not shown: choose two entries of the observation to count them by, "
             "with --env.axes or rove.adopt(…, axes=…)."
         )
-    values = np.asarray(outcome.lane.snapshots.values)[:taken]
+    values = np.asarray(outcome.lane.snapshots.values)[:num_snapshots]
     terminated = outcome.episodes.terminated
     return note_above_optimum(values, environment.optimum, terminated, environment.score_label)
 
 
-def _beliefs(run: Run, taken: int, note: str | None) -> list[list[Panel]]:
+def _beliefs(run: Run, num_snapshots: int, note: str | None) -> list[list[Panel]]:
     """Return panels of q(Q(s, a)) and Z(s, a) of the first seed in each probe state: two rows, or
     one for a single state."""
     outcome, environment = run.outcomes[0], run.config.environment
     agent, starts, optimum = run.config.compose(), _learning_start(run), environment.optimum
     values, outputs, _ = map(np.asarray, outcome.lane.snapshots)
     actions = environment.action_names if values.shape[3] > 1 else POLICY_ACTION
-    names = (list(environment.probes()) or ["start"]) if taken else []
+    names = (list(environment.probes()) or ["start"]) if num_snapshots else []
 
     def values_of(axes: Any, probe: int) -> None:
-        shown = values[:taken, :, probe]
-        panels.beliefs(axes, shown, 2 ** np.arange(taken), actions)
+        shown = values[:num_snapshots, :, probe]
+        panels.beliefs(axes, shown, 2 ** np.arange(num_snapshots), actions)
         axes.set_title(f"q(Q(s, a)), s = {names[probe]}", loc="left")
         plots.mark_learning(axes, starts)
         if note and optimum is not None and np.any(shown > optimum):
             plots.mark_optimum(axes, optimum)
 
     def returns(axes: Any, probe: int) -> None:
-        pictures = {
-            2**k: agent.pictures(jnp.asarray(outputs[k, probe]))
-            for k in sorted({0, taken // 2, taken - 1})
+        densities = {
+            2**k: agent.densities(jnp.asarray(outputs[k, probe]))
+            for k in sorted({0, num_snapshots // 2, num_snapshots - 1})
         }
-        panels.returns(axes, pictures, agent.discrete)
+        panels.returns(axes, densities, agent.discrete)
         axes.set_title(f"Z(s, a), s = {names[probe]}", loc="left")
 
     rows: list[list[Panel]]

@@ -7,7 +7,7 @@ import tyro
 
 from rove import environments
 from rove.agents import AGENTS
-from rove.cli.options import flags
+from rove.cli.options import option_types
 from rove.cli.run_options import SweepOptions, TrainOptions
 from rove.paper import EXPERIMENTS
 
@@ -86,13 +86,15 @@ def script(shell: str, commands: Iterable[str]) -> str:
         f"{name}-{SIZES.get(name, 10)}" if family.sized else name
         for name, family in environments.ENVIRONMENTS.items()
     )
-    of_agents = dict.fromkeys(f"agent.{flag}" for kind in AGENTS.values() for flag in flags(kind))
+    of_agents = dict.fromkeys(
+        f"agent.{flag}" for kind in AGENTS.values() for flag in option_types(kind)
+    )
     words = {
         "commands": commands,
         "agents": AGENTS,
         "environments": [*sized, *environments.ALIASES, "gym/"],
         "experiments": [*EXPERIMENTS, "tuning"],
-        "train": [f"--{flag}" for flag in (*flags(TrainOptions), *of_agents)],
-        "sweep": [f"--{flag}" for flag in (*flags(SweepOptions), *of_agents)],
+        "train": [f"--{flag}" for flag in (*option_types(TrainOptions), *of_agents)],
+        "sweep": [f"--{flag}" for flag in (*option_types(SweepOptions), *of_agents)],
     }
     return SCRIPTS[shell].format(**{name: " ".join(listed) for name, listed in words.items()})

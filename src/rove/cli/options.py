@@ -31,7 +31,7 @@ def parse(
 
     `default`: an instance of the dataclass with the values of options that are not given.
     """
-    positional, words = checked(arguments, flags(target), prog)
+    positional, words = split_arguments(arguments, option_types(target), prog)
     if not {"-h", "--help"} & {*positional, *words}:
         _check_positional(target, positional, prog)
     defaults = {} if default is None else {"default": default}
@@ -55,7 +55,7 @@ NEEDED = {
 
 
 def _check_positional(target: Callable, words: Sequence[str], prog: str) -> None:
-    """Raise `RoveError` unless the words are the arguments without a name that a command takes."""
+    """Raise `RoveError` unless the words are the positional arguments that a command takes."""
     hints, wanted = get_type_hints(target), []
     if not dataclasses.is_dataclass(target):
         parameters = inspect.signature(target).parameters.values()
@@ -72,7 +72,7 @@ def _check_positional(target: Callable, words: Sequence[str], prog: str) -> None
         raise RoveError(f"unexpected argument {words[len(wanted)]!r}; options begin with --")
 
 
-def flags(target: Callable, prefix: str = "") -> dict[str, Any]:
+def option_types(target: Callable, prefix: str = "") -> dict[str, Any]:
     """Return the options of a function or dataclass, with their types: {"agent.lr": float}."""
     if dataclasses.is_dataclass(target):
         hints = get_type_hints(target)
@@ -85,16 +85,16 @@ def flags(target: Callable, prefix: str = "") -> dict[str, Any]:
     for field, kind in kinds.items():
         name = f"{prefix}{field.replace('_', '-')}"
         nested = isinstance(kind, type) and dataclasses.is_dataclass(kind)
-        known |= flags(kind, f"{name}.") if nested else {name: kind}
+        known |= option_types(kind, f"{name}.") if nested else {name: kind}
         if kind is bool:
             known[f"{prefix}no-{field.replace('_', '-')}"] = bool
     return known
 
 
-def checked(
+def split_arguments(
     arguments: Sequence[str], known: Mapping[str, Any], prog: str
 ) -> tuple[list[str], list[str]]:
-    """Return the arguments without a name, and the options with lists such as 64,64 split.
+    """Return the positional arguments, and the options with lists such as 64,64 split.
 
     Raises `RoveError` for an unknown option, a missing value, or one of the wrong type.
     """

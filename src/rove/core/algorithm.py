@@ -141,7 +141,7 @@ class Agent(CriticLearner):
 
     def pairs(self, priors: Any, batch: Transition) -> Pairs:
         """Return the network's inputs for s, and the indices of a."""
-        return Pairs(inputs(priors, batch.observation, batch.priors), batch.number)
+        return Pairs(inputs(priors, batch.observation, batch.priors), batch.action_index)
 
     def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
         """Return diagnostics of q_φ and Z_θ in given states."""

@@ -185,7 +185,7 @@ class CriticLearner(Learner):
     def validate(self, observation: np.ndarray) -> None:
         self.posterior.validate(checks.spec_of(self, observation))
 
-    def pictures(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
+    def densities(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
         return pictures_of(self.returns, outputs)
 
 

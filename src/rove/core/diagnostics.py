@@ -43,4 +43,4 @@ def beliefs_at(
 
 def pictures_of(returns: Return, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
     """Return, for each action, the points and heights of a plot of Z(s, a)."""
-    return [returns.picture(z) for z in by_action(returns, outputs)]
+    return [returns.density(z) for z in by_action(returns, outputs)]

@@ -121,7 +121,7 @@ class Learner(eqx.Module):
         return False
 
     @abc.abstractmethod
-    def pictures(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
+    def densities(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
         """Return, for each action, the points and heights of a plot of Z(s, a).
 
         `outputs` is a row of `Beliefs.outputs`.

@@ -11,8 +11,8 @@ from jaxtyping import Bool, Float, Int
 from rove.environments.base import Bound, Coordinate
 from rove.environments.control import Control
 
-GRAVITY, SECONDS = 9.8, 0.2
-FASTEST = (4 * math.pi, 9 * math.pi)
+GRAVITY, TIME_STEP = 9.8, 0.2
+MAX_VELOCITIES = (4 * math.pi, 9 * math.pi)
 """Maximum angular velocities of the two links."""
 
 
@@ -39,7 +39,7 @@ class Acrobot(Control):
 
     @property
     def observation_bounds(self) -> tuple[Bound, Bound]:
-        high = (1.0, 1.0, 1.0, 1.0, *FASTEST)
+        high = (1.0, 1.0, 1.0, 1.0, *MAX_VELOCITIES)
         return tuple(-x for x in high), high
 
     @property
@@ -92,13 +92,13 @@ class Acrobot(Control):
         """Integrate one step by the Runge–Kutta method."""
         torque = (action - 1).astype(jnp.float32)
         k1 = _slope(values, torque)
-        k2 = _slope(values + SECONDS / 2 * k1, torque)
-        k3 = _slope(values + SECONDS / 2 * k2, torque)
-        k4 = _slope(values + SECONDS * k3, torque)
-        after = values + SECONDS / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        k2 = _slope(values + TIME_STEP / 2 * k1, torque)
+        k3 = _slope(values + TIME_STEP / 2 * k2, torque)
+        k4 = _slope(values + TIME_STEP * k3, torque)
+        after = values + TIME_STEP / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
         angles = after[:2] - 2 * math.pi * jnp.round(after[:2] / (2 * math.pi))
-        fastest = jnp.array(FASTEST)
-        return jnp.concatenate([angles, jnp.clip(after[2:], -fastest, fastest)])
+        limits = jnp.array(MAX_VELOCITIES)
+        return jnp.concatenate([angles, jnp.clip(after[2:], -limits, limits)])
 
     def ended(self, values: Float[Array, "4"]) -> Bool[Array, ""]:
         return -jnp.cos(values[0]) - jnp.cos(values[0] + values[1]) > 1.0

@@ -13,7 +13,7 @@ from typing_extensions import Doc
 
 from rove.environments.base import Coordinate
 from rove.environments.guard import BadEnvironment, Guard, encoder
-from rove.environments.host import LONGEST_EPISODE, OWN, PROBES, HostEnvironment, Source
+from rove.environments.host import LONGEST_EPISODE, PROBES, ROVE_OPTIONS, HostEnvironment, Source
 from rove.environments.registered import make_registered, settable
 from rove.errors import ConfigError, unknown_name
 
@@ -70,7 +70,7 @@ def from_name(name: str, **options: Any) -> HostEnvironment:
         own["alias"] = name
         name, shared, _ = ALIASES[name]
         options = shared | options
-    own |= {key: options.pop(key) for key in OWN if key in options}
+    own |= {key: options.pop(key) for key in ROVE_OPTIONS if key in options}
     defaults, any_option = settable(name)
     for key, value in options.items():
         if key not in defaults and not any_option:
@@ -113,7 +113,7 @@ def adopt(
     else:
         allowed = "a name, a rove.Environment, a gymnasium.Env, or a function that returns one"
         raise ConfigError.must_be("environment", environment, allowed)
-    return _checked(Source("", given=id(environment), build=build), own)
+    return _checked(Source("", object_id=id(environment), build=build), own)
 
 
 def host_settings(environment: HostEnvironment) -> Any:
@@ -144,9 +144,9 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
         env = source.new()
         name = source.name or _description(env)
         # Do not close an environment that the user passed in.
-        owned = id(env) != source.given
+        owned = id(env) != source.object_id
         guard = Guard(env, own.get("longest_episode", LONGEST_EPISODE), owned)
-        first = np.unique([guard.reset(seed) for seed in range(PROBES)], axis=0)
+        initial = np.unique([guard.reset(seed) for seed in range(PROBES)], axis=0)
         encode = encoder(env.observation_space)
     except BadEnvironment as error:
         message = str(error) if "environment" in error.field else f"environment {name}: {error}"
@@ -156,22 +156,22 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
         source, name=name, spaces=spaces, encode=encode, decode=guard.decode
     )
     guard.close()
-    own["axes"], sides = _grid(env.observation_space, own.get("axes"))
+    own["axes"], grid = _grid(env.observation_space, own.get("axes"))
     discrete = isinstance(env.observation_space, gymnasium.spaces.Discrete)
     states = int(env.observation_space.n) if discrete else 0
     reaches_goal = isinstance(own.get("sparse"), float | int) and own["sparse"] > 0
     if reaches_goal and own.get("optimum") is None:
         own["optimum"] = 1.0
     space = guard.action_space
-    vectors = isinstance(space, gymnasium.spaces.Box)
-    actions = math.prod(space.shape) if vectors else int(space.n)
+    vector_actions = isinstance(space, gymnasium.spaces.Box)
+    actions = math.prod(space.shape) if vector_actions else int(space.n)
     return HostEnvironment(
         source,
-        first.shape[1],
+        initial.shape[1],
         actions,
-        first,
-        vectors=vectors,
-        sides=sides,
+        initial,
+        vector_actions=vector_actions,
+        grid=grid,
         states=states if states <= MOST_STATES else 0,
         **own,
     )

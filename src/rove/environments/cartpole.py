@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from rove.environments.base import Bound, Coordinate
 from rove.environments.control import Control
 
-GRAVITY, CART, POLE, FORCE, SECONDS = 9.8, 1.0, 0.1, 10.0, 0.02
+GRAVITY, CART, POLE, FORCE, TIME_STEP = 9.8, 1.0, 0.1, 10.0, 0.02
 HALF = 0.5
 """Half the length of the pole."""
 EDGE, FALLEN = 2.4, math.radians(12)
@@ -95,7 +95,7 @@ class CartPole(Control):
         angular_acceleration = (GRAVITY * sine - cosine * push) / lever
         acceleration = push - POLE * HALF * angular_acceleration * cosine / mass
         rates = [velocity, acceleration, angular_velocity, angular_acceleration]
-        return values + SECONDS * jnp.stack(rates)
+        return values + TIME_STEP * jnp.stack(rates)
 
     def ended(self, values: Float[Array, "4"]) -> Bool[Array, ""]:
         return (jnp.abs(values[0]) > EDGE) | (jnp.abs(values[2]) > FALLEN)

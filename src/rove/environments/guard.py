@@ -24,21 +24,21 @@ _LARGEST = float(np.finfo(np.float32).max)
 class BadEnvironment(RoveError):
     """An environment that violates Gymnasium's interface: the field, and what is wrong with it."""
 
-    def __init__(self, field: str, what: str):
-        self.field, self.what = field, what
-        super().__init__(f"{field} {what}")
+    def __init__(self, field: str, problem: str):
+        self.field, self.problem = field, problem
+        super().__init__(f"{field} {problem}")
 
 
-def raised(field: str, error: BaseException) -> BadEnvironment:
+def environment_error(field: str, error: BaseException) -> BadEnvironment:
     """Convert any exception raised by an environment, except Ctrl-C, to a `BadEnvironment`."""
     if isinstance(error, KeyboardInterrupt):
         raise error
     frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if len(frames) > 1 else ""
+    location = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if len(frames) > 1 else ""
     text, hint = _one_line(error), ""
     if field == "step" and "expected 5, got 4" in text:
         hint = "; step must return (observation, reward, terminated, truncated, info)"
-    return BadEnvironment(field, f"raised {text}{place}{hint}")
+    return BadEnvironment(field, f"raised {text}{location}{hint}")
 
 
 class Guard:
@@ -63,12 +63,12 @@ class Guard:
         try:
             result = self.env.reset(seed=seed)
         except BaseException as error:
-            what = raised("reset", error).what
-            hint = " (reset must accept a seed)" if "argument 'seed'" in what else ""
-            raise BadEnvironment("reset", f"{what}{hint}") from error
+            problem = environment_error("reset", error).problem
+            hint = " (reset must accept a seed)" if "argument 'seed'" in problem else ""
+            raise BadEnvironment("reset", f"{problem}{hint}") from error
         if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], dict):
-            what = f"must return (observation, info), got {_brief(result)}"
-            raise BadEnvironment("reset", what)
+            problem = f"must return (observation, info), got {_brief(result)}"
+            raise BadEnvironment("reset", problem)
         self._length = 0
         return self.encode(result[0])
 
@@ -82,7 +82,7 @@ class Guard:
         try:
             result = self.env.step(self.decode(action))
         except BaseException as error:
-            raise raised("step", error) from error
+            raise environment_error("step", error) from error
         if not isinstance(result, tuple) or len(result) != 5:
             needed = "(observation, reward, terminated, truncated, info)"
             raise BadEnvironment("step", f"must return {needed}, got {_brief(result)}")
@@ -90,9 +90,9 @@ class Guard:
         ended = _flag("terminated", terminated), _flag("truncated", truncated)
         self._length += 1
         if self._length >= self._longest and not any(ended):
-            what = f"did not end in {self._longest:,} steps: raise longest_episode "
-            what += "(--env.longest-episode), or add a TimeLimit wrapper"
-            raise BadEnvironment("the episode", what)
+            problem = f"did not end in {self._longest:,} steps: raise longest_episode "
+            problem += "(--env.longest-episode), or add a TimeLimit wrapper"
+            raise BadEnvironment("the episode", problem)
         reward = _reward(reward)
         if self._sparse is not None:
             reward = self._sparse if ended[0] else 0.0
@@ -112,8 +112,8 @@ class Guard:
         """Raise `BadEnvironment` if the action space has changed."""
         space = self.env.action_space
         if space != self.action_space:
-            what = f"changed from {self.action_space} to {space}"
-            raise BadEnvironment("action_space", what)
+            problem = f"changed from {self.action_space} to {space}"
+            raise BadEnvironment("action_space", problem)
 
 
 def encoder(space: Any) -> Encode:
@@ -132,41 +132,41 @@ def encoder(space: Any) -> Encode:
             except ValueError as error:  # a ragged list
                 raise BadEnvironment("observation", f"is not an array: {error}") from None
             if x.shape != shape:
-                what = f"has shape {x.shape}, but its space has shape {shape}"
-                raise BadEnvironment("observation", what)
+                problem = f"has shape {x.shape}, but its space has shape {shape}"
+                raise BadEnvironment("observation", problem)
             if x.dtype.kind not in kinds:
-                what = f"has dtype {x.dtype}, but its space has dtype {space.dtype}"
-                raise BadEnvironment("observation", what)
+                problem = f"has dtype {x.dtype}, but its space has dtype {space.dtype}"
+                raise BadEnvironment("observation", problem)
             with np.errstate(over="ignore"):  # overflow gives infinity, which `_finite` reports
                 return _finite(x.astype(np.float32).ravel())
 
         return of_box
-    used = sized(space)
+    used = without_unsized_parts(space)
     if used is not space:
         encode = encoder(used)
 
         def of_sized(observation: Any) -> np.ndarray:
             if not isinstance(observation, Mapping):
-                what = f"must be a dictionary, got {_brief(observation)}"
-                raise BadEnvironment("observation", what)
+                problem = f"must be a dictionary, got {_brief(observation)}"
+                raise BadEnvironment("observation", problem)
             return encode({key: x for key, x in observation.items() if key in used.spaces})
 
         return of_sized
     if not _fixed(space):
-        what = f"is {_brief(space)}, but must have a fixed size: convert it with a "
-        what += "gymnasium.ObservationWrapper"
-        raise BadEnvironment("observation_space", what)
+        problem = f"is {_brief(space)}, but must have a fixed size: convert it with a "
+        problem += "gymnasium.ObservationWrapper"
+        raise BadEnvironment("observation_space", problem)
 
     def of_parts(observation: Any) -> np.ndarray:
         if not space.contains(observation):
-            what = f"is {_brief(observation)}, which is not in its space {space}"
-            raise BadEnvironment("observation", what)
+            problem = f"is {_brief(observation)}, which is not in its space {space}"
+            raise BadEnvironment("observation", problem)
         return _finite(np.asarray(spaces.flatten(space, observation), np.float32))
 
     return of_parts
 
 
-def sized(space: Any) -> Any:
+def without_unsized_parts(space: Any) -> Any:
     """Return a space without the parts of a dictionary that have no fixed size."""
     if not isinstance(space, spaces.Dict):
         return space
@@ -242,28 +242,30 @@ def decoder(space: spaces.Discrete | spaces.Box) -> Decode:
 def _action_space(env: Any) -> spaces.Discrete | spaces.Box:
     """Return an environment's action space; raise `BadEnvironment` if it cannot be used."""
     if isinstance(env, gymnasium.vector.VectorEnv):
-        what = "is a VectorEnv: pass a single environment; every seed gets a copy of it"
-        raise BadEnvironment("environment", what)
+        problem = "is a VectorEnv: pass a single environment; every seed gets a copy of it"
+        raise BadEnvironment("environment", problem)
     if not isinstance(env, gymnasium.Env):
         raise BadEnvironment("environment", f"must be a gymnasium.Env, got {_brief(env)}")
     for field in ("action_space", "observation_space"):
         try:
             value = getattr(env, field, None)
         except BaseException as error:
-            raise raised(field, error) from error
+            raise environment_error(field, error) from error
         if not isinstance(value, spaces.Space):
             raise BadEnvironment(field, "is missing, or not a gymnasium space")
     space = env.action_space
     if isinstance(space, spaces.Box) and space.dtype is not None and space.dtype.kind == "f":
         if not space.is_bounded():
-            what = f"is {space}, but its bounds must be finite: declare a bounded Box, or convert "
-            what += "actions with a gymnasium.ActionWrapper"
-            raise BadEnvironment("action_space", what)
+            problem = (
+                f"is {space}, but its bounds must be finite: declare a bounded Box, or convert "
+            )
+            problem += "actions with a gymnasium.ActionWrapper"
+            raise BadEnvironment("action_space", problem)
         return space
     if not isinstance(space, spaces.Discrete):
-        what = f"is {space}, but must be Discrete or a Box of floats: convert it with a "
-        what += "gymnasium.ActionWrapper"
-        raise BadEnvironment("action_space", what)
+        problem = f"is {space}, but must be Discrete or a Box of floats: convert it with a "
+        problem += "gymnasium.ActionWrapper"
+        raise BadEnvironment("action_space", problem)
     return space
 
 

@@ -15,7 +15,14 @@ from jaxtyping import Float, Int
 
 from rove.environments import registered
 from rove.environments.base import GRID, Coordinate, State, Task, cell
-from rove.environments.guard import BadEnvironment, Decode, Encode, Guard, raised, sized
+from rove.environments.guard import (
+    BadEnvironment,
+    Decode,
+    Encode,
+    Guard,
+    environment_error,
+    without_unsized_parts,
+)
 from rove.errors import ConfigError, RoveError, check_flag, check_integer, check_number
 from rove.parts.noise import Key
 
@@ -23,7 +30,7 @@ LONGEST_EPISODE = 100_000
 """Default number of steps after which an unfinished episode raises an error."""
 PROBES = 3
 """Number of initial observations for which diagnostics are recorded."""
-OWN = ("normalise", "longest_episode", "sparse", "optimum", "axes")
+ROVE_OPTIONS = ("normalise", "longest_episode", "sparse", "optimum", "axes")
 """Options of rove, which are not passed to Gymnasium."""
 CLIP = 10.0
 """Bound on normalised observations, in standard deviations."""
@@ -67,7 +74,7 @@ class Source:
     name: str
     options: str = "{}"
     """The options of a registered id, as JSON."""
-    given: int = 0
+    object_id: int = 0
     """The identity of the user's object; 0 for a registered id."""
     build: Callable[[], Any] = dataclasses.field(default=lambda: None, compare=False)
     """Creates an environment."""
@@ -85,7 +92,7 @@ class Source:
         except RoveError:
             raise
         except BaseException as error:
-            raise raised("creating the environment", error) from error
+            raise environment_error("creating the environment", error) from error
 
 
 class HostEnvironment(Task):
@@ -97,11 +104,11 @@ class HostEnvironment(Task):
     """Number of entries of an observation."""
     actions: int = eqx.field(static=True)
     """Number of actions, or their dimension if they are continuous."""
-    first: Float[Array | np.ndarray, "probes features"]
+    initial: Float[Array | np.ndarray, "probes features"]
     """A few initial observations."""
     normalise: bool = eqx.field(default=False, static=True)
     """Normalise observations by their running mean and standard deviation."""
-    vectors: bool = eqx.field(default=False, static=True)
+    vector_actions: bool = eqx.field(default=False, static=True)
     """Whether actions are continuous: vectors of length `actions`."""
     longest_episode: int = eqx.field(default=LONGEST_EPISODE, static=True)
     """Number of steps after which an unfinished episode raises an error."""
@@ -113,7 +120,7 @@ class HostEnvironment(Task):
     """The best possible score of an episode, if it is known."""
     axes: tuple[int, int] | None = eqx.field(default=None, static=True)
     """The two entries of an observation, horizontal and vertical, whose cells count visits."""
-    sides: tuple[Coordinate, ...] = eqx.field(default=(), static=True)
+    grid: tuple[Coordinate, ...] = eqx.field(default=(), static=True)
     """The coordinates of the grid of cells: vertical, then horizontal."""
     states: int = eqx.field(default=0, static=True)
     """Number of states of a discrete space, each of which is a cell; 0 for other spaces."""
@@ -140,7 +147,7 @@ class HostEnvironment(Task):
 
     @property
     def continuous(self) -> bool:
-        return self.vectors
+        return self.vector_actions
 
     @property
     def score_label(self) -> str:
@@ -169,7 +176,7 @@ class HostEnvironment(Task):
 
     @property
     def coordinates(self) -> tuple[Coordinate, ...]:
-        return self.sides
+        return self.grid
 
     def bin(self, state: HostState) -> Int[Array, ""]:
         assert state.cell is not None
@@ -178,7 +185,7 @@ class HostEnvironment(Task):
     def probes(self) -> dict[str, Float[Array, " features"]]:
         """Return the initial observations of a few episodes."""
         names = ("start", *(f"start {i + 1}" for i in range(1, PROBES)))
-        return {name: jnp.asarray(x) for name, x in zip(names, self.first, strict=False)}
+        return {name: jnp.asarray(x) for name, x in zip(names, self.initial, strict=False)}
 
     def reset(self, key: Key) -> tuple[State, Float[Array, " features"]]:
         """Return the state before the first episode, and zeros in place of an observation."""
@@ -194,7 +201,7 @@ class HostEnvironment(Task):
     def _cell(self, observation: Float[Array, " features"]) -> Int[Array, ""] | None:
         if self.axes:
             horizontal, vertical = observation[jnp.array(self.axes)]
-            return cell(self.sides, (vertical, horizontal))
+            return cell(self.grid, (vertical, horizontal))
         return jnp.argmax(observation) if self.states else None
 
     def shown(
@@ -218,18 +225,18 @@ class HostEnvironment(Task):
         Raises `BadEnvironment` if its spaces differ from those of the first one.
         """
         env = self.source.new()
-        owned = id(env) != self.source.given
+        owned = id(env) != self.source.object_id
         guard = Guard(env, self.longest_episode, owned, self.sparse)
         for field, first in zip(_SPACES, self.source.spaces, strict=True):
             space = getattr(env, field)
-            if sized(space) != sized(first):
+            if without_unsized_parts(space) != without_unsized_parts(first):
                 guard.close()
                 raise BadEnvironment(field, f"is {space}, but was {first} before")
         return guard
 
     def renderable(self) -> gymnasium.Env:
         """Create an environment that renders images."""
-        if not self.source.given:
+        if not self.source.object_id:
             options = json.loads(self.source.options) | {"render_mode": "rgb_array"}
             return registered.make_registered(self.source.name, options)
         env = self.source.new()
@@ -241,7 +248,7 @@ class HostEnvironment(Task):
 
     def options(self) -> dict[str, Any]:
         """Return all options, in a form that JSON can represent."""
-        shared = {name: getattr(self, name) for name in OWN}
+        shared = {name: getattr(self, name) for name in ROVE_OPTIONS}
         shared["axes"] = self.axes and list(self.axes)
         described = dict(zip(_SPACES, map(str, self.source.spaces), strict=True))
-        return shared | (described if self.source.given else json.loads(self.source.options))
+        return shared | (described if self.source.object_id else json.loads(self.source.options))

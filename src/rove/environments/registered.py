@@ -6,7 +6,7 @@ from typing import Any
 
 import gymnasium
 
-from rove.environments.guard import raised
+from rove.environments.guard import environment_error
 from rove.errors import ConfigError, nearest
 
 PREFIX = "gym/"
@@ -32,7 +32,7 @@ def settable(name: str) -> tuple[dict[str, Any], bool]:
     except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
         raise _missing(name, error) from None
     except BaseException as error:
-        raise _failed(name, raised("its entry point", error)) from error
+        raise _failed(name, environment_error("its entry point", error)) from error
     for parameter in parameters:
         any_option |= parameter.kind is inspect.Parameter.VAR_KEYWORD
         defaults.setdefault(parameter.name, parameter.default)
@@ -78,7 +78,7 @@ def _imported(identifier: str) -> str:
             message = f"environment {identifier}: {reason}"
             raise ConfigError("environment", identifier, reason, message) from None
         except BaseException as error:
-            raise _failed(identifier, raised(f"import {package}", error)) from error
+            raise _failed(identifier, environment_error(f"import {package}", error)) from error
     return rest
 
 
@@ -90,7 +90,7 @@ def make_registered(name: str, options: dict[str, Any]) -> Any:
     except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
         raise _missing(name, error) from None
     except BaseException as error:
-        raise _failed(name, raised("gymnasium.make", error)) from error
+        raise _failed(name, environment_error("gymnasium.make", error)) from error
 
 
 def _missing(name: str, error: Exception) -> ConfigError:

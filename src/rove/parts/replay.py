@@ -30,7 +30,7 @@ class Transition(NamedTuple):
     """Cached values of the prior functions at s′."""
 
     @property
-    def number(self) -> Int[Array, "*n"]:
+    def action_index(self) -> Int[Array, "*n"]:
         """The indices of discrete actions from the buffer."""
         return self.action[..., 0].astype(jnp.int32)
 

@@ -58,8 +58,8 @@ def beliefs(run: RunData) -> dict[str, Any] | None:
     taken = min(len(columns["score"]).bit_length(), SNAPSHOTS)
     actions = min(values.shape[-1], ACTIONS)
     flat = outputs.reshape(-1, outputs.shape[-1])
-    pictures = [
-        tuple(map(np.asarray, pair)) for pair in jax.vmap(agent.pictures)(jnp.asarray(flat))
+    densities = [
+        tuple(map(np.asarray, pair)) for pair in jax.vmap(agent.densities)(jnp.asarray(flat))
     ][:actions]
     values = values[:taken, ..., :actions]
     optimum, ended = task.optimum, columns["terminated"]
@@ -77,7 +77,7 @@ def beliefs(run: RunData) -> dict[str, Any] | None:
         # [snapshot][probe][action]
         "returns": [
             [
-                [_picture(x[at], y[at], agent.discrete) for x, y in pictures]
+                [_picture(x[at], y[at], agent.discrete) for x, y in densities]
                 for at in range(k * len(probes), (k + 1) * len(probes))
             ]
             for k in range(taken)

@@ -10,7 +10,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from rove.environments import ALIASES, HostEnvironment
-from rove.environments.host import OWN, Source
+from rove.environments.host import ROVE_OPTIONS, Source
 from rove.environments.registered import PREFIX
 from rove.errors import ConfigError, RoveError, RunFolderError
 from rove.report.files import (
@@ -146,7 +146,7 @@ def stub(entry: dict[str, Any], probes: int = 1) -> HostEnvironment:
     rove's own options."""
     name, options = str(entry["name"]), entry.get("options") or {}
     shared = ALIASES[name][1] if name in ALIASES else {}
-    own = shared | {key: options[key] for key in OWN if key in options}
+    own = shared | {key: options[key] for key in ROVE_OPTIONS if key in options}
     return HostEnvironment(Source(name), 0, 0, np.zeros((probes, 0), np.float32), **own)
 
 

@@ -57,7 +57,7 @@ class Return(eqx.Module):
     def std(self, z: Float[Array, " outputs"]) -> Float[Array, ""]:
         """Return the standard deviation of Z_θ(s, a), exactly."""
 
-    def picture(
+    def density(
         self, z: Float[Array, " outputs"]
     ) -> tuple[Float[Array, " points"], Float[Array, " points"]]:
         """Return Z_θ(s, a) for plotting: positions in ascending order, and heights.
@@ -65,7 +65,7 @@ class Return(eqx.Module):
         These are atoms and their probabilities if `discrete`, and otherwise a density on `GRID`. By
         default, this is the normal density with the mean and standard deviation of Z_θ(s, a).
         """
-        return bell(self.mean(z), self.std(z))
+        return normal_density(self.mean(z), self.std(z))
 
     @abc.abstractmethod
     def target(
@@ -133,7 +133,7 @@ def log_density(error: Float[Array, "*n"], std: Float[Array, "*#n"]) -> Float[Ar
     return -0.5 * (error / std) ** 2 - jnp.log(std) - 0.5 * math.log(2.0 * math.pi)
 
 
-def bell(
+def normal_density(
     mean: Float[Array, ""], std: Float[Array, ""]
 ) -> tuple[Float[Array, " 101"], Float[Array, " 101"]]:
     """Return the density of N(mean, std²) on a grid, or a narrow spike if std is 0."""

@@ -56,7 +56,7 @@ class Categorical(Return):
     def std(self, z: Float[Array, " atoms"]) -> Float[Array, ""]:
         return jnp.sqrt(jnp.sum(jax.nn.softmax(z) * (self.support - self.mean(z)) ** 2))
 
-    def picture(
+    def density(
         self, z: Float[Array, " atoms"]
     ) -> tuple[Float[Array, " atoms"], Float[Array, " atoms"]]:
         return self.support, jax.nn.softmax(z)

@@ -60,7 +60,7 @@ class Mixture(Return):
         squares = stds**2 + (means - self.mean(z)) ** 2
         return jnp.sqrt(jnp.sum(jnp.exp(log_weights) * squares))
 
-    def picture(
+    def density(
         self, z: Float[Array, " outputs"]
     ) -> tuple[Float[Array, " 101"], Float[Array, " 101"]]:
         mean = self.mean(z)

@@ -48,7 +48,7 @@ class Quantile(Return):
     def std(self, z: Float[Array, " quantiles"]) -> Float[Array, ""]:
         return jnp.std(z)
 
-    def picture(
+    def density(
         self, z: Float[Array, " quantiles"]
     ) -> tuple[Float[Array, " quantiles"], Float[Array, " quantiles"]]:
         return jnp.sort(z), jnp.full_like(z, 1.0 / self.quantiles)

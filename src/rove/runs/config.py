@@ -130,7 +130,7 @@ def agent_from(description: dict[str, Any]) -> Settings | Learner:
 
 def _custom_mark(environment: Task) -> dict[str, Any]:
     """Mark an environment object that the user passed in, since JSON cannot rebuild it."""
-    custom = isinstance(environment, HostEnvironment) and environment.source.given
+    custom = isinstance(environment, HostEnvironment) and environment.source.object_id
     return {"given": True} if custom else {}
 
 

@@ -38,7 +38,7 @@ def run_all(
         if path is not None:
             RunFolder(path).check(config)
     for job in all_jobs:  # before anything is written
-        if storage.within_episode(job) and not storage.is_finished(job):
+        if storage.stopped_mid_episode(job) and not storage.is_finished(job):
             host.check_resumable(job)
     with contextlib.ExitStack() as stack:
         writers: dict[Path, _EpisodesWriter] = {}

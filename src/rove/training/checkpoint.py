@@ -36,10 +36,10 @@ def publish(path: Path, data: bytes) -> None:
         raise RunFolderError(f"cannot write {path}: {error.strerror}") from None
 
 
-def save_arrays(path: Path, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> None:
+def save_arrays(path: Path, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> None:
     """Write named arrays and a JSON description to one file."""
     whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    publish(path, save(whole, metadata={"rove": json.dumps(about)}))
+    publish(path, save(whole, metadata={"rove": json.dumps(metadata)}))
 
 
 def load_arrays(path: Path, prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -49,9 +49,9 @@ def load_arrays(path: Path, prefix: str = "") -> tuple[dict[str, np.ndarray], di
     """
     try:
         with safe_open(path, framework="numpy") as file:
-            about = dict(json.loads((file.metadata() or {})["rove"]))
+            metadata = dict(json.loads((file.metadata() or {})["rove"]))
             names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118
-            return {name: file.get_tensor(name) for name in names}, about
+            return {name: file.get_tensor(name) for name in names}, metadata
     except (SafetensorError, KeyError, TypeError, ValueError, RecursionError, OSError) as error:
         raise RunFolderError(
             f"{path} is not a checkpoint of rove: {error}. Remove it to train its seed again"

@@ -158,12 +158,12 @@ def _overflowed(optimiser: Any) -> bool:
 
 
 def retired(outcome: Outcome) -> Outcome:
-    """Return the outcome, if it is finished, without what only learning needs."""
+    """Return the outcome; if it is finished, without the memory that only learning needs."""
     return outcome._replace(lane=without_memory(outcome.lane)) if outcome.finished else outcome
 
 
 def without_memory(lane: Lane) -> Lane:
-    """Return a finished lane without what only learning needs, such as the replay buffer."""
+    """Return a finished lane without its replay buffer, optimiser and target parameters."""
     memory = lane.agent.replay
     memory = memory._replace(rows=memory.rows[:0])
     agent = lane.agent._replace(replay=memory, optimiser=None, phi_target=None)

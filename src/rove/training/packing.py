@@ -8,8 +8,8 @@ import numpy as np
 from jax import Array
 
 LARGE = 2**12
-"""Size from which on an array (a replay buffer, a weight matrix) is passed separately, rather than
-copied at every call."""
+"""Arrays with at least so many elements (replay buffers, weight matrices) are passed separately,
+rather than copied at every call."""
 
 
 class Packed(NamedTuple):
@@ -31,9 +31,9 @@ def pack(tree: Any) -> Packed:
     return Packed({kind: jnp.concatenate(parts) for kind, parts in small.items()}, large)
 
 
-def unpack(packed: Packed, shape: Any) -> Any:
-    """Unpack a pytree that has the structure and shapes of `shape`."""
-    leaves, structure = jax.tree.flatten(shape)
+def unpack(packed: Packed, template: Any) -> Any:
+    """Unpack a pytree that has the structure and shapes of `template`."""
+    leaves, structure = jax.tree.flatten(template)
     large, offsets = iter(packed.large), dict.fromkeys(packed.small, 0)
     arrays = []
     for leaf in leaves:

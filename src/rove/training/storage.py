@@ -34,11 +34,11 @@ def save(outcome: Outcome) -> None:
     assert job.path is not None
     outcome = outcome if job.extendable else retired(outcome)
     lane, memory = outcome.lane, outcome.lane.agent.replay
-    arrays = checkpoint.flatten(_portable(lane))
+    arrays = checkpoint.flatten(_without_log_and_rows(lane))
     arrays |= {f"episodes.{k}": v for k, v in outcome.episodes._asdict().items()}
     rows = _compressed(np.asarray(memory.rows)[: int(memory.added)])
     arrays |= {"replay": np.frombuffer(rows, np.uint8), "actions": outcome.actions}
-    about = {
+    metadata = {
         "job": job.identity,
         "diverged": outcome.diverged,
         "has_replay": len(memory.rows) > 0,
@@ -46,37 +46,36 @@ def save(outcome: Outcome) -> None:
         "episode": int(lane.episode),
         "streak": int(lane.streak),
     }
-    checkpoint.save_arrays(job.path, arrays, about)
+    checkpoint.save_arrays(job.path, arrays, metadata)
 
 
 def load(job: Job) -> Outcome:
-    """Load a job's outcome from its checkpoint; if it is finished, without what only learning
-    needs."""
+    """Load a job's outcome from its checkpoint; if it is finished, `without_memory`."""
     assert job.path is not None
-    arrays, about = _read(job)
-    finished = _finished(job, about)
-    if not finished and not about.get("has_replay"):
+    arrays, metadata = _read(job)
+    finished = _finished(job, metadata)
+    if not finished and not metadata.get("has_replay"):
         raise RunFolderError(
             f"{job.path} cannot be trained further: it was written without its replay buffer. "
             "Train again in another folder"
         )
     seed = jax.ShapeDtypeStruct((), jnp.int32)
-    shape: Any = jax.eval_shape(start, job.agent, job.environment, seed)
-    shape = jax.eval_shape(without_memory, shape) if finished else shape
-    lane = checkpoint.unflatten(_portable(shape), arrays, job.path)
-    if any(int(getattr(lane, key)) != about[key] for key in ("step", "episode", "streak")):
+    template: Any = jax.eval_shape(start, job.agent, job.environment, seed)
+    template = jax.eval_shape(without_memory, template) if finished else template
+    lane = checkpoint.unflatten(_without_log_and_rows(template), arrays, job.path)
+    if any(int(getattr(lane, key)) != metadata[key] for key in ("step", "episode", "streak")):
         raise _damaged(job.path, "its numbers of steps and episodes contradict each other")
-    rows = np.zeros(shape.agent.replay.rows.shape, np.float32)
+    rows = np.zeros(template.agent.replay.rows.shape, np.float32)
     if len(rows):
         _fill(rows, int(lane.agent.replay.added), arrays.get("replay"), job.path)
     agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=jnp.array(rows)))
-    log = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape.log)
+    log = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), template.log)
     return Outcome(
         job=job,
         episodes=_episodes(arrays, job.path),
         lane=lane._replace(agent=agent, log=log),
         finished=finished,
-        diverged=str(about.get("diverged", "")),
+        diverged=str(metadata.get("diverged", "")),
         actions=arrays.get("actions", NO_ACTIONS),
     )
 
@@ -107,28 +106,28 @@ def _compressed(rows: np.ndarray) -> bytes:
     return b"".join([*blocks, writer.flush()])
 
 
-def is_done(about: dict[str, Any], steps: int, episodes: int, in_a_row: int) -> bool:
+def is_done(metadata: dict[str, Any], steps: int, episodes: int, in_a_row: int) -> bool:
     """Whether a checkpoint with the given description diverged or has reached a limit. Raises
     `ValueError` if it does not say how far it is."""
-    reached = bool(about.get("diverged"))
+    reached = bool(metadata.get("diverged"))
     for key, limit in (("step", steps), ("episode", episodes), ("streak", in_a_row)):
-        count = about.get(key)
+        count = metadata.get(key)
         if not isinstance(count, int) or count < 0:
             raise ValueError(f"its number of {key}s is not valid")
         reached |= count >= limit
     return reached
 
 
-def _finished(job: Job, about: dict[str, Any]) -> bool:
+def _finished(job: Job, metadata: dict[str, Any]) -> bool:
     """Whether a checkpoint with the given description is finished, for the limits of the job."""
     assert job.path is not None
     try:
-        return is_done(about, job.steps, job.episodes, job.in_a_row)
+        return is_done(metadata, job.steps, job.episodes, job.in_a_row)
     except ValueError as error:
         raise _damaged(job.path, str(error)) from None
 
 
-def within_episode(job: Job) -> bool:
+def stopped_mid_episode(job: Job) -> bool:
     """Whether the job's checkpoint was written within an episode of a Gymnasium environment."""
     return exists(job) and len(_read(job, "actions")[0].get("actions", ())) > 0
 
@@ -151,8 +150,8 @@ def is_finished(job: Job) -> bool:
 def load_episodes(job: Job) -> tuple[Episodes, bool]:
     """Read a job's episodes, and whether it is finished, without the rest of its checkpoint."""
     assert job.path is not None
-    arrays, about = _read(job, "episodes.")
-    return _episodes(arrays, job.path), _finished(job, about)
+    arrays, metadata = _read(job, "episodes.")
+    return _episodes(arrays, job.path), _finished(job, metadata)
 
 
 def _episodes(arrays: dict[str, np.ndarray], path: Path) -> Episodes:
@@ -175,16 +174,16 @@ def _read(job: Job, prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, 
     Raises `RunFolderError` if the checkpoint belongs to another job.
     """
     assert job.path is not None
-    arrays, about = checkpoint.load_arrays(job.path, prefix)
-    if about.get("job") != job.identity:
+    arrays, metadata = checkpoint.load_arrays(job.path, prefix)
+    if metadata.get("job") != job.identity:
         raise RunFolderError(
             f"{job.path} is the checkpoint of another run or seed: its agent or environment "
             "differs. Pass the same ones, or train in another folder"
         )
-    return arrays, about
+    return arrays, metadata
 
 
-def _portable(lane: Any) -> Any:
+def _without_log_and_rows(lane: Any) -> Any:
     """Return a lane without its log, which is empty, and the replay's rows, which are stored
     separately."""
     agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=None))

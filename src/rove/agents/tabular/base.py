@@ -12,7 +12,7 @@ from rove.errors import ConfigError
 from rove.parts import replay
 from rove.parts.replay import Transition
 from rove.posteriors.base import Phi
-from rove.returns.base import bell
+from rove.returns.base import normal_density
 
 
 def state_index(observation: Float[Array, " states"]) -> Int[Array, ""]:
@@ -53,7 +53,7 @@ class Tabular(Learner):
 
 def point_masses(values: Float[Array, " actions"]) -> list[tuple[Array, Array]]:
     """Return point masses to plot, for agents that only model the mean of the return."""
-    return [bell(value, jnp.zeros(())) for value in values]
+    return [normal_density(value, jnp.zeros(())) for value in values]
 
 
 def init_state(tables: Any, features: int, theta: Any = ()) -> AgentState:

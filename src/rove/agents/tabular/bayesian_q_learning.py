@@ -13,7 +13,7 @@ from rove.core.learner import AgentState, Memory
 from rove.errors import check_number
 from rove.parts import noise, replay
 from rove.parts.noise import Key
-from rove.returns.base import bell
+from rove.returns.base import normal_density
 
 # Indices of the random streams for the two parts of a draw.
 _TAU, _MU = range(2)
@@ -112,12 +112,12 @@ class QValueSampling(Tabular):
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """Update the last pair's distribution, and return its squared error before the update."""
-        seen, tables = replay.last(state.replay), state.phi.fitted
-        s, a = state_index(seen.observation), seen.number
-        after = _row(tables, seen.next_observation)
-        mean, variance = (x[jnp.argmax(after.mu)] for x in after.moments())
-        discount = self.gamma * (1.0 - seen.terminated)
-        mean, variance = seen.reward + discount * mean, jnp.square(discount) * variance
+        transition, tables = replay.last(state.replay), state.phi.fitted
+        s, a = state_index(transition.observation), transition.action_index
+        next_actions = _row(tables, transition.next_observation)
+        mean, variance = (x[jnp.argmax(next_actions.mu)] for x in next_actions.moments())
+        discount = self.gamma * (1.0 - transition.terminated)
+        mean, variance = transition.reward + discount * mean, jnp.square(discount) * variance
         pair = NormalGamma(*(table[s, a] for table in tables))
         rows = zip(tables, pair.updated(mean, variance), strict=True)
         tables = NormalGamma(*(table.at[s, a].set(new) for table, new in rows))
@@ -134,9 +134,9 @@ class QValueSampling(Tabular):
             stds=jnp.sqrt(variance),
         )
 
-    def pictures(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
+    def densities(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
         """Return Gaussians with the return's mean and standard deviation."""
-        return [bell(mean, std) for mean, std in outputs.reshape(2, -1).T]
+        return [normal_density(mean, std) for mean, std in outputs.reshape(2, -1).T]
 
 
 def _row(tables: NormalGamma, observation: Float[Array, " states"]) -> NormalGamma:

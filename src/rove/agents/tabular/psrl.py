@@ -111,16 +111,16 @@ class PosteriorSampling(Tabular):
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """Count the last transition, and return −log of its predicted probability."""
-        seen, counts = replay.last(state.replay), state.phi.fitted
-        s, a = state_index(seen.observation), seen.number
+        transition, counts = replay.last(state.replay), state.phi.fitted
+        s, a = state_index(transition.observation), transition.action_index
         end = counts.next.shape[-1] - 1
-        s_next = jnp.where(seen.terminated, end, state_index(seen.next_observation))
+        s_next = jnp.where(transition.terminated, end, state_index(transition.next_observation))
         alpha = self._alpha(counts.next[s, a])
         before = counts.reward[s, a]
         n = jnp.sum(counts.next[s, a]) + 1
         counts = Counts(
             next=counts.next.at[s, a, s_next].add(1),
-            reward=counts.reward.at[s, a].add((seen.reward - before) / n),
+            reward=counts.reward.at[s, a].add((transition.reward - before) / n),
         )
         loss = -jnp.log(alpha[s_next] / jnp.sum(alpha))
         return state._replace(phi=state.phi._replace(fitted=counts)), loss
@@ -134,7 +134,7 @@ class PosteriorSampling(Tabular):
         mean = self._solved(self.mean(state.phi.fitted))[s]
         return Beliefs(draws, mean, jnp.zeros_like(mean))
 
-    def pictures(self, outputs: Float[Array, " actions"]) -> list[tuple[Array, Array]]:
+    def densities(self, outputs: Float[Array, " actions"]) -> list[tuple[Array, Array]]:
         return point_masses(outputs)
 
     # The posterior
