@@ -8,10 +8,12 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.rcsetup import cycler
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from rove.agents import label_of
+from rove.analysis.colours import PALETTE, line_of
 from rove.analysis.curves import moving_average
 from rove.analysis.intervals import BAND_DRAWS, FEWEST, Support, mean_interval
 from rove.errors import RunFolderError
@@ -30,13 +32,10 @@ matplotlib.rcParams.update(
         "figure.dpi": 150,
         "svg.hashsalt": "rove",
         "svg.fonttype": "none",
+        "axes.prop_cycle": cycler(color=[light for light, _ in PALETTE]),
     }
 )
 
-COLOURS = {
-    "dqn": "#4c72b0", "dqn-paper": "#8fb3e8", "noisynet": "#dd8452", "ge": "#2a9d5c",
-    "ge-step": "#2a9d5c", "ge-episode": "#8e6bbf", "ige": "#c44e52", "bootstrapped_dqn": "#937860",
-}  # fmt: skip
 QUIET = "#7a828c"
 """The colour of lines and words that explain."""
 SMALL: dict[str, Any] = {"fontsize": 7.5, "color": QUIET, "annotation_clip": False}
@@ -72,12 +71,11 @@ def learning_curves(
     for name, scores in curves.items():
         smooth = moving_average(scores, window)
         episodes = every * np.arange(1, scores.shape[1] + 1)
-        colour = COLOURS.get(name, "#555555" if len(curves) == 1 else None)
         (line,) = axes.plot(
             episodes,
             smooth.mean(axis=0),
-            color=colour,
             lw=1.8,
+            **line_of(name),
             label=(names or {}).get(name) or label_of(name),
         )
         points = np.unique(np.linspace(0, len(episodes) - 1, BAND_POINTS).astype(int))
