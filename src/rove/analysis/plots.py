@@ -1,6 +1,7 @@
 """Figures. A curve is a mean over seeds with its 95% interval or, of fewer than five, the seeds."""
 
 import itertools
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,11 @@ matplotlib.rcParams.update(
     }
 )
 
+WIDEST = 0.68
+"""Width of a letter, as a fraction of its size, that bold text and text beside an axis stay within
+on average."""
+KEY = 6
+"""Width of the line beside a label in a legend, in letters."""
 QUIET = "#7a828c"
 """The colour of lines and words that explain."""
 SMALL: dict[str, Any] = {"fontsize": 7.5, "color": QUIET, "annotation_clip": False}
@@ -153,19 +159,32 @@ def mark_learning(axes: Any, at: float | None) -> None:
     axes.annotate("learning starts", (at, 1.0), (0, 2), ha=side, va="bottom", **above, **SMALL)
 
 
+def wrapped(text: str, figure: Figure, size: float) -> str:
+    """Break text of some size, in points, into lines that fit the width of a figure."""
+    return textwrap.fill(text, _letters(figure, size), break_on_hyphens=False)
+
+
+def _letters(figure: Figure, size: float) -> int:
+    """Return the number of letters of some size, in points, that fit the width of a figure."""
+    return int(72 * figure.get_figwidth() / (WIDEST * size))
+
+
 def blank(axes: Any) -> None:
     """Leave axes empty."""
     axes.set_axis_off()
 
 
 def legend(figure: Figure, **options: Any) -> None:
-    """Name everything that the axes label, once, above them."""
+    """Name everything that the axes label, once, above them, in as many columns as fit."""
     handles: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     place: dict[str, Any] = {"loc": "outside upper left", "alignment": "left", "ncols": 8}
-    figure.legend(list(handles.values()), list(handles), fontsize=8, **(place | options))
+    place |= options
+    widest = max(map(len, handles), default=0) + KEY
+    place["ncols"] = max(1, min(place["ncols"], _letters(figure, 8) // widest))
+    figure.legend(list(handles.values()), list(handles), fontsize=8, **place)
 
 
 TICKS = 12
