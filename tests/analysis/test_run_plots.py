@@ -7,6 +7,7 @@ from matplotlib.collections import PolyCollection
 import rove
 from rove.analysis import panels, plots
 from rove.analysis.curves import learning_start
+from rove.runs.config import Config
 
 SMALL = {"hidden": (8,), "batch_size": 8, "learning_starts": 20}
 
@@ -148,3 +149,38 @@ def test_the_history_of_visits_is_over_the_episodes_that_seeds_played():
     np.testing.assert_allclose(shares, [[0.5, 0.5, 0], [0, 0.5, 0], [2 / 3, 0, 0], [1, 0, 0]])
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert labels == ["1", "2", "3–4", "5"]
+
+
+def test_no_text_leaves_the_figure(three):
+    """However long the names of the agent and its actions are."""
+    agent, environment = three.config.agent, three.config.environment
+    named = rove.Run(Named(agent, environment, three.config.seeds, episodes=6), three.outcomes)
+    for figure in (named.plot(), named.plot_diagnostics(), panel(named)):
+        figure.draw_without_rendering()
+        written = [axes.title for axes in figure.axes] + [axes._left_title for axes in figure.axes]
+        written += [figure._suptitle] if figure._suptitle else []
+        written += [t for key in figure.legends for t in [key.get_title(), *key.get_texts()]]
+        assert any("long name" in text.get_text().replace("\n", " ") for text in written)
+        for text in written:
+            box = text.get_window_extent()
+            assert box.x0 >= 0, text.get_text()
+            assert box.x1 <= figure.bbox.width, text.get_text()
+            assert box.y1 <= figure.bbox.height, text.get_text()
+
+
+class Named(Config):
+    """A configuration with a long name."""
+
+    @property
+    def agent_name(self):
+        return "an agent with a long name that says all that distinguishes it from other agents"
+
+
+def panel(run):
+    """Diagnostics of a run with one panel, beside a legend of many actions."""
+    figure = plots.figure()
+    values = np.random.default_rng(0).normal(size=(3, 4, 10))
+    names = [f"accelerate to the left {i}" for i in range(10)]
+    panels.beliefs(figure.axes[0], values, np.array([1, 2, 4]), names)
+    plots.legend(figure, title=plots.wrapped(run.config.label, figure, 11))
+    return figure

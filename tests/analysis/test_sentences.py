@@ -3,27 +3,48 @@
 import numpy as np
 import pytest
 
-from rove.analysis.sentences import Result, headline, note_above_optimum
+from rove.analysis.sentences import Result, doubt, headline, note_above_optimum
 
-GE = Result("GE", "chain-100", 5, 5, 11.0)
-DQN = Result("DQN", "chain-100", 0, 5, 0.1)
+GE = Result("GE", "chain-100", 5, 5, 11.0, evidence=(1.0,) * 5, support=(0.0, 1.0))
+DQN = GE._replace(agent="DQN", solved=0, final=0.1, evidence=(0.0,) * 5)
+C51 = GE._replace(agent="C51", solved=2, final=3.0, evidence=(1.0, 1.0, 0.0, 0.0, 0.0))
 
 
 def test_a_title_says_how_many_seeds_solved_the_task():
     assert headline([GE]) == "GE solves chain-100 on 5 of 5 seeds"
     assert headline([DQN._replace(seeds=1)]) == "DQN solves chain-100 on 0 of 1 seed"
     assert headline([DQN, GE]) == "GE solves chain-100 on 5 of 5 seeds and DQN on 0 of 5"
-    three = [DQN, GE, Result("C51", "chain-100", 2, 5, 3.0)]
-    assert headline(three).endswith("5 of 5 seeds, C51 on 2 of 5 and DQN on 0 of 5")
+    three = [DQN, GE, C51]
+    assert "5 of 5 seeds, C51 on 2 of 5 and DQN on 0 of 5" in headline(three)
     five = [*three, DQN._replace(agent="A"), DQN._replace(agent="B")]
-    assert headline(five).endswith("C51 on 2 of 5, DQN on 0 of 5 and 2 more agents")
+    assert "C51 on 2 of 5, DQN on 0 of 5 and 2 more agents" in headline(five)
+
+
+def test_a_title_says_when_the_seeds_do_not_tell_agents_apart():
+    """5 of 5 against 0 of 5 has p = 0.008 by Fisher's test; 3 of 3 against 0 of 3, p = 0.1."""
+    few = [r._replace(seeds=3, evidence=r.evidence[:3]) for r in (GE, DQN)]
+    assert doubt([GE, DQN]) == ""
+    assert doubt(few) == " (too few seeds to rank them)"
+    assert headline(few).endswith("(too few seeds to rank them)")
+    assert doubt([GE, DQN, C51]) == " (the seeds do not tell C51 from GE)"
+    assert doubt([GE]) == ""
+    many = [GE, *(DQN._replace(agent=f"A{i}") for i in range(12))]
+    assert doubt(many) == " (too few seeds to rank the agents)"  # p = 0.008 times 12
+
+
+def test_scores_of_an_unknown_range_are_told_apart_by_their_intervals():
+    high = Result("A", "x", None, 5, 9.0, evidence=(9.0, 9.1, 8.9, 9.0, 9.2))
+    low = high._replace(agent="B", final=1.0, evidence=(1.0, 1.1, 0.9, 1.0, 1.2))
+    assert doubt([high, low]) == ""
+    assert doubt([high, high._replace(agent="B")])
+    assert doubt([high, low._replace(evidence=low.evidence[:4])])  # no interval of four
 
 
 def test_without_an_optimum_a_title_says_the_final_score():
     cart = Result("DQN", "gym/CartPole-v1", None, 3, 187.4, "episode length")
     assert headline([cart]) == "DQN on gym/CartPole-v1: episode length 187 at the end"
     low = cart._replace(agent="GE", final=-9.25)
-    assert headline([low, cart]).endswith("episode length 187 at the end and GE −9.25")
+    assert "episode length 187 at the end and GE −9.25" in headline([low, cart])
 
 
 def test_values_above_the_optimum_are_explained_where_a_time_limit_is_bootstrapped():

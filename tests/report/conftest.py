@@ -1,6 +1,7 @@
 """Tiny runs for the report, trained once, and a browser, started once."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -76,6 +77,15 @@ def hostile(runs, tmp_path_factory):
     told["environment"] = {"name": HOSTILE, "options": {HOSTILE: HOSTILE}}
     told["agent"] = {"name": HOSTILE, "settings": {HOSTILE: HOSTILE, "x": float("nan")}}
     told["versions"] = {HOSTILE: HOSTILE}
+    told["task"] = {
+        "score_label": HOSTILE,
+        "cells": [1, 5],
+        "coordinates": [[HOSTILE, 0.0, 1.0], [HOSTILE, 0.0, 1.0]],
+        "action_names": [HOSTILE],
+        "probes": [HOSTILE],
+    }
+    shutil.copytree(runs / "ge" / "lanes", run / "lanes")
+    (run / "errors.json").write_text(json.dumps({"0": HOSTILE}))
     (run / "config.json").write_text(json.dumps(told))
     (run / "episodes.csv").write_text((runs / "ge" / "episodes.csv").read_text())
     claim = {"text": HOSTILE, "evidence": HOSTILE, "verdict": HOSTILE}

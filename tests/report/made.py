@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import re
 
 import numpy as np
 
@@ -42,3 +43,18 @@ def write_run(folder, runs, agent, environment, fractions):
         for i, x in enumerate(row, start=1)
     ]
     (folder / "episodes.csv").write_text("\n".join([head, *rows]) + "\n")
+
+
+def told(path):
+    """The data in a page."""
+    text = path.read_text("utf-8")
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.S).group(1))
+
+
+def group_of(path, title):
+    groups = [g for source in told(path)["sources"] for g in source["groups"]]
+    return next(g for g in groups if g["title"].startswith(title))
+
+
+def run_of(group, label):
+    return next(run for run in group["runs"] if run["label"] == label)

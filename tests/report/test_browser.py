@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from made import HOSTILE
+from made import HOSTILE, write_run
 
 import rove
 from rove import report
@@ -87,7 +87,7 @@ def test_the_headline_comes_first_and_the_rest_is_folded(browser, five, page):
     path = report.write([five], five / "r.html")
     browser.open(path)
     assert browser.run("document.querySelector('h1').textContent") == (
-        "GE solves chain-5 on 5 of 5 seeds and DQN on 2 of 5"
+        "GE solves chain-5 on 5 of 5 seeds and DQN on 2 of 5 (too few seeds to rank them)"
     )
     first = browser.run(
         "[...document.querySelector('main section').children].map(e => e.className)"
@@ -113,13 +113,32 @@ def test_the_headline_comes_first_and_the_rest_is_folded(browser, five, page):
     assert browser.complaints() == []
 
 
-def test_five_seeds_have_a_band_and_their_curves_on_demand(browser, five):
+def test_five_seeds_have_their_curves_and_a_band_on_demand(browser, five, runs, tmp_path):
     browser.open(report.write([five], five / "r.html"))
     count = f"['band', 'trace'].map(kind => {CURVE}.querySelectorAll('path.' + kind).length)"
+    note = "document.querySelector('.cards + p').textContent"
+    assert browser.run(count) == [0, 10]
+    assert "a thin line for each seed" in browser.run(note)
+    browser.run('document.querySelector("input[type=checkbox]").click()')
+    assert browser.run(count) == [2, 0]
+    assert "a shaded 95% interval" in browser.run(note)
+    choose(browser, 0, 1)  # the fraction of seeds that solved it
     assert browser.run(count) == [2, 0]
     browser.run('document.querySelector("input[type=checkbox]").click()')
-    assert browser.run(count) == [2, 10]
-    browser.run('document.querySelector("input[type=checkbox]").click()')
+    assert browser.run(count) == [0, 0]
+    write_run(tmp_path / "six", runs, "ge", "chain-5", np.ones((6, 30)))
+    browser.open(report.write([tmp_path], tmp_path / "r.html"))
+    assert browser.run(count) == [1, 0]  # of more seeds, an interval
+
+
+def test_the_interval_of_a_count_of_0_is_wide(browser, runs, tmp_path):
+    """0 of 6 seeds do not show that none ever would."""
+    write_run(tmp_path / "dqn", runs, "dqn", "chain-5", np.zeros((6, 30)))
+    browser.open(report.write([tmp_path], tmp_path / "r.html"))
+    choose(browser, 0, 1)
+    high = f"{CURVE}.querySelector('path.band').getBBox().height"
+    plot = f"{CURVE}.querySelector('svg').viewBox.baseVal.height"
+    assert browser.run(high) > 0.25 * browser.run(plot)
 
 
 def test_learning_the_optimum_and_actions_have_names(opened):

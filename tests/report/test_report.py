@@ -12,7 +12,7 @@ import gymnasium
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from made import sweep_of, write_run
+from made import group_of, run_of, sweep_of, told, write_run
 
 import rove
 from rove import report
@@ -31,21 +31,6 @@ from rove.runs.execution import run_all
 from rove.runs.folder import RunFolder
 from rove.search import sweep_plan
 from rove.training import storage
-
-
-def told(path):
-    """The data in a page."""
-    text = path.read_text("utf-8")
-    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.S).group(1))
-
-
-def group_of(path, title):
-    groups = [g for source in told(path)["sources"] for g in source["groups"]]
-    return next(g for g in groups if g["title"].startswith(title))
-
-
-def run_of(group, label):
-    return next(run for run in group["runs"] if run["label"] == label)
 
 
 def test_it_is_one_file_that_asks_for_nothing(page):
@@ -204,9 +189,11 @@ def test_five_seeds_have_the_intervals_that_verdicts_use(five, tmp_path):
     exact = proportion_interval(2, 5)
     assert second["solved"]["count"] == 2
     np.testing.assert_allclose(second["solved"]["interval"], exact, rtol=1e-3)
-    assert second["solved"]["at"] == [25, 26]
-    assert second["solved"]["share"] == [0.2, 0.4]
-    np.testing.assert_allclose(np.array(second["solved"]["band"])[:, 1], exact, rtol=1e-3)
+    assert second["solved"]["at"] == [0, 25, 26]
+    assert second["solved"]["share"] == [0, 0.2, 0.4]
+    band = np.array(second["solved"]["band"])
+    np.testing.assert_allclose(band[:, 0], proportion_interval(0, 5), rtol=1e-3)
+    np.testing.assert_allclose(band[:, 2], exact, rtol=1e-3)
     i, j = (group["runs"].index(run) for run in (first, second))
     test = difference_test(*areas, (0.0, 11.0))
     forth, back = group["differences"][i][j], group["differences"][j][i]
@@ -222,9 +209,11 @@ def test_titles_say_what_the_page_shows(five, runs, experiment, sweeps, tmp_path
         return said
 
     assert title(five / "ge") == "GE solves chain-5 on 5 of 5 seeds"
-    assert title(five) == "GE solves chain-5 on 5 of 5 seeds and DQN on 2 of 5"
-    best = r"\w+ solves {} on \d of \d seeds?"
-    assert re.fullmatch(f"{best}; {best}".format("chain-5", "deep-sea-4"), title(runs))
+    assert title(five) == (
+        "GE solves chain-5 on 5 of 5 seeds and DQN on 2 of 5 (too few seeds to rank them)"
+    )
+    best, doubt = r"\w+ solves {} on \d of \d seeds?", r" \(too few seeds to rank them\)"
+    assert re.fullmatch(f"{best}{doubt}; {best}".format("chain-5", "deep-sea-4"), title(runs))
     assert title(experiment) == "figure-2-quick: 1 of 2 claims supported"
     quick = tmp_path / "figure-3-quick"
     shutil.copytree(experiment, quick)
@@ -242,21 +231,26 @@ def test_titles_say_what_the_page_shows(five, runs, experiment, sweeps, tmp_path
 
 def test_the_title_of_many_tasks_counts_the_seeds_of_each_agent(runs, tmp_path):
     solved = np.ones((2, 10))
+    write_run(tmp_path / "chain-5" / "c51", runs, "c51", "chain-5", solved)
     for task in ("chain-5", "chain-6", "chain-7"):
         write_run(tmp_path / task / "ge", runs, "ge", task, solved)
         write_run(tmp_path / task / "dqn", runs, "dqn", task, 0 * solved)
-    write_run(tmp_path / "chain-5" / "c51", runs, "c51", "chain-5", solved)
-    (source,) = told(report.write([tmp_path], tmp_path / "r.html"))["sources"]
-    assert source["title"] == (
-        "GE solves 6 of 6 seeds on 3 tasks, C51 2 of 2 seeds on 1 task, DQN 0 of 6 seeds on 3 tasks"
-    )
+
+    def title():
+        return told(report.write([tmp_path], tmp_path / "r.html"))["sources"][0]["title"]
+
+    assert title() == "GE solves 6 of 6 seeds on 3 tasks, DQN 0 of 6"
+    for task in ("chain-5", "chain-6"):
+        shutil.rmtree(tmp_path / task / "dqn")
+    shutil.rmtree(tmp_path / "chain-7" / "ge")
+    assert title() == "3 agents on 3 environments"  # none of which was run on all
 
 
 def test_curves_of_solved_seeds_end_where_an_unsolved_one_does():
     shown = summaries.solved([20, None, 45, 30], np.array([20, 40, 45, 30]))
     assert (shown["count"], shown["until"]) == (3, 40)
-    assert shown["at"] == [20, 30]
-    assert shown["share"] == [0.25, 0.5]
+    assert shown["at"] == [0, 20, 30]
+    assert shown["share"] == [0, 0.25, 0.5]
     assert summaries.solved([20, 30], np.array([20, 30]))["until"] == 30
 
 
@@ -434,9 +428,11 @@ def test_environments_of_gymnasium_are_not_made(runs, tmp_path, monkeypatch):
     (tmp_path / "evilmod.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w')")
     evil = {"name": "gym/evilmod:X-v0", "options": {"normalise": False, "sparse": -1.0, "x": 2}}
     inside = {"name": "sparse-cartpole", "options": {"environment": evil, "reward": 1.0}}
+    facts = {"score_label": "episode length", "probes": ["start", "start 2", "start 3"]}
     for name, place in (("evil", evil), ("inside", inside)):
         shutil.copytree(runs / "ge", tmp_path / name)
-        config = json.loads((tmp_path / name / "config.json").read_text()) | {"environment": place}
+        config = json.loads((tmp_path / name / "config.json").read_text())
+        config |= {"environment": place, "task": facts}
         (tmp_path / name / "config.json").write_text(json.dumps(config))
     swept = tmp_path / "swept"
     swept.mkdir()

@@ -1,6 +1,7 @@
 """Figures. A curve is a mean over seeds with its 95% interval or, of fewer than five, the seeds."""
 
 import itertools
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,12 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.rcsetup import cycler
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from rove.agents import label_of
+from rove.analysis.colours import PALETTE, line_of
 from rove.analysis.curves import moving_average
 from rove.analysis.intervals import BAND_DRAWS, FEWEST, Support, mean_interval
 from rove.errors import RunFolderError
@@ -30,13 +33,15 @@ matplotlib.rcParams.update(
         "figure.dpi": 150,
         "svg.hashsalt": "rove",
         "svg.fonttype": "none",
+        "axes.prop_cycle": cycler(color=[light for light, _ in PALETTE]),
     }
 )
 
-COLOURS = {
-    "dqn": "#4c72b0", "dqn-paper": "#8fb3e8", "noisynet": "#dd8452", "ge": "#2a9d5c",
-    "ge-step": "#2a9d5c", "ge-episode": "#8e6bbf", "ige": "#c44e52", "bootstrapped_dqn": "#937860",
-}  # fmt: skip
+WIDEST = 0.68
+"""Width of a letter, as a fraction of its size, that bold text and text beside an axis stay within
+on average."""
+KEY = 6
+"""Width of the line beside a label in a legend, in letters."""
 QUIET = "#7a828c"
 """The colour of lines and words that explain."""
 SMALL: dict[str, Any] = {"fontsize": 7.5, "color": QUIET, "annotation_clip": False}
@@ -72,12 +77,11 @@ def learning_curves(
     for name, scores in curves.items():
         smooth = moving_average(scores, window)
         episodes = every * np.arange(1, scores.shape[1] + 1)
-        colour = COLOURS.get(name, "#555555" if len(curves) == 1 else None)
         (line,) = axes.plot(
             episodes,
             smooth.mean(axis=0),
-            color=colour,
             lw=1.8,
+            **line_of(name),
             label=(names or {}).get(name) or label_of(name),
         )
         points = np.unique(np.linspace(0, len(episodes) - 1, BAND_POINTS).astype(int))
@@ -155,19 +159,32 @@ def mark_learning(axes: Any, at: float | None) -> None:
     axes.annotate("learning starts", (at, 1.0), (0, 2), ha=side, va="bottom", **above, **SMALL)
 
 
+def wrapped(text: str, figure: Figure, size: float) -> str:
+    """Break text of some size, in points, into lines that fit the width of a figure."""
+    return textwrap.fill(text, _letters(figure, size), break_on_hyphens=False)
+
+
+def _letters(figure: Figure, size: float) -> int:
+    """Return the number of letters of some size, in points, that fit the width of a figure."""
+    return int(72 * figure.get_figwidth() / (WIDEST * size))
+
+
 def blank(axes: Any) -> None:
     """Leave axes empty."""
     axes.set_axis_off()
 
 
 def legend(figure: Figure, **options: Any) -> None:
-    """Name everything that the axes label, once, above them."""
+    """Name everything that the axes label, once, above them, in as many columns as fit."""
     handles: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     place: dict[str, Any] = {"loc": "outside upper left", "alignment": "left", "ncols": 8}
-    figure.legend(list(handles.values()), list(handles), fontsize=8, **(place | options))
+    place |= options
+    widest = max(map(len, handles), default=0) + KEY
+    place["ncols"] = max(1, min(place["ncols"], _letters(figure, 8) // widest))
+    figure.legend(list(handles.values()), list(handles), fontsize=8, **place)
 
 
 TICKS = 12

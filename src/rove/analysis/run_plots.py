@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -52,8 +51,8 @@ def learning_curve(run: Run) -> Figure:
     plots.mark_learning(axes, first_update if steps else _learning_start(run))
     about = f"{plots.seeds_text(len(run.seeds))}; moving window of {plots.WINDOW} episodes"
     title = headline([result(run)]) if run.returns.size else run.config.label
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, weight="bold")
-    axes.set_title(f"{run.config.label}: {about}", loc="left", fontsize=8.5, color=plots.QUIET)
+    figure.suptitle(plots.wrapped(title, figure, 11), x=0.01, ha="left", fontsize=11, weight="bold")
+    axes.set_title(plots.wrapped(about, figure, 8.5), loc="left", fontsize=8.5, color=plots.QUIET)
     return figure
 
 
@@ -109,10 +108,11 @@ def diagnostics(run: Run) -> Figure:
     who = f"seed {outcome.job.seed}"
     subject = f"beliefs of {who}" if num_snapshots else f"no episode of {who} has ended"
     title = f"{run.config.label}: {plots.seeds_text(len(run.seeds))}; {subject}"
+    title = plots.wrapped(title, figure, 11)
     legend_title = {"title": title, "title_fontproperties": {"size": 11, "weight": "bold"}}
     plots.legend(figure, ncols=2 * columns + 2, **legend_title)
     if note:
-        figure.supxlabel(textwrap.fill(note, 45 * columns), x=0.01, ha="left", fontsize=8)
+        figure.supxlabel(plots.wrapped(note, figure, 8), x=0.01, ha="left", fontsize=8)
     return figure
 
 

@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rove.analysis.intervals import FEWEST, Support, difference_test, holm, mean_interval
+
+LEVEL = 0.05
 LAST = 20
 """Number of last episodes whose mean is the final score."""
 
@@ -22,6 +25,11 @@ class Result(NamedTuple):
     """Mean score over the last episodes."""
     label: str = "return"
     """What the score is."""
+    evidence: tuple[float, ...] = ()
+    """One number per seed that agents are compared by: whether it solved the task, or its final
+    score, within the budget that all of them have."""
+    support: Support | None = None
+    """The range of the evidence; None if it is not known."""
 
 
 def _order(result: Result) -> tuple[float, float]:
@@ -36,7 +44,8 @@ def best(results: Sequence[Result]) -> Result:
 
 def headline(results: Sequence[Result]) -> str:
     """Say in one line what runs on one task show, such as "GE solves chain-100 on 5 of 5 seeds, DQN
-    on 0 of 5". The best come first; of many, only the first three are named."""
+    on 0 of 5". The best come first; of many, only the first three are named. If the seeds do not
+    tell the best from others, it says so."""
     first, *others = sorted(results, key=_order)
     if first.solved is not None:
         seeds = "seed" if first.seeds == 1 else "seeds"
@@ -48,7 +57,37 @@ def headline(results: Sequence[Result]) -> str:
     named = [text, *parts[:2]]
     if len(parts) > 2:
         named.append(f"{len(parts) - 2} more agent{'s' * (len(parts) > 3)}")
-    return named[0] if len(named) == 1 else ", ".join(named[:-1]) + f" and {named[-1]}"
+    return _joined(named) + doubt(results)
+
+
+def _joined(words: Sequence[str]) -> str:
+    return " and ".join([*([", ".join(words[:-1])] if len(words) > 1 else []), words[-1]])
+
+
+def doubt(results: Sequence[Result]) -> str:
+    """Say, in brackets, from which agents the seeds do not tell the best one; empty if from none.
+    Differences are tested at the level of 5% over all of the comparisons (Holm)."""
+    first, *others = sorted(results, key=_order)
+    p_values = holm([_p_value(first, other) for other in others])
+    alike = [r.agent for r, p in zip(others, p_values, strict=True) if p >= LEVEL]
+    if not alike:
+        return ""
+    if len(alike) == len(others):
+        return f" (too few seeds to rank {'them' if len(alike) < 3 else 'the agents'})"
+    names = [*alike[:2], *([f"{len(alike) - 2} more"] if len(alike) > 2 else [])]
+    return f" (the seeds do not tell {_joined(names)} from {first.agent})"
+
+
+def _p_value(a: Result, b: Result) -> float:
+    """Return the p-value of a difference: for counts, Fisher's. If the range of the scores is not
+    known, it is 0 or 1: whether the intervals of the means are disjoint."""
+    x, y = np.array(a.evidence), np.array(b.evidence)
+    if a.support is not None and b.support is not None and len(x) and len(y):
+        return difference_test(x, y, a.support, b.support).p
+    if min(len(x), len(y)) < FEWEST:
+        return 1.0
+    (low, high), (other_low, other_high) = mean_interval(x, None), mean_interval(y, None)
+    return float(low <= other_high and other_low <= high)
 
 
 def _number(value: float) -> str:

@@ -123,7 +123,7 @@ class Figure5(Experiment):
         figure = plots.figure(2, 2, width=11.0, height=7.6)
         top, bottom = figure.axes[:2], figure.axes[2:]
         for resample, name in LABELS.items():
-            colour = plots.COLOURS[f"ge-{resample}"]
+            colour = plots.line_of(f"ge-{resample}")["color"]
             over_rho = [scores(lanes_at(runs, k)) for k in self._rho_line(resample)]
             over_sigma = [scores(lanes_at(runs, k)) for k in self._sigma_line(resample)]
             plots.interval_curve(top[0], self.rhos, over_rho, "ρ", colour, name, LENGTHS)

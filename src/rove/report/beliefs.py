@@ -1,5 +1,6 @@
 """State visits of a run, and the posterior of its first seed over training."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -17,14 +18,15 @@ ACTIONS = 10
 """Maximum number of actions that are drawn, as in diagnostics.png."""
 EVERY = 5
 """Keep every fifth of the 101 points of a density, which includes the middle one."""
+POLICY = ["action of the policy"]
 HIGHEST = 999
 """Heights are scaled to integers up to this one."""
 
 
 def visits(run: RunData) -> dict[str, Any] | None:
     """Return the fraction of episodes in which each cell was visited, averaged over seeds."""
-    task = run.config.environment if run.config is not None else None
-    if task is None or not task.bins:
+    task = run.task
+    if not task.bins:
         return None
     rows = []
     for seed, columns in run.columns.items():
@@ -53,8 +55,8 @@ def beliefs(run: RunData) -> dict[str, Any] | None:
     values, outputs = arrays.get(".snapshots.values"), arrays.get(".snapshots.outputs")
     if values is None or outputs is None:
         return None
-    agent, task = run.config.compose(), run.config.environment
-    probes = list(task.probes()) or ["start"]
+    agent, task = run.config.compose(), run.task
+    probes = _names(list(task.probes()) or ["start"], values.shape[2], "state")
     taken = min(len(columns["score"]).bit_length(), SNAPSHOTS)
     actions = min(values.shape[-1], ACTIONS)
     flat = outputs.reshape(-1, outputs.shape[-1])
@@ -65,7 +67,7 @@ def beliefs(run: RunData) -> dict[str, Any] | None:
     optimum, ended = task.optimum, columns["terminated"]
     return {
         "seed": seed,
-        "actions": _names(task.action_names, actions),
+        "actions": POLICY if actions == 1 else _names(task.action_names, actions, "action"),
         "starts": learning_start([columns["step"]], run.learning_starts),
         "optimum": optimum and number(optimum),
         "note": note_above_optimum(values, optimum, ended, task.score_label),
@@ -85,12 +87,9 @@ def beliefs(run: RunData) -> dict[str, Any] | None:
     }
 
 
-def _names(known: tuple[str, ...], actions: int) -> list[str]:
-    """Return the names of the actions that are drawn. A Gymnasium environment is not created, so
-    its actions have numbers."""
-    if actions == 1:
-        return ["action of the policy"]
-    return [known[i] if i < len(known) else f"action {i}" for i in range(actions)]
+def _names(known: Sequence[str], count: int, kind: str) -> list[str]:
+    """Return the names of actions or states; those without a name have a number."""
+    return [known[i] if i < len(known) else f"{kind} {i}" for i in range(count)]
 
 
 def _picture(points: np.ndarray, heights: np.ndarray, discrete: bool) -> dict[str, Any]:

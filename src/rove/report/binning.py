@@ -1,5 +1,7 @@
 """Curves with few enough points for a page."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from rove.analysis import curves
@@ -11,9 +13,16 @@ SIZES = (1, 2, 4, 5, 10, 20, 50, 100, 250, 500, 1250, 2500, 5000, 10_000)
 """Numbers of episodes that may be averaged to one point; windows are multiples of them."""
 
 
-def steps_per_point(run: RunData) -> int:
-    """Return the number of steps between points if the budget is in steps, and 0 otherwise."""
-    return 0 if run.raw.get("episodes") else max((run.raw.get("steps") or 0) // POINTS, 1)
+def unit_of(runs: Sequence[RunData]) -> str:
+    """Return the unit in which runs are compared: steps if the budget of any of them is in
+    steps."""
+    return "episode" if all(run.raw.get("episodes") for run in runs) else "step"
+
+
+def budget_of(run: RunData, unit: str) -> int:
+    """Return the budget of a run; of one that has a budget of episodes, also in steps."""
+    budget = run.raw.get(f"{unit}s")
+    return budget or int(max(columns["step"][-1] for columns in run.columns.values()))
 
 
 def score_table(run: RunData, every: int) -> np.ndarray:
@@ -21,7 +30,7 @@ def score_table(run: RunData, every: int) -> np.ndarray:
     that stopped because it solved its task keeps its last score to the end; a diverged seed gets
     its lowest score."""
     if every:
-        at = np.arange(every, run.raw["steps"] + 1, every)
+        at = np.arange(every, budget_of(run, "step") + 1, every)
         lanes = run.columns.values()
         table = np.stack([curves.score_at(x["score"], x["step"], at) for x in lanes])
         budget = len(at)

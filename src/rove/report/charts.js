@@ -1,4 +1,4 @@
-// Charts: lines with intervals, boards, heat maps, parallel coordinates.
+// Charts: lines with intervals, heat maps, parallel coordinates.
 
 /** A figure that fits its width and can be explored with the pointer and the arrow keys. */
 function chart(name, height, draw) {
@@ -116,7 +116,7 @@ function lineChart(name, spec, height = (width) => Math.max(260, Math.min(380, w
 /** What a readout says beside a value: the interval or, of few seeds, the seeds. */
 function beside({ band, traces = [] }, i) {
   if (band) return `${short(band[0][i])} to ${short(band[1][i])}`;
-  return traces.length > 1 ? traces.map((t) => short(t[i])).join(", ") : "";
+  return traces.length > 1 && traces.length <= DRAWN ? traces.map((t) => short(t[i])).join(", ") : "";
 }
 
 function padded([low, high], y) {
@@ -135,41 +135,6 @@ function nearest(positions, at) {
 /** A step function through points. */
 function stepped(points) {
   return points.flatMap(([x, y], i) => (i ? [[x, points[i - 1][1]], [x, y]] : [[x, y]]));
-}
-
-/** A board of cells, on a square-root scale so that rarely visited cells are visible. */
-function board(name, visits) {
-  const [rows, columns] = visits.cells, [up, across] = visits.sides;
-  const ratio = visits.sides.length ? 0.8 : rows / columns;
-  return chart(name, (width) => Math.round(width * ratio) + (across ? 30 : 0), (root, width, tall) => {
-    root.classList.add("board");
-    const left = across ? 18 : 0, bottom = tall - (across ? 22 : 0);
-    const w = (width - left) / columns, h = bottom / rows;
-    root.append(svg("rect", { class: "ground", x: left, y: 0, width: width - left, height: bottom, rx: 3 }));
-    visits.mean.forEach((share, i) => {
-      if (!share) return;
-      const row = Math.floor(i / columns), from = up ? rows - 1 - row : row;
-      const [x, y] = [Math.round(left + (i % columns) * w), Math.round(from * h)];
-      root.append(svg("rect", { class: "cell", x, y, width: Math.round(left + ((i % columns) + 1) * w) - x, height: Math.round((from + 1) * h) - y, "fill-opacity": Math.max(0.06, Math.sqrt(share)).toFixed(2) }));
-    });
-    if (across) {
-      root.append(svg("text", { x: left, y: tall - 6 }, fmt(across[1])), svg("text", { x: width, y: tall - 6, "text-anchor": "end" }, fmt(across[2])));
-      root.append(svg("text", { class: "title", x: (width + left) / 2, y: tall - 6, "text-anchor": "middle" }, across[0]));
-      root.append(svg("text", { class: "title", x: 10, y: bottom / 2, transform: `rotate(-90 10 ${bottom / 2})`, "text-anchor": "middle" }, `${up[0]}, ${fmt(up[1])} to ${fmt(up[2])}`));
-    }
-    return {
-      count: rows * columns,
-      across: columns,
-      nearest: (px, py) => Math.min(rows - 1, Math.max(0, Math.floor(py / h))) * columns + Math.min(columns - 1, Math.max(0, Math.floor((px - left) / w))),
-      at: (k) => {
-        if (k === null) return null;
-        const shownRow = Math.floor(k / columns), column = k % columns;
-        const row = up ? rows - 1 - shownRow : shownRow;
-        const share = visits.mean[row * columns + column];
-        return { x: left + (column + 0.5) * w, y: shownRow * h, content: reading(`row ${row + 1}, column ${column + 1}`, [[null, "fraction of episodes", fmt(share), `n = ${visits.n}`]]) };
-      },
-    };
-  });
 }
 
 /** A heat map: `cells[row][column]` is an estimate or null, `text` what a cell shows, `lines(row, column)` what its

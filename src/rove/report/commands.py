@@ -3,11 +3,16 @@
 import shlex
 from typing import Any
 
+import numpy as np
+
 from rove import environments
 from rove.agents import AGENTS, Settings
+from rove.environments import ALIASES, HostEnvironment
+from rove.environments.host import Source
 from rove.errors import RoveError
 from rove.paper import EXPERIMENTS
-from rove.report.folders import Results, RunData, is_gymnasium, stub
+from rove.report.folders import Results, RunData, is_gymnasium
+from rove.report.recorded import RecordedTask
 from rove.search import space
 
 CUSTOM = "# custom agent or environment: pass it to rove.load(folder, ...) in Python"
@@ -17,7 +22,8 @@ def of_run(run: RunData) -> str:
     """Return the `rove train` command of a run, or Python code if the command line cannot express
     it."""
     config, raw = run.config, run.raw
-    if config is None or not isinstance(config.agent, Settings) or raw["environment"].get("given"):
+    custom = isinstance(run.task, RecordedTask) and not is_gymnasium(raw["environment"])
+    if config is None or not isinstance(config.agent, Settings) or custom:
         return CUSTOM
     words, seeds = ["rove", "train", config.agent_name, config.environment.name], raw["seeds"]
     counted = list(seeds) == list(range(len(seeds)))
@@ -89,11 +95,17 @@ def _changed(raw: dict[str, Any]) -> dict[str, Any]:
     environment = raw["environment"]
     name, options = environment["name"], environment["options"]
     try:
-        plain = stub({"name": name}) if is_gymnasium(environment) else environments.make(name)
-        defaults = _flat(environments.options(plain))
+        make = _placeholder if is_gymnasium(environment) else environments.make
+        defaults = _flat(environments.options(make(name)))
     except RoveError:
         defaults = {}
     return {k: v for k, v in _flat(options).items() if k not in defaults or defaults[k] != v}
+
+
+def _placeholder(name: str) -> HostEnvironment:
+    """Return a Gymnasium environment with its default options, which cannot be stepped."""
+    shared = ALIASES[name][1] if name in ALIASES else {}
+    return HostEnvironment(Source(name), 0, 0, np.zeros((1, 0), np.float32), **shared)
 
 
 def _flat(options: dict[str, Any], prefix: str = "") -> dict[str, Any]:

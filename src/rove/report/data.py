@@ -11,13 +11,12 @@ from rove.agents import label_of
 from rove.analysis.intervals import Support
 from rove.errors import RoveError
 from rove.report import commands, summaries, titles
-from rove.report.folders import Results, is_gymnasium
+from rove.report.folders import Results, RunData, is_gymnasium
 from rove.report.groups import Group, grouped
+from rove.report.labels import colours_of
 from rove.report.numbers import numbers, plain
 
 THRESHOLDS = np.linspace(0.0, 1.0, 41)
-FIRST = ("dqn", "noisynet", "ge")
-"""The paper's agents, which have the same colours in every report."""
 
 
 def report_data(sources: Sequence[Results], folders: str) -> dict[str, Any]:
@@ -29,19 +28,26 @@ def report_data(sources: Sequence[Results], folders: str) -> dict[str, Any]:
 
 def _source(source: Results) -> dict[str, Any]:
     """Return the data of an experiment, a sweep or a set of runs."""
-    colours = {label_of(name): i for i, name in enumerate(FIRST)}
     groups = [Group(runs) for runs in grouped(source.runs)]
+    colours = colours_of([{g.labels[id(run)]: run.name for run in g.runs} for g in groups])
     return {
         "name": source.name,
         "title": titles.of_source(source, groups),
         "command": commands.of_source(source),
         "waiting": source.waiting,
+        "failed": [_failed(run) for run in source.failed],
         "claims": source.claims,
         "picture": source.picture and "data:image/png;base64," + _base64(source.picture),
         "sweep": source.sweep and _sweep(source) | {"about": _about(source.config)},
         "groups": [group.as_json(colours) for group in groups],
         "overall": _overall(groups, colours),
     }
+
+
+def _failed(run: RunData) -> dict[str, Any]:
+    """Return the data of a run that failed before it finished an episode."""
+    title = f"{label_of(run.name)} on {run.environment}"
+    return {"title": title, "folder": run.path.resolve().name, "errors": list(run.errors.values())}
 
 
 def _about(config: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -96,7 +102,7 @@ def _overall(groups: Sequence[Group], colours: dict[str, int]) -> dict[str, Any]
         )
     rows.sort(key=lambda row: -row["mean"][0])
     return {
-        "tasks": [group.runs[0].environment for group in tasks],
+        "tasks": [group.environment for group in tasks],
         "left_out": sorted({x for g in known for x in g.labels.values()} - set(everywhere)),
         "thresholds": numbers(THRESHOLDS),
         "agents": rows,

@@ -95,6 +95,15 @@ def read_claims(path: Path) -> list[dict[str, str]]:
         raise RunFolderError(f"{path} is not a list of claims written by rove") from None
 
 
+def read_errors(path: Path) -> dict[int, str]:
+    """Read errors.json: the error of each seed that failed; empty if it does not exist."""
+    content = read_json(path) or {}
+    try:
+        return {int(seed): str(error) for seed, error in content.items()}
+    except (AttributeError, ValueError):
+        raise RunFolderError(f"{path} is not a list of errors written by rove") from None
+
+
 def read_sweep(path: Path) -> dict[str, Any] | None:
     """Read sweep.json; None if it does not exist."""
     content = read_json(path)

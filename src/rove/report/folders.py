@@ -9,20 +9,21 @@ from typing import Any
 import numpy as np
 from filelock import FileLock, Timeout
 
-from rove.environments import ALIASES, HostEnvironment
-from rove.environments.host import ROVE_OPTIONS, Source
+from rove.environments import ALIASES, Task
 from rove.environments.registered import PREFIX
 from rove.errors import ConfigError, RoveError, RunFolderError
 from rove.report.files import (
     check_run,
     read_claims,
     read_episodes,
+    read_errors,
     read_json,
     read_picture,
     read_sweep,
     sweep_config,
 )
-from rove.runs.config import Config
+from rove.report.recorded import RecordedTask, check_facts
+from rove.runs.config import Config, environment_from
 from rove.runs.folder import RunFolder
 from rove.training.checkpoint import load_arrays
 from rove.training.outcomes import UNLIMITED
@@ -47,21 +48,27 @@ class RunData:
     columns: dict[int, dict[str, np.ndarray]]
     """Some columns of episodes.csv, for each seed that has finished an episode."""
 
+    errors: dict[int, str] = field(default_factory=dict)
+    """The errors of the seeds that failed, by seed."""
+
     @cached_property
-    def config(self) -> Config | None:
-        """The configuration of the run; None if the agent or the environment is custom."""
+    def task(self) -> Task:
+        """The environment: one of rove's own, or what the folder records about another one."""
         environment = self.raw["environment"]
         try:
-            given = stub(environment, self._probes) if is_gymnasium(environment) else None
-            return RunFolder(self.path).config(environment=given)
+            if not is_gymnasium(environment):
+                return environment_from(environment)
+        except (RoveError, TypeError):
+            pass  # a custom one
+        return RecordedTask(self.environment, self.raw.get("task") or {})
+
+    @cached_property
+    def config(self) -> Config | None:
+        """The configuration of the run; None if the agent is custom."""
+        try:
+            return RunFolder(self.path).config(environment=self.task)
         except (RoveError, TypeError):
             return None
-
-    @property
-    def _probes(self) -> int:
-        """Number of states in which the first seed recorded its posterior."""
-        snapshots = self.arrays(self.seeds[0], ".snapshots.values") if self.seeds else {}
-        return next((array.shape[2] for array in snapshots.values() if array.ndim == 4), 1)
 
     @property
     def seeds(self) -> list[int]:
@@ -141,15 +148,6 @@ def is_gymnasium(entry: Any) -> bool:
     return name.startswith(PREFIX) or name in ALIASES or any(map(is_gymnasium, entry.values()))
 
 
-def stub(entry: dict[str, Any], probes: int = 1) -> HostEnvironment:
-    """Return a placeholder for a Gymnasium environment that is not created. It knows its name and
-    rove's own options."""
-    name, options = str(entry["name"]), entry.get("options") or {}
-    shared = ALIASES[name][1] if name in ALIASES else {}
-    own = shared | {key: options[key] for key in ROVE_OPTIONS if key in options}
-    return HostEnvironment(Source(name), 0, 0, np.zeros((probes, 0), np.float32), **own)
-
-
 @dataclass(frozen=True)
 class Results:
     """An experiment, a sweep, or a set of separate runs."""
@@ -159,6 +157,8 @@ class Results:
     runs: list[RunData] = field(default_factory=list)
     waiting: int = 0
     """Number of runs that have not finished an episode yet."""
+    failed: list[RunData] = field(default_factory=list)
+    """Runs that failed before they finished an episode."""
     claims: list[dict[str, str]] = field(default_factory=list)
     sweep: dict[str, Any] | None = None
     config: dict[str, Any] | None = None
@@ -193,10 +193,9 @@ def read(paths: Sequence[Path | str]) -> list[Results]:
         loose += [folder for folder in folders if _is_run(folder)]
         sources += [_source(folder) for folder in folders if not _is_run(folder)]
     if loose:
-        runs, waiting = _runs(loose)
         active = any(map(_is_active, loose))
-        sources.insert(0, Results(LOOSE, runs=runs, waiting=waiting, active=active))
-    if not any(source.runs or source.sweep for source in sources):
+        sources.insert(0, Results(LOOSE, **_runs(loose), active=active))
+    if not any(source.runs or source.sweep or source.failed for source in sources):
         kind = NothingYet if any(source.active for source in sources) else RunFolderError
         raise kind(f"{', '.join(map(str, paths))}: no episode has ended yet")
     return sources
@@ -243,13 +242,14 @@ def _folders(path: Path, depth: int = 2) -> Iterator[Path]:
 def _source(path: Path) -> Results:
     """Read the folder of an experiment or a sweep."""
     folders = sorted(p.parent for p in (path / "runs").glob("*/config.json"))
-    runs, waiting = _runs(folders)
+    found = _runs(folders)
+    if (path / "sweep.json").exists():
+        found["runs"] = []
     name = path.resolve().name
     return Results(
         name=name,
         path=path,
-        runs=[] if (path / "sweep.json").exists() else runs,
-        waiting=waiting,
+        **found,
         claims=read_claims(path / "claims.json"),
         sweep=read_sweep(path / "sweep.json"),
         config=sweep_config(path / "config.json"),
@@ -258,11 +258,13 @@ def _source(path: Path) -> Results:
     )
 
 
-def _runs(paths: Sequence[Path]) -> tuple[list[RunData], int]:
-    """Return the runs that have finished an episode, and the number of those that have not."""
+def _runs(paths: Sequence[Path]) -> dict[str, Any]:
+    """Return the runs that have finished an episode, those that failed before, and the number of
+    those that are still waited for."""
     every = [_run(path) for path in paths]
     runs = [run for run in every if run.columns]
-    return runs, len(every) - len(runs)
+    failed = [run for run in every if run.errors and not run.columns]
+    return {"runs": runs, "failed": failed, "waiting": len(every) - len(runs) - len(failed)}
 
 
 def _run(path: Path) -> RunData:
@@ -271,7 +273,9 @@ def _run(path: Path) -> RunData:
     raw = RunFolder(path).read()
     try:
         check_run(raw)
-    except (ConfigError, KeyError) as error:
+        check_facts(raw.get("task") or {})
+    except (ConfigError, KeyError, TypeError, ValueError) as error:
         file = path / "config.json"
         raise RunFolderError(f"{file} is not the configuration of a run: {error}") from None
-    return RunData(path, raw, read_episodes(path / "episodes.csv"))
+    errors = read_errors(path / "errors.json")
+    return RunData(path, raw, read_episodes(path / "episodes.csv"), errors)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from rove.agents import AGENTS, label_of
 from rove.analysis import curves, intervals
 from rove.analysis.alarms import alarms
 from rove.analysis.curves import area_under_curve, moving_average
@@ -17,13 +16,16 @@ from rove.analysis.sentences import LAST, Result
 from rove.report import beliefs, commands, summaries
 from rove.report.binning import (
     FEW_POINTS,
+    POINTS,
     bin_size,
     binned,
+    budget_of,
     common_episodes,
     score_table,
-    steps_per_point,
+    unit_of,
 )
 from rove.report.folders import RunData
+from rove.report.labels import labels_of
 from rove.report.numbers import number, numbers, plain
 from rove.training import solving
 
@@ -34,16 +36,14 @@ PICTURED = 24
 differences between them; this keeps large reports small."""
 MORE = ("coverage", "spread", "return_spread")
 """Columns of episodes.csv that are shown in addition to the score."""
-_ORDER = list(AGENTS)
 
 
 def grouped(runs: Sequence[RunData]) -> list[list[RunData]]:
-    """Group runs with the same environment and the same budget."""
+    """Group runs with the same environment."""
     groups: dict[str, list[RunData]] = {}
     for run in runs:
-        same = {key: run.raw.get(key) for key in ("environment", "episodes", "steps")}
-        groups.setdefault(json.dumps(same, sort_keys=True), []).append(run)
-    return sorted(groups.values(), key=lambda group: _natural(_title(group[0])))
+        groups.setdefault(json.dumps(run.raw["environment"], sort_keys=True), []).append(run)
+    return sorted(groups.values(), key=lambda group: _natural(group[0].environment))
 
 
 def _natural(text: str) -> list[tuple[bool, int, str]]:
@@ -52,55 +52,63 @@ def _natural(text: str) -> list[tuple[bool, int, str]]:
     return [(p.isdigit(), int(p) if p.isdigit() else 0, p) for p in parts]
 
 
-def _title(run: RunData) -> str:
-    """Return the title of a group: environment and budget."""
-    unit = "episodes" if run.raw.get("episodes") else "steps"
-    return f"{run.environment}, {run.raw.get(unit) or 0:,} {unit}"
-
-
 class Group:
     """Runs of several agents on one environment."""
 
     def __init__(self, runs: list[RunData]):
-        self.every = steps_per_point(runs[0])
+        self.unit = unit_of(runs)
+        self.budgets = {id(run): budget_of(run, self.unit) for run in runs}
+        self.common, longest = min(self.budgets.values()), max(self.budgets.values())
+        self.every = max(longest // POINTS, 1) if self.unit == "step" else 0
         self.tables = {id(run): score_table(run, self.every) for run in runs}
         self.areas = {id(run): self._areas(run) for run in runs}
         self.runs = sorted(runs, key=lambda run: -float(np.mean(self.areas[id(run)])))
-        self.labels = _labels(self.runs)
-        known = next((run.config for run in runs if run.config is not None), None)
-        self.task = known.environment if known else None
-        self.optimum = self.task.optimum if self.task else None
+        self.labels = labels_of(self.runs)
+        self.task, self.environment = runs[0].task, runs[0].environment
+        self.optimum = self.task.optimum
         self.support = self._support()
 
     def _support(self) -> Support | None:
         """Return the range of scores; None if it is unknown or some scores lie outside it."""
-        known = self.task.score_range if self.task else None
+        known = self.task.score_range
         scores = [columns["score"] for run in self.runs for columns in run.columns.values()]
         return known if known and all(intervals.within(x, known) for x in scores) else None
 
     def _areas(self, run: RunData) -> np.ndarray:
-        """Return the mean score of each seed over all episodes or, if the budget is in steps and no
-        seed stopped early, over all steps."""
+        """Return the mean score of each seed over the budget that all runs share: over episodes or,
+        if the budget is in steps and no seed stopped early, over steps."""
         if self.every and not run.raw.get("until_solved") and not np.any(run.diverged):
-            lanes = run.columns.values()
-            return np.array([curves.mean_over_steps(x["score"], x["length"]) for x in lanes])
-        return area_under_curve(common_episodes(self.tables[id(run)]))
+            lanes = zip(run.columns.values(), self._shared(run), strict=True)
+            return np.array(
+                [curves.mean_over_steps(x["score"][:n], x["length"][:n]) for x, n in lanes]
+            )
+        table = common_episodes(self.tables[id(run)])
+        return area_under_curve(table[:, : max(self.common // (self.every or 1), 1)])
+
+    def _shared(self, run: RunData) -> list[int]:
+        """Return the number of episodes of each seed within the budget that all runs share."""
+        ends = [columns["step"] for columns in run.columns.values()]
+        return [max(int(np.sum(x <= self.common)) if self.every else self.common, 1) for x in ends]
+
+    @property
+    def title(self) -> str:
+        """The environment and the budget."""
+        span = sorted({min(self.budgets.values()), max(self.budgets.values())})
+        return f"{self.environment}, {' to '.join(f'{n:,}' for n in span)} {self.unit}s"
 
     def as_json(self, colours: dict[str, int]) -> dict[str, Any]:
-        """Return the data of the group. Labels that have no colour yet get the next one."""
-        runs = sorted(self.runs, key=lambda run: _rank(run.name))
-        for run in runs:
-            colours.setdefault(self.labels[id(run)], len(colours))
+        """Return the data of the group."""
         longest = max(table.shape[1] for table in self.tables.values())
         size, unit = (1, self.every) if self.every else (bin_size(longest), 1)
         windows = sorted({size} | {w for w in WINDOWS if w % size == 0 and w <= longest})[:3]
         return {
-            "title": _title(self.runs[0]),
-            "environment": self.runs[0].environment,
-            "label": self.task.score_label if self.task else "return",
+            "title": self.title,
+            "environment": self.environment,
+            "label": self.task.score_label,
             "optimum": None if self.optimum is None else number(self.optimum),
             "bounded": self.support is not None,
-            "unit": "step" if self.every else "episode",
+            "unit": self.unit,
+            "common": self.common if len(set(self.budgets.values())) > 1 else None,
             "bin": size * unit,
             "windows": [window * unit for window in windows],
             "window": (LAST if LAST in windows else windows[-1]) * unit,
@@ -125,14 +133,16 @@ class Group:
         table = self.tables[id(run)]
         blocks = binned(table, size)
         played = [len(columns["score"]) for columns in run.columns.values()]
-        unfinished = sum(not finished for finished in run.finished.values())
+        ended = [seed for seed, finished in run.finished.items() if finished or seed in run.errors]
         return {
             "label": self.labels[id(run)],
             "colour": colours[self.labels[id(run)]],
             "folder": run.path.resolve().name,
             "seeds": run.seeds,
             "played": [min(played), max(played)],
-            "unfinished": unfinished,
+            "budget": self.budgets[id(run)],
+            "unfinished": len(run.finished) - len(ended),
+            "errors": list(run.errors.values()),
             "diverged": int(np.sum(run.diverged)),
             "scores": [numbers(row[~np.isnan(row)]) for row in blocks],
             "bands": {
@@ -145,7 +155,7 @@ class Group:
             "all": summaries.mean(self.areas[id(run)], self.support),
             "last": summaries.mean(self._last(run), self.support),
             "solved": self._solved(run),
-            "more": _more(run, self.task.bins if self.task else 0),
+            "more": _more(run, self.task.bins),
             "visits": beliefs.visits(run) if pictured else None,
             "beliefs": beliefs.beliefs(run) if pictured else None,
             "alarms": self._alarms(run),
@@ -156,17 +166,31 @@ class Group:
         """Return what the title of the page says about each run."""
         results = []
         for run in self.runs:
-            label = self.task.score_label if self.task else "return"
-            solved = None if self.optimum is None else sum(map(bool, self._when(run)))
-            final = float(np.mean(self._last(run)))
-            name, seeds = self.labels[id(run)], len(run.seeds)
-            results.append(Result(name, run.environment, solved, seeds, final, label))
+            solved, evidence, support = None, self._last(run, self._shared(run)), self.support
+            if self.optimum is not None:
+                when = self._when(run)
+                pairs = zip(when, self._shared(run), strict=True)
+                evidence = np.array([at is not None and at <= n for at, n in pairs], float)
+                solved, support = sum(map(bool, when)), (0.0, 1.0)
+            result = Result(
+                agent=self.labels[id(run)],
+                task=self.environment,
+                solved=solved,
+                seeds=len(run.seeds),
+                final=float(np.mean(self._last(run))),
+                label=self.task.score_label,
+                evidence=tuple(evidence.tolist()),
+                support=support,
+            )
+            results.append(result)
         return results
 
-    def _last(self, run: RunData) -> np.ndarray:
-        """Return the mean score of the last episodes of each seed."""
+    def _last(self, run: RunData, ends: Sequence[int | None] | None = None) -> np.ndarray:
+        """Return the mean score of the last episodes of each seed, at its end or before the given
+        episodes."""
         scores = run.table("score") if self.every else self.tables[id(run)]
-        return np.array([np.mean(row[~np.isnan(row)][-LAST:]) for row in scores])
+        rows = zip(scores, ends or [None] * len(scores), strict=True)
+        return np.array([np.mean(row[~np.isnan(row)][:end][-LAST:]) for row, end in rows])
 
     def _starts(self, run: RunData) -> int | None:
         """Return the episode, or the step, at which learning starts; None if it starts at once, or
@@ -208,11 +232,6 @@ class Group:
         return table
 
 
-def _rank(name: str) -> int:
-    """Return the position of an agent in the list of named agents."""
-    return _ORDER.index(name) if name in _ORDER else len(_ORDER)
-
-
 def _more(run: RunData, bins: int) -> dict[str, Any]:
     """Return the means and intervals of coverage and spreads over episodes."""
     curves = {}
@@ -226,29 +245,6 @@ def _more(run: RunData, bins: int) -> dict[str, Any]:
             support = (0.0, bins) if counted else None
             curves[column] = {"step": step} | summaries.curve(thin, support)
     return curves
-
-
-def _labels(runs: Sequence[RunData]) -> dict[int, str]:
-    """Return a label for each run: its agent and, if several runs have the same agent, the settings
-    in which they differ."""
-    labels = {}
-    for run in runs:
-        alike = [other for other in runs if other.name == run.name]
-        label = label_of(run.name)
-        if len(alike) > 1:
-            settings = [other.raw["agent"].get("settings") or {} for other in alike]
-            own = run.raw["agent"].get("settings") or {}
-            varied = [k for k in own if any(s.get(k) != own[k] for s in settings)]
-            suffix = ", ".join(f"{k} {_word(own[k])}" for k in varied)
-            variants = {json.dumps([s.get(k) for k in varied]) for s in settings}
-            distinct = len(variants) == len(alike) and 0 < len(varied) <= 3
-            label += f", {suffix}" if distinct else f", {run.path.resolve().name}"
-        labels[id(run)] = label
-    return labels
-
-
-def _word(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _about(run: RunData) -> dict[str, Any]:

@@ -40,7 +40,7 @@ function headline(key, source) {
   if (groups.length === 1) {
     const [group] = groups;
     return [el("div", { class: "cards" }, group.runs.slice(0, CARDS).map((run) => card(run, group))),
-      el("p", { class: "muted small" }, `${group.title}. ${curveNote(group)}`), curves(`${key}-0`, group)];
+      curves(`${key}-0`, group, `${group.title}. `)];
   }
   if (!groups.some((group) => group.optimum !== null)) return [];
   return [el("p", { class: "muted small" }, "Seeds that solved each task (ten optimal episodes in a row); more intense colours are more seeds."),

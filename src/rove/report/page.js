@@ -23,7 +23,7 @@ function overall(key, summary) {
   const drawn = lineChart("Performance profiles", () => ({
     x: { title: "fraction of the optimum, τ", domain: [0, 1] },
     y: { title: "fraction of seeds above τ", domain: [0, 1] },
-    series: summary.agents.filter((a) => keys.has(a.label)).map((a) => ({ label: a.label, colour: a.colour, xs: summary.thresholds, ys: a.profile.mean, band: a.profile.band, traces: traces(a.profile.seeds) })),
+    series: summary.agents.filter((a) => keys.has(a.label)).map((a) => ({ label: a.label, colour: a.colour, xs: summary.thresholds, ys: a.profile.mean, ...seedsOrBand(a.profile) })),
   }));
   const means = table("All tasks", [heading("agent", false), heading("seeds"), heading("mean fraction of the optimum")],
     summary.agents.map((a) => el("tr", {}, nameCell(a), el("td", { class: "number" }, String(a.mean[3])), cell(a.mean))), "narrow");
@@ -32,11 +32,22 @@ function overall(key, summary) {
     keys, drawn, means];
 }
 
+/** The errors of runs that failed, or some of whose seeds did. */
+function failures({ failed, groups }) {
+  const partly = groups.flatMap((group) => group.runs.filter((run) => run.errors.length).map((run) => ({ ...run, title: `${run.label} on ${group.environment}` })));
+  const list = [...failed, ...partly];
+  if (!list.length) return null;
+  return el("div", { class: "note-box failed", role: "status" },
+    el("strong", {}, `Errors in ${list.length} run${list.length > 1 ? "s" : ""}`),
+    list.map((run) => [el("div", {}, `${run.title} (${run.folder}):`), el("ul", {}, run.errors.map((error) => el("li", {}, error)))]));
+}
+
 /** A part of the page. If it is the only one, its title is that of the page. */
 function sourceSection(key, source, first, only) {
   const single = source.groups.length === 1 && !source.sweep;
   return el("section", { "aria-label": source.name, id: key },
     only ? null : el("h2", { class: first ? "first" : "" }, source.title),
+    failures(source),
     headline(key, source),
     source.command ? command(source.command) : null,
     source.waiting ? el("p", { class: "muted" }, `${source.waiting} more run${source.waiting > 1 ? "s have" : " has"} not finished an episode yet.`) : null,

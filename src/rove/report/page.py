@@ -7,10 +7,12 @@ import json
 from importlib import resources
 from typing import Any
 
+from rove.analysis.colours import PALETTE
+
 STYLES = ("page.css",)
 SCRIPTS = (
-    "draw.js", "charts.js", "controls.js", "beliefs.js", "sections.js", "sweeps.js", "headline.js",
-    "page.js",
+    "draw.js", "charts.js", "controls.js", "beliefs.js", "sections.js", "visits.js", "sweeps.js",
+    "headline.js", "page.js",
 )  # fmt: skip
 
 
@@ -18,6 +20,7 @@ def page(data: dict[str, Any]) -> str:
     """Return the HTML page. Its content security policy allows only its own script and style, and
     no requests."""
     style, script = ("\n".join(map(_file, names)) for names in (STYLES, SCRIPTS))
+    style += _colours()
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -31,6 +34,14 @@ def page(data: dict[str, Any]) -> str:
     }
     pieces = _file("page.html").split("%%")  # text, NAME, text, NAME, …, text
     return "".join(parts[p] if i % 2 else p for i, p in enumerate(pieces))
+
+
+def _colours() -> str:
+    """Return the styles of the numbered colours, which are those of all plots."""
+    return "".join(
+        f".s{i} {{ stroke: light-dark({light}, {dark}); fill: light-dark({light}, {dark}); }}\n"
+        for i, (light, dark) in enumerate(PALETTE)
+    )
 
 
 def _file(name: str) -> str:

@@ -14,12 +14,14 @@ function columnMeans(rows) {
   return Array.from({ length: count }, (_, i) => rows.reduce((sum, row) => sum + row[i], 0) / rows.length);
 }
 
-/** Whether a run has too few seeds for intervals, but more than one. */
-function few(run) {
-  return run.seeds.length > 1 && run.seeds.length < FEWEST;
-}
-
 const FEWEST = 5;
+const DRAWN = 5;
+
+/** The band of a curve, or its seeds: those of few seeds are drawn unless intervals are wanted. */
+function seedsOrBand({ band, seeds }, intervals = false) {
+  if (band && (intervals || !seeds)) return { band };
+  return { traces: seeds?.length > 1 ? seeds : [] };
+}
 
 const VIEWS = {
   scores: { text: "score" },
@@ -29,28 +31,23 @@ const VIEWS = {
   return_spread: { text: "spread of Z", log: 10 },
 };
 
-/** A curve of scores; its seeds are drawn too if asked for, or if there are too few for an interval. */
-function scoreCurve(run, group, window, traces) {
-  const smooth = run.scores.map((scores) => moving(scores, window / group.bin));
-  const longest = Math.max(...smooth.map((s) => s.length));
+/** A curve of scores, with its interval or its seeds. */
+function scoreCurve(run, group, window, intervals) {
+  const seeds = run.scores.map((scores) => moving(scores, window / group.bin));
+  const longest = Math.max(...seeds.map((s) => s.length));
   const xs = Array.from({ length: longest }, (_, i) => (i + 1) * group.bin);
-  return { label: run.label, colour: run.colour, xs, ys: columnMeans(smooth), band: run.bands[window], traces: traces || few(run) ? smooth : [] };
+  return { label: run.label, colour: run.colour, xs, ys: columnMeans(seeds), ...seedsOrBand({ band: run.bands[window], seeds }, intervals) };
 }
 
-function solvedCurve(run) {
+function solvedCurve(run, intervals) {
   const { at, share, band, until } = run.solved;
-  const ends = (ys) => [0, ...ys, ys.length ? ys[ys.length - 1] : 0];
-  return { label: run.label, colour: run.colour, steps: true, xs: [0, ...at, until], ys: ends(share), band: band && band.map(ends) };
+  const held = (ys) => [...ys, ys[ys.length - 1]];
+  return { label: run.label, colour: run.colour, steps: true, xs: [...at, until], ys: held(share), band: intervals && band ? band.map(held) : null };
 }
 
-function otherCurve(run, view) {
-  const { step, mean, band, seeds } = run.more[view];
-  return { label: run.label, colour: run.colour, xs: mean.map((_, i) => (i + 1) * step), ys: mean, band, traces: traces(seeds) };
-}
-
-/** The curves of several seeds. */
-function traces(seeds) {
-  return seeds?.length > 1 ? seeds : [];
+function otherCurve(run, view, intervals) {
+  const { step, mean } = run.more[view];
+  return { label: run.label, colour: run.colour, xs: mean.map((_, i) => (i + 1) * step), ys: mean, ...seedsOrBand(run.more[view], intervals) };
 }
 
 const LABELLED = 3;
@@ -68,24 +65,28 @@ function learningMarks(runs) {
 }
 
 /** Learning curves and other quantities over episodes. */
-function curves(key, group) {
+function curves(key, group, title = "") {
   const views = Object.keys(VIEWS).filter((v) => v === "scores" || (v === "solved" ? group.optimum !== null : group.runs.some((r) => r.more[v])));
   const again = () => drawn.again();
   const names = (v) => (v === "scores" ? group.label : VIEWS[v].text);
   const view = choice(`${key} view`, "Show", views.map((v) => [v, names(v)]), "scores", again);
   const window = choice(`${key} window`, "Moving window", group.windows.map((w) => [w, w === 1 ? "none" : `${fmt(w)} ${group.unit}s`]), group.window, again);
-  const traces = checkbox(`${key} traces`, "Show each seed", false, again);
+  const several = group.runs.filter((run) => run.seeds.length >= FEWEST);
+  const intervals = checkbox(`${key} intervals`, "95% intervals instead of seeds", several.some((run) => run.seeds.length > DRAWN), again);
+  intervals.hidden = !several.length;
+  const about = el("p", { class: "muted small" });
   const keys = legend(`${key} legend`, group.runs, again);
   const note = el("p", { class: "muted small" });
   const drawn = lineChart(`Curves, ${group.title}`, () => {
     const v = view.value;
     window.hidden = v !== "scores";
-    traces.hidden = v !== "scores" || group.runs.every((run) => run.seeds.length < FEWEST);
     const runs = group.runs.filter((run) => keys.has(run.label));
     const zero = v === "scores" || v === "solved" ? [] : runs.filter((run) => !run.more[v]);
     note.textContent = zero.length ? `0 throughout: ${zero.map((run) => run.label).join("; ")}.` : "";
-    const series = v === "scores" ? runs.map((run) => scoreCurve(run, group, Number(window.value), traces.value))
-      : v === "solved" ? runs.map(solvedCurve) : runs.filter((run) => run.more[v]).map((run) => otherCurve(run, v));
+    const series = v === "scores" ? runs.map((run) => scoreCurve(run, group, Number(window.value), intervals.value))
+      : v === "solved" ? runs.map((run) => solvedCurve(run, intervals.value))
+        : runs.filter((run) => run.more[v]).map((run) => otherCurve(run, v, intervals.value));
+    about.textContent = title + curveNote(group, series);
     return {
       x: { title: v === "scores" ? group.unit : "episode", whole: true },
       y: { title: names(v), log: VIEWS[v].log, domain: v === "solved" ? [0, 1] : undefined },
@@ -96,7 +97,7 @@ function curves(key, group) {
       ],
     };
   });
-  return [keys, drawn, note, el("div", { class: "controls" }, view, window, traces)];
+  return [about, keys, drawn, note, el("div", { class: "controls" }, view, window, intervals)];
 }
 
 /** A table that scrolls horizontally if it is too wide. */
@@ -119,6 +120,7 @@ function nameCell(run) {
   const seeds = (count) => `${count} seed${count > 1 ? "s" : ""}`;
   const notes = [
     run.unfinished ? `${seeds(run.unfinished)} unfinished, at episode ${run.played.join(" to ")}` : null,
+    run.errors?.length ? `${seeds(run.errors.length)} failed` : null,
     run.diverged ? `${seeds(run.diverged)} diverged; the lowest score is used from there on` : null,
   ];
   return el("th", { scope: "row" }, el("span", { class: "name" }, swatch(run.colour), run.label),
@@ -136,16 +138,18 @@ function comparison(key, group) {
   const box = el("div");
   const several = group.runs.length > 1 && group.differences;
   const against = choice(`${key} against`, "Compare with", group.runs.map((run, i) => [i, run.label]), group.runs.length - 1, () => fill());
-  const solvable = group.optimum !== null;
+  const solvable = group.optimum !== null, budgets = group.common !== null;
+  const part = `${budgets ? `first ${fmt(group.common)}` : "all"} ${group.unit}s`;
   const fill = () => {
     const j = Number(against.value);
     const head = [
-      heading("agent", false), heading("seeds"), ...(solvable ? [heading("solved"), heading("episodes to solve, median")] : []),
-      heading(`${group.label}, last 20 episodes`), heading(`${group.label}, all ${group.unit}s`),
-      ...(several ? [heading(`difference from ${group.runs[j].label}, all ${group.unit}s`)] : []),
+      heading("agent", false), heading("seeds"), ...(budgets ? [heading(`budget, ${group.unit}s`)] : []), ...(solvable ? [heading("solved"), heading("episodes to solve, median")] : []),
+      heading(`${group.label}, last 20 episodes`), heading(`${group.label}, ${part}`),
+      ...(several ? [heading(`difference from ${group.runs[j].label}, ${part}`)] : []),
     ];
     box.replaceChildren(table(`Agents on ${group.title}`, head, group.runs.map((run, i) => el("tr", {},
       nameCell(run), el("td", { class: "number" }, String(run.seeds.length)),
+      budgets ? el("td", { class: "number" }, fmt(run.budget)) : [],
       solvable ? [solvedCell(run), el("td", { class: "number" }, fmt(run.solved.median))] : [],
       cell(run.last), cell(run.all),
       several ? (i === j ? el("td", { class: "number muted" }, "–") : cell(group.differences[i][j])) : []))));
@@ -161,6 +165,7 @@ function intervalNote(group) {
   const kinds = group.bounded ? "Gaffke’s, which assume only the range of the score, and for differences the melded ones"
     : "Student’s, since the range of the score is not known";
   return [
+    group.common === null ? "" : `The budgets differ: mean scores and their differences are over the first ${fmt(group.common)} ${group.unit}s, which all runs have; the other columns are at the end of each run’s own budget.`,
     Math.max(...sizes) >= FEWEST ? `Below a number is its 95% interval over seeds: for counts the exact one (Clopper–Pearson), for means ${kinds}. Claims are judged by the same intervals.` : "",
     sizes.some((n) => n > 1 && n < FEWEST) ? "With fewer than five seeds, the values of the seeds are shown instead of an interval." : "",
     group.optimum !== null ? "Solved means ten optimal episodes in a row; the median counts seeds that have not solved the task as censored (Kaplan–Meier)." : "",
@@ -170,31 +175,6 @@ function intervalNote(group) {
 /** A note on which runs are shown, if not all are. */
 function pictured(group) {
   return group.pictured ? `Shown are the ${group.pictured} runs with the highest mean score. ` : "";
-}
-
-/** The section on state visits. */
-function visitSection(key, group) {
-  const runs = group.runs.filter((run) => run.visits);
-  if (!runs.length) return [];
-  const title = el("h4", {}, "State visits");
-  const caption = (n) => `${pictured(group)}Fraction of episodes in which each cell was visited, mean over ${n} seed${n > 1 ? "s" : ""}`;
-  if (runs[0].visits.cells.length === 2) {
-    return [title, el("p", { class: "muted small" }, `${caption(runs[0].visits.n)}. More intense colours mean more visits (square-root scale); blank cells were never visited.`),
-      el("div", { class: "boards" }, runs.map((run) => {
-        const drawn = board(`State visits of ${run.label}`, run.visits);
-        drawn.prepend(el("figcaption", {}, el("span", { class: "name" }, swatch(run.colour), run.label)));
-        return drawn;
-      }))];
-  }
-  const keys = legend(`${key} visits`, runs, () => drawn.again());
-  const drawn = lineChart(`State visits, ${group.title}`, () => ({
-    x: { title: "cell", whole: true },
-    y: { title: "fraction of episodes", domain: [0, 1.02] },
-    series: runs.filter((run) => keys.has(run.label)).map((run) => ({
-      label: run.label, colour: run.colour, xs: run.visits.mean.map((_, i) => i + 1), ys: run.visits.mean, band: run.visits.band, traces: traces(run.visits.seeds),
-    })),
-  }), 240);
-  return [title, el("p", { class: "muted small" }, `${caption(runs[0].visits.n)}${runs[0].visits.n >= FEWEST ? ", with its 95% interval" : few(runs[0]) ? " (thick) and each seed (thin)" : ""}.`), runs.length > 1 ? keys : null, drawn];
 }
 
 /** A command, which wraps only between words. */
@@ -221,22 +201,23 @@ function about(group) {
     group.runs.map((run) => el("details", {}, el("summary", {}, `${run.label} (${run.folder})`), configuration(run.about))));
 }
 
-/** What a curve is. */
-function curveNote(group) {
-  const sizes = [...new Set(group.runs.map((run) => run.seeds.length))];
+/** What the curves are. */
+function curveNote(group, series) {
+  const sizes = [...new Set(group.runs.map((run) => run.seeds.length))].sort((a, b) => a - b);
   const seeds = `${sizes.join(" or ")} seed${sizes.join() === "1" ? "" : "s"}`;
   const kinds = [
-    sizes.some((n) => n >= FEWEST) ? "a shaded 95% interval" : null,
-    sizes.some((n) => n > 1 && n < FEWEST) ? `a thin line for each seed${sizes.every((n) => n < FEWEST) ? "" : " where they are fewer than five"}` : null,
+    series.some((s) => s.band) ? "a shaded 95% interval" : null,
+    series.some((s) => s.traces?.length) ? "a thin line for each seed" : null,
   ].filter(Boolean);
-  return `Each curve is the mean over ${seeds}${kinds.length ? `, with ${kinds.join(" or ")}` : ""}.`;
+  const budgets = group.common === null ? "" : " The budgets differ: each curve has its own length.";
+  return `Each curve is the mean over ${seeds}${kinds.length ? `, with ${kinds.join(" or ")}` : ""}.${budgets}`;
 }
 
 /** The section of a task; `drawn` if its curves are in the headline already. */
 function groupSection(key, group, drawn) {
   const alarms = group.runs.flatMap((run) => run.alarms.map((a) => `${run.label}, ${a}, before any episode reached half of the optimum.`));
   return el("section", { "aria-label": group.title, id: key },
-    drawn ? null : [el("h3", {}, group.title), el("p", { class: "muted" }, curveNote(group)), curves(key, group)],
+    drawn ? null : [el("h3", {}, group.title), curves(key, group)],
     comparison(key, group), visitSection(key, group), beliefSection(key, group),
     alarms.length ? el("details", { class: "alarms" }, el("summary", { class: "alarm" }, `${alarms.length} seed${alarms.length > 1 ? "s" : ""} whose posterior collapsed`), el("ul", {}, alarms.map((a) => el("li", {}, a)))) : null,
     about(group));

@@ -14,6 +14,8 @@ from rove.analysis.intervals import BAND_DRAWS, FEWEST, Support
 from rove.report.numbers import number, numbers
 
 Estimate = list[Any]
+DRAWN = 5
+"""Maximum number of seeds that are drawn as curves instead of an interval."""
 
 
 def mean(values: np.ndarray, support: Support | None) -> Estimate:
@@ -37,13 +39,13 @@ def difference(a: np.ndarray, b: np.ndarray, support: Support | None) -> tuple[E
 
 
 def curve(values: np.ndarray, support: Support | None) -> dict[str, Any]:
-    """Return the mean over seeds of a curve, [seeds, points], with its band or, for few seeds or
-    values of an unknown range, the seeds."""
-    few = len(values) < FEWEST or support is None
+    """Return the mean over seeds of a curve, [seeds, points], with its band if there are
+    enough seeds and the range of the values is known, and the seeds if they are few or it is
+    not."""
     return {
         "mean": numbers(values.mean(axis=0)),
-        "band": None if few else band(values, support),
-        "seeds": numbers(values, 3) if few else None,
+        "band": None if support is None else band(values, support),
+        "seeds": numbers(values, 3) if len(values) <= DRAWN or support is None else None,
     }
 
 
@@ -56,13 +58,14 @@ def band(values: np.ndarray, support: Support | None) -> list[list[Any]] | None:
 
 
 def solved(when: Sequence[int | None], watched: np.ndarray) -> dict[str, Any]:
-    """Return how many seeds solved their task, and the fraction that had by each episode, with the
-    exact intervals of counts. `when` has the episode for each seed, or None, and `watched` has the
-    number of episodes of each seed. The curve ends where an unsolved seed does."""
+    """Return how many seeds solved their task, and the fraction that had by each episode, from 0
+    on, with the exact intervals of counts. `when` has the episode for each seed, or None, and
+    `watched` has the number of episodes of each seed. The curve ends where an unsolved seed
+    does."""
     n, known = len(when), np.array([time is not None for time in when])
     times = np.where(known, [time or 0 for time in when], watched).astype(float)
     until = float(min(watched[~known], default=times.max()))
-    at = np.unique(times[known & (times <= until)])
+    at = np.unique([0.0, *times[known & (times <= until)]])
     counts = [int(np.sum(times[known] <= time)) for time in at]
     sides = [intervals.proportion_interval(count, n) for count in [*counts, int(known.sum())]]
     few = n < FEWEST

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rove.agents import label_of
-from rove.analysis.sentences import Result, best, headline
+from rove.analysis.sentences import Result, best, doubt, headline
 from rove.report.folders import Results
 from rove.report.groups import Group
 
@@ -27,7 +27,11 @@ def of_source(source: Results, groups: Sequence[Group]) -> str:
         return _of_sweep(source.sweep)
     if len(groups) == 1:
         return headline(groups[0].results())
-    return _of_tasks([group.results() for group in groups]) if groups else source.name
+    if groups:
+        agents = {run.name for group in groups for run in group.runs}
+        return _of_tasks([group.results() for group in groups], len(agents))
+    failed = [f"{label_of(run.name)} on {run.environment}" for run in source.failed]
+    return f"{', '.join(failed[:NAMED])} failed" if failed else source.name
 
 
 def _of_claims(claims: Sequence[dict[str, str]]) -> str:
@@ -40,30 +44,32 @@ def _of_claims(claims: Sequence[dict[str, str]]) -> str:
     return f"{count} of {len(claims)} claims supported"
 
 
-def _of_tasks(tasks: Sequence[Sequence[Result]]) -> str:
+def _of_tasks(tasks: Sequence[Sequence[Result]], agents: int) -> str:
     """Say what several tasks show: of few, the best agent on each; of more, how many seeds each
-    agent solved on all tasks whose optimum is known."""
+    agent solved that was run on all tasks whose optimum is known."""
     if len(tasks) <= NAMED:
-        return "; ".join(headline([best(results)]) for results in tasks)
+        return "; ".join(headline([best(results)]) + doubt(results) for results in tasks)
     solvable = [results for results in tasks if results[0].solved is not None]
-    if not solvable:
-        agents = {result.agent for results in tasks for result in results}
-        return f"{len(agents)} agent{'s' * (len(agents) > 1)} on {len(tasks)} environments"
-    totals = []
-    for agent in dict.fromkeys(result.agent for results in solvable for result in results):
-        own = [result for results in solvable for result in results if result.agent == agent]
-        count, seeds = sum(r.solved or 0 for r in own), sum(r.seeds for r in own)
-        totals.append(
-            (-count / seeds, -count, agent, f"{count} of {seeds} seeds on {_tasks(len(own))}")
-        )
-    (_, _, first, solved), *rest = sorted(totals)
-    text = f"{first} solves {solved}"
-    others = [f"{agent} {solved}" for _, _, agent, solved in rest[:2]]
-    return ", ".join([text, *others, *([f"{len(totals) - 3} more"] if len(totals) > 3 else [])])
+    own: dict[str, list[Result]] = {}
+    for result in (result for results in solvable for result in results):
+        own.setdefault(result.agent, []).append(result)
+    totals = [_total(results) for results in own.values() if len(results) == len(solvable)]
+    if len(solvable) < 2 or not totals:
+        return f"{agents} agent{'s' * (agents > 1)} on {len(tasks)} environments"
+    first, *rest = sorted(totals, key=lambda r: (-(r.solved or 0) / r.seeds, r.agent))
+    counts = [f"{r.agent} {r.solved} of {r.seeds}" for r in rest[:2]]
+    text = f"{first.agent} solves {first.solved} of {first.seeds} seeds on {len(solvable)} tasks"
+    more = [f"{len(rest) - 2} more"] if len(rest) > 2 else []
+    return ", ".join([text, *counts, *more]) + doubt(totals)
 
 
-def _tasks(count: int) -> str:
-    return f"{count} task{'s' * (count > 1)}"
+def _total(results: Sequence[Result]) -> Result:
+    """Return the results of an agent on several tasks as one, with the seeds of all of them."""
+    return results[0]._replace(
+        solved=sum(r.solved or 0 for r in results),
+        seeds=sum(r.seeds for r in results),
+        evidence=tuple(seed for r in results for seed in r.evidence),
+    )
 
 
 def _of_sweep(sweep: dict[str, Any]) -> str:

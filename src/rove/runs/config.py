@@ -22,6 +22,8 @@ from rove.errors import ConfigError, RoveError, RunFolderError
 from rove.training.outcomes import UNLIMITED, Job
 from rove.training.solving import IN_A_ROW
 
+NAMED = 10
+"""Maximum number of actions whose names are recorded."""
 EXTENDABLE = ("seeds", "episodes", "steps")
 """The parts of `Config.identity` that may grow when a run is extended."""
 
@@ -126,6 +128,20 @@ def agent_from(description: dict[str, Any]) -> Settings | Learner:
     name, settings = description["name"], description["settings"]
     _check_fields(name, settings, AGENTS[name])
     return with_settings(AGENTS[name](), settings)
+
+
+def task_facts(task: Task) -> dict[str, Any]:
+    """Return, as JSON, what a report shows about an environment that it cannot rebuild."""
+    facts = {
+        "score_label": task.score_label,
+        "optimum": task.optimum,
+        "score_range": task.score_range,
+        "cells": task.cells,
+        "coordinates": task.coordinates,
+        "action_names": () if task.continuous else task.action_names[:NAMED],
+        "probes": list(task.probes()),
+    }
+    return json.loads(json.dumps(facts, default=_plain))
 
 
 def _custom_mark(environment: Task) -> dict[str, Any]:

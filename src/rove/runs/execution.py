@@ -46,7 +46,7 @@ def run_all(
         for (config, path), jobs in zip(plan, jobs_of, strict=True):
             if path is not None:
                 folder = RunFolder(path)
-                stack.enter_context(folder.open(config, config.extendable))
+                stack.enter_context(folder.open(config, config.extendable, config.environment))
                 writers[path] = _EpisodesWriter(folder, config, jobs)
                 if tracker is not None:
                     loggers[path] = tracking.Logger(tracker, config)
@@ -79,6 +79,9 @@ def run_all(
             runs.append(as_run(config, [results[id(job)] for job in jobs], path))
             if path is not None:
                 writers[path].write()
+                ended = [(job.seed, results[id(job)]) for job in jobs]
+                errors = {seed: str(e) for seed, e in ended if isinstance(e, LaneError)}
+                RunFolder(path).write_errors(errors)
         return runs
 
 

@@ -1,4 +1,4 @@
-"""The run folder: config.json, episodes.csv and one checkpoint per seed."""
+"""The run folder: config.json, episodes.csv, one checkpoint per seed, and errors.json."""
 
 import json
 import platform
@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 from rove.core.learner import Learner
 from rove.environments import Task
 from rove.errors import RunFolderError
-from rove.runs.config import EXTENDABLE, Config, agent_from, environment_from
+from rove.runs.config import EXTENDABLE, Config, agent_from, environment_from, task_facts
 from rove.runs.tables import episodes_csv
 from rove.training.checkpoint import publish
 from rove.training.outcomes import Episodes, Job
@@ -37,11 +37,14 @@ class RunFolder:
         self.path = Path(path)
 
     @contextmanager
-    def open(self, config: Identified, extendable: bool = False) -> Iterator[None]:
+    def open(
+        self, config: Identified, extendable: bool = False, task: Task | None = None
+    ) -> Iterator[None]:
         """Claim and lock the folder for a run, which is new, resumed from it, or extended.
 
         A folder that contains anything else is refused, and left unchanged. `extendable`: whether
-        checkpoints of finished seeds contain all that is needed to train further.
+        checkpoints of finished seeds contain all that is needed to train further. `task`: the
+        environment, which is described in config.json for reports.
         """
         identity = config.identity()
         lock = FileLock(self.path / ".lock", blocking=False)
@@ -57,7 +60,7 @@ class RunFolder:
             raise RunFolderError(f"cannot write to {self.path}: {error.strerror}") from None
         try:
             if not self._contains(identity):  # checked again, now that the lock is acquired
-                self._claim(identity, extendable)
+                self._claim(identity, extendable, task)
             yield
         finally:
             lock.release()
@@ -93,11 +96,12 @@ class RunFolder:
             )
         return False
 
-    def _claim(self, identity: dict[str, Any], extendable: bool) -> None:
+    def _claim(self, identity: dict[str, Any], extendable: bool, task: Task | None) -> None:
         """Write config.json. That of a run which is extended keeps the versions before."""
         versions: dict[str, Any] = {name: metadata.version(name) for name in _PACKAGES}
         versions["python"] = platform.python_version()
         about = {"schema": SCHEMA, **identity, "extendable": extendable, "versions": versions}
+        about |= {} if task is None else {"task": task_facts(task)}
         if (self.path / "config.json").exists():
             before = self.read()
             about["extended_from"] = [*before.get("extended_from", []), _budget(before)]
@@ -157,6 +161,14 @@ class RunFolder:
         """Write episodes.csv anew from the current episodes of each seed."""
         runs = [(config, seed, played) for seed, played in episodes.items()]
         publish(self.path / "episodes.csv", episodes_csv(runs).encode())
+
+    def write_errors(self, errors: Mapping[int, str]) -> None:
+        """Write the errors of the seeds that failed to errors.json; remove it if there are none."""
+        path = self.path / "errors.json"
+        if errors:
+            publish(path, (json.dumps(errors, indent=2) + "\n").encode())
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _extends(new: dict[str, Any], existing: dict[str, Any], differing: list[str]) -> bool:

@@ -238,7 +238,7 @@ class Run:
         self._check_any()
         config = replace(self.config, extendable=False)  # the replay buffers are not in memory
         jobs = {job.seed: job for job in config.jobs(folder.path)}
-        with folder.open(config):
+        with folder.open(config, task=config.environment):
             for outcome in self.outcomes:
                 storage.save(outcome._replace(job=jobs[outcome.job.seed]))
             episodes = {o.job.seed: o.episodes for o in self.outcomes}
