@@ -24,7 +24,7 @@ def test_a_seed_whose_first_episode_goes_on_has_no_score():
     begun, first, last = output.getvalue().splitlines()  # within 5 seconds, only the end is a line
     assert begun == "ge on chain-5: starting (compiling takes about 10 s the first time)"
     assert first.endswith("seed 0: 0 of 10 episodes, 100 steps/s")
-    assert last.endswith("seed 0: 10 of 10 episodes, return 0.500, 100 steps/s")
+    assert last.endswith("seed 0: 10 of 10 episodes, return 0.500 of 11, 100 steps/s")
 
 
 def test_a_line_that_cannot_be_written_costs_no_lane():
@@ -61,7 +61,7 @@ def test_rows_tell_waiting_seeds_from_running_ones_and_fit_the_terminal(width):
         assert any(re.search("seed 0 .* starting", line) for line in last_screen(console))
         shown.report(Progress(jobs[0], 13_625, 125, 10.9876, 23_456.0, False, 0.1))
     *_, first, second, third, total = last_screen(console)
-    assert re.fullmatch(r"seed 0 .* 125/250 return 10.988, 23,456 steps/s", first)
+    assert re.fullmatch(r"seed 0 .* 125/250 return 10.988 of 11, 23,456 steps/s", first)
     assert re.fullmatch(r"seed 1 .* waiting", second)
     assert re.fullmatch(r"seed 2 .* waiting", third)
     assert re.match(r"total .* 17%", total)
@@ -75,7 +75,7 @@ def test_many_seeds_share_a_row(capsys):
         for job in jobs[:5]:
             shown.report(Progress(job, 140, 10, 0.5, 100.0, True, float("nan")))
     row, total = last_screen(console)[-2:]
-    assert re.fullmatch(r"dqn on chain-5 .* 5/20 seeds return 0.500", row)
+    assert re.fullmatch(r"dqn on chain-5 .* 5/20 seeds return 0.500 of 11", row)
     assert "25%" in total
 
 

@@ -118,9 +118,9 @@ class Live:
 
     def _log(self, progress: Progress) -> None:
         unit, goal = progress.job.goal
-        label, speed = progress.job.environment.score_label, progress.steps_per_second
+        speed = progress.steps_per_second
         text = f"{progress.job.name}: {getattr(progress, unit):,} of {goal:,} {unit}s"
-        text += f", {label} {format_score(progress.recent)}" if np.isfinite(progress.recent) else ""
+        text += f", {_score([progress])}" if np.isfinite(progress.recent) else ""
         text += f", {speed:,.0f} steps/s" if speed else ""
         early = progress.finished and getattr(progress, unit) < goal
         text += ", stopped: solved" if early and progress.job.in_a_row < UNLIMITED else ""
@@ -168,6 +168,13 @@ def _status(reported: Sequence[Progress]) -> str:
     recent = [p.recent for p in reported if np.isfinite(p.recent)]
     if not recent and not speed:
         return "done" if all(p.finished for p in reported) else "starting"
-    label = reported[0].job.environment.score_label
-    text = f"{label} {format_score(np.mean(recent)) if recent else '–'}"
+    text = _score(reported)
     return f"{text}, {speed:,.0f} steps/s" if speed else text
+
+
+def _score(reported: Sequence[Progress]) -> str:
+    """Describe the recent score: 'return 8.250 of 11', or 'return 8.250' without an optimum."""
+    environment = reported[0].job.environment
+    recent = [p.recent for p in reported if np.isfinite(p.recent)]
+    text = f"{environment.score_label} {format_score(np.mean(recent)) if recent else '–'}"
+    return text if environment.optimum is None else f"{text} of {environment.optimum:g}"
