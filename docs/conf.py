@@ -11,7 +11,16 @@ project = "rove"
 copyright = "the rove contributors"
 version = release = rove.__version__
 
-extensions = ["myst_parser", "sphinx_copybutton", "api", "commands", "mathml", "root_pages"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "api",
+    "commands",
+    "mathml",
+    "names",
+    "root_pages",
+]
 exclude_patterns = ["_build"]
 root_pages = {
     "benchmarks/README.md": "results/benchmarks.md",

@@ -132,6 +132,21 @@ def members(kind: type) -> Iterator[str]:
             yield method(node, inspect.getmodule(kind))
 
 
+def inherited(kind: type) -> Iterator[str]:
+    """Yield a sentence on the fields that a class inherits, if there are any."""
+    bases = [base for base in kind.__mro__ if base.__module__.startswith("rove.")]
+    defined = {
+        node.target.id: base
+        for base in reversed(bases)
+        for node in parsed(base).body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    names = [name for name, *_ in _fields(kind) if defined.get(name, kind) is not kind]
+    if names and not inspect.isabstract(kind):
+        links = (f"{{py:obj}}`{name} <{_name(defined[name])}.{name}>`" for name in names)
+        yield f"Inherited fields: {', '.join(links)}."
+
+
 def method(node: ast.FunctionDef, module: Any) -> str:
     """Return the Markdown of a method or property."""
     decorators = {ast.unparse(decorator).rpartition(".")[2] for decorator in node.decorator_list}
@@ -165,7 +180,7 @@ def documented(full_name: str) -> str:
     if inspect.isclass(value):
         bases = [_name(base) for base in value.__bases__ if base.__module__.startswith("rove.")]
         links = [f"Base: {{py:obj}}`~{base}`" for base in bases]
-        body = "\n\n".join([*links, markdown(value.__doc__), *members(value)])
+        body = "\n\n".join([*links, markdown(value.__doc__), *inherited(value), *members(value)])
         error = issubclass(value, Exception)
         abstract = inspect.isabstract(value)
         signature = name + ("" if abstract else constructor(value))

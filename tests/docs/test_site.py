@@ -105,3 +105,14 @@ def test_maths_is_mathml(tmp_path):
     assert "<msub>" in page
     assert "<mfrac>" in page
     assert not re.search(r"<script[^>]*mathjax", page, re.IGNORECASE)
+
+
+def test_names_in_the_text_lead_to_the_reference_and_that_to_the_source(site):
+    page = (site / "paper" / "paper-to-code.html").read_text("utf-8")
+    assert re.search(r'href="\.\./reference/agents\.html#rove\.Agent\.lookahead"[^>]*><code', page)
+    reference = (site / "reference" / "agents.html").read_text("utf-8")
+    assert 'href="../_modules/rove/core/algorithm.html#Agent.lookahead"' in reference
+    assert re.search(r"Inherited fields: <a [^>]*CriticLearner\.returns", reference)
+    assert "def lookahead" in re.sub(
+        "<[^>]+>", "", (site / "_modules/rove/core/algorithm.html").read_text("utf-8")
+    )
