@@ -325,3 +325,18 @@ def test_a_map_of_solved_seeds_needs_two_tasks(browser, own, runs, tmp_path):
     for paths, count in (([runs], 1), ([own / "rooms", own / "pair"], 0)):
         browser.open(report.write(paths, tmp_path / "r.html"))
         assert browser.run(shown) == count
+
+
+def test_bands_lie_below_all_lines_and_many_are_faint(browser, runs, tmp_path):
+    agents = ("ge", "dqn", "c51", "noisynet", "ige", "vdqn")
+    curve = "document.querySelector('svg[aria-label^=\"Curves\"]')"
+    for count in (2, 6):
+        for agent in agents[:count]:
+            write_run(tmp_path / f"{count}" / agent, runs, agent, "chain-5", np.ones((6, 20)))
+        browser.open(report.write([tmp_path / f"{count}"], tmp_path / "r.html"))
+        kinds = browser.run(
+            f"[...{curve}.querySelectorAll('path.band, path.line')].map(p => p.classList[0])"
+        )
+        assert kinds == ["band"] * count + ["line"] * count
+        faint = browser.run(f"{curve}.querySelector('path.band').getAttribute('fill-opacity')")
+        assert float(faint) == min(1.0, 3 / count)

@@ -225,7 +225,7 @@ def test_titles_say_what_the_page_shows(five, runs, experiment, sweeps, tmp_path
     assert title(quick) == (
         "figure-3-quick: 2 of 3 claims look as claimed (too few seeds for verdicts)"
     )
-    assert title(sweeps / "over-1") == "GE on chain-5: best of 3 points at rho −2"
+    assert title(sweeps / "over-1") == "GE on chain-5: highest mean of 3 points at rho −2"
     assert title(experiment, sweeps).endswith("at rho −2; 2 more")
 
 

@@ -125,7 +125,7 @@ function cell(estimate) {
 function nameCell(run) {
   const seeds = (count) => `${count} seed${count > 1 ? "s" : ""}`;
   const notes = [
-    run.unfinished ? `${seeds(run.unfinished)} unfinished, at episode ${run.played.join(" to ")}` : null,
+    run.unfinished ? `${seeds(run.unfinished)} unfinished, at episode ${[...new Set(run.played)].join(" to ")}` : null,
     run.errors?.length ? `${seeds(run.errors.length)} failed` : null,
     run.diverged ? `${seeds(run.diverged)} diverged; the lowest score is used from there on` : null,
   ];
