@@ -31,7 +31,7 @@ def test_runs_with_different_budgets_are_compared_on_the_part_that_they_share(ru
     assert group["title"] == "chain-5, 30 to 60 episodes"
     assert group["common"] == 30
     a, b = run_of(group, "DQN"), run_of(group, "GE")
-    assert [len(run["scores"][0]) for run in (a, b)] == [30, 60]
+    assert [len(run["scores"]["1"][0]) for run in (a, b)] == [30, 60]
     assert [run["budget"] for run in (a, b)] == [30, 60]
     assert b["all"][0] == pytest.approx(11 * long[:, :30].mean(), rel=1e-3)
     assert b["last"][0] == pytest.approx(11 * long[:, -20:].mean(), rel=1e-3)
@@ -304,3 +304,39 @@ def test_the_page_shows_errors_and_budgets_as_text(browser, own, runs, tmp_path)
     assert "over the first 30 episodes, which all runs have" in text
     assert "return, first 30 episodes" in text
     assert browser.complaints() == []
+
+
+def test_the_comparison_is_a_list_on_a_phone(browser, five, tmp_path):
+    """Nothing of it is beyond the edge, and every number has its name."""
+    path = report.write([five], tmp_path / "r.html")
+    table = "document.querySelector('.stacked')"
+    browser.open(path, 400)
+    assert browser.run(f"{table}.scrollWidth") <= 400
+    assert browser.run(f"getComputedStyle({table}.querySelector('thead')).display") == "none"
+    names = browser.run(f"[...{table}.querySelectorAll('td')].map(e => e.dataset.label)")
+    assert names[:3] == ["seeds", "solved", "episodes to solve, median"]
+    assert None not in names
+    browser.open(path, 1400)
+    assert browser.run(f"getComputedStyle({table}.querySelector('thead')).display") != "none"
+
+
+def test_a_map_of_solved_seeds_needs_two_tasks(browser, own, runs, tmp_path):
+    shown = "document.querySelectorAll('svg[aria-label^=\"Seeds that solved\"]').length"
+    for paths, count in (([runs], 1), ([own / "rooms", own / "pair"], 0)):
+        browser.open(report.write(paths, tmp_path / "r.html"))
+        assert browser.run(shown) == count
+
+
+def test_bands_lie_below_all_lines_and_many_are_faint(browser, runs, tmp_path):
+    agents = ("ge", "dqn", "c51", "noisynet", "ige", "vdqn")
+    curve = "document.querySelector('svg[aria-label^=\"Curves\"]')"
+    for count in (2, 6):
+        for agent in agents[:count]:
+            write_run(tmp_path / f"{count}" / agent, runs, agent, "chain-5", np.ones((6, 20)))
+        browser.open(report.write([tmp_path / f"{count}"], tmp_path / "r.html"))
+        kinds = browser.run(
+            f"[...{curve}.querySelectorAll('path.band, path.line')].map(p => p.classList[0])"
+        )
+        assert kinds == ["band"] * count + ["line"] * count
+        faint = browser.run(f"{curve}.querySelector('path.band').getAttribute('fill-opacity')")
+        assert float(faint) == min(1.0, 3 / count)

@@ -16,7 +16,7 @@ from made import group_of, run_of, sweep_of, told, write_run
 
 import rove
 from rove import report
-from rove.analysis.curves import area_under_curve, moving_average
+from rove.analysis.curves import area_under_curve, moving_average, recent_at
 from rove.analysis.intervals import (
     BAND_DRAWS,
     difference_test,
@@ -80,15 +80,15 @@ def test_a_budget_of_steps_is_told_over_steps(tmp_path):
     assert len({len(o.scores) for o in run.outcomes}) > 1
     group = group_of(report.write([tmp_path / "run"], tmp_path / "a.html"), "cartpole, 600 steps")
     shown = group["runs"][0]
-    assert (group["unit"], group["bin"], group["windows"]) == ("step", 2, [2, 40, 200])
+    assert (group["unit"], group["bin"], group["windows"]) == ("step", 2, [1, 20])
     by_hand = [np.average(o.scores, weights=o.episodes.length) for o in run.outcomes]
     assert shown["all"][0] == pytest.approx(np.mean(by_hand), rel=1e-3)
     assert shown["starts"] == 20  # the step, not the episode
-    first, ends = run.outcomes[0].scores, run.outcomes[0].episodes.step
-    at = np.arange(2, ends[-1] + 1, 2)
-    np.testing.assert_allclose(
-        shown["scores"][0], np.repeat(first, np.diff(ends, prepend=0))[at - 1]
-    )
+    begin = max(int(o.episodes.step[0]) for o in run.outcomes)
+    assert shown["first"] == begin + begin % 2
+    at = np.arange(shown["first"], 601, 2)
+    for row, o in zip(shown["scores"]["20"], run.outcomes, strict=True):
+        np.testing.assert_allclose(row, recent_at(o.scores, o.episodes.step, at, 20), rtol=1e-3)
     (line, *_) = run.plot(tmp_path / "a.png").axes[0].lines
     assert line.get_xdata()[-1] == 600
     assert np.isfinite(line.get_ydata()[-1])
@@ -163,7 +163,7 @@ def test_curves_are_those_of_the_run_and_three_seeds_have_no_interval(page, runs
     scores, shown = rove.load(runs / "ge").scores, run_of(group, "GE")
     assert group["bin"] == 1
     assert group["windows"] == [1, 20]
-    np.testing.assert_allclose(np.array(shown["scores"]), scores, rtol=1e-3)
+    np.testing.assert_allclose(np.array(shown["scores"]["1"]), scores, rtol=1e-3)
     assert set(shown["bands"].values()) == {None}
     area = area_under_curve(scores)
     value, low, high, n, seeds = shown["all"]
@@ -179,10 +179,10 @@ def test_curves_are_those_of_the_run_and_three_seeds_have_no_interval(page, runs
 def test_five_seeds_have_the_intervals_that_verdicts_use(five, tmp_path):
     group = group_of(report.write([five], tmp_path / "r.html"), "chain-5")
     first, second = run_of(group, "GE"), run_of(group, "DQN")
-    scores = np.array(first["scores"], float)
+    scores = np.array(first["scores"]["1"], float)
     band = mean_interval(moving_average(scores, 20), (0.0, 11.0), draws=BAND_DRAWS)
     np.testing.assert_allclose(np.array(first["bands"]["20"]), band, rtol=1e-3)
-    areas = [area_under_curve(np.array(run["scores"], float)) for run in (first, second)]
+    areas = [area_under_curve(np.array(run["scores"]["1"], float)) for run in (first, second)]
     _, low, high, n, seeds = first["all"]
     np.testing.assert_allclose([low, high], mean_interval(areas[0], (0.0, 11.0)), rtol=1e-3)
     assert (n, seeds) == (5, None)
@@ -225,7 +225,7 @@ def test_titles_say_what_the_page_shows(five, runs, experiment, sweeps, tmp_path
     assert title(quick) == (
         "figure-3-quick: 2 of 3 claims look as claimed (too few seeds for verdicts)"
     )
-    assert title(sweeps / "over-1") == "GE on chain-5: best of 3 points at rho −2"
+    assert title(sweeps / "over-1") == "GE on chain-5: highest mean of 3 points at rho −2"
     assert title(experiment, sweeps).endswith("at rho −2; 2 more")
 
 
@@ -320,8 +320,8 @@ def test_a_lane_that_solved_its_task_keeps_its_score(tmp_path):
     )
     assert max(len(o.scores) for o in run.outcomes) < 200
     shown = group_of(report.write([tmp_path / "p"], tmp_path / "r.html"), "chain-5")["runs"][0]
-    assert {len(row) for row in shown["scores"]} == {200}
-    assert shown["scores"][0][-1] == 11
+    assert {len(row) for row in shown["scores"]["1"]} == {200}
+    assert shown["scores"]["1"][0][-1] == 11
     assert shown["last"] == [11, None, None, 2, [11, 11]]  # two seeds alike are not certain
     assert shown["solved"]["count"] == 2
 
@@ -339,7 +339,7 @@ def test_a_lane_that_diverged_is_told_and_gains_nothing_by_it(until_solved, tmp_
     shown = group_of(report.write([tmp_path / "d"], tmp_path / "r.html"), "chain-5")["runs"][0]
     assert shown["diverged"] == 2
     assert shown["unfinished"] == 0
-    for row, each in zip(shown["scores"], scores, strict=True):
+    for row, each in zip(shown["scores"]["1"], scores, strict=True):
         assert len(row) == 30
         np.testing.assert_allclose(row[len(each) :], each.min(), atol=1e-4)
     exact = [(each.sum() + (30 - len(each)) * each.min()) / 30 for each in scores]

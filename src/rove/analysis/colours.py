@@ -2,7 +2,7 @@
 
 PALETTE = (
     ("#4c72b0", "#7fa6ea"), ("#dd8452", "#f0a069"), ("#2a9d5c", "#5ccb8c"), ("#c44e52", "#f0808f"),
-    ("#937860", "#d19a80"), ("#8e6bbf", "#b893ea"), ("#1b8a93", "#58c9d2"), ("#b5479b", "#ea8cd3"),
+    ("#937860", "#c4ad98"), ("#8e6bbf", "#b893ea"), ("#1b8a93", "#58c9d2"), ("#b5479b", "#ea8cd3"),
     ("#7a6a2d", "#cdb865"), ("#555555", "#b0b5bd"),
 )  # fmt: skip
 """Colours on a light ground and on a dark one."""

@@ -47,6 +47,23 @@ def score_table(run: RunData, every: int) -> np.ndarray:
     return table
 
 
+def recent_table(run: RunData, every: int, window: int) -> tuple[int, np.ndarray]:
+    """Return the mean score of the `window` most recent episodes every `every` steps, [seeds,
+    points], as in learning-curve.png, from the step on at which all seeds have finished an episode.
+    A seed that is not finished has no score after its last episode, and a diverged one its lowest
+    score."""
+    first = max(int(columns["step"][0]) for columns in run.columns.values())
+    at = np.arange(-(-first // every) * every, budget_of(run, "step") + 1, every)
+    at = at if len(at) else np.array([first])
+    rows = []
+    for (seed, columns), diverged in zip(run.columns.items(), run.diverged, strict=True):
+        row = curves.recent_at(columns["score"], columns["step"], at, window)
+        if diverged or not run.finished.get(seed):
+            row[at > columns["step"][-1]] = np.min(columns["score"]) if diverged else np.nan
+        rows.append(row)
+    return int(at[0]), np.stack(rows)
+
+
 def common_episodes(table: np.ndarray) -> np.ndarray:
     """Return the episodes that all seeds have finished."""
     return table[:, : int(np.sum(np.all(~np.isnan(table), axis=0)))]

@@ -75,17 +75,18 @@ function lineChart(name, spec, height = (width) => Math.max(260, Math.min(380, w
     for (const mark of marks) if (mark.y !== undefined) horizontalMark(root, box, sy(mark.y), mark.label);
     for (const mark of upright) verticalMark(root, box, sx(Math.max(mark.x, xs[0])), mark.label, Math.max(0, labelled.indexOf(mark)));
     const position = (s) => (v, i) => [sx(s.xs[i]), y.log && v <= 0 ? NaN : v === null ? NaN : sy(v)];
+    const corners = (s, points) => (s.steps ? stepped(points) : points);
+    const floor = (v) => (y.log ? Math.max(v, domain[0]) : v);
+    const bands = series.filter((s) => s.band);
+    for (const s of bands) { // below all lines; of many, fainter ones, since they overlap
+      const [low, high] = s.band.map((side) => corners(s, side.map(floor).map(position(s))));
+      root.append(svg("path", { class: `band ${look(s.colour).colour}`, "fill-opacity": Math.min(1, 3 / bands.length).toFixed(2), d: `${path([...high, ...low.reverse()])}Z` }));
+    }
     for (const s of series) {
       const { colour, dash } = look(s.colour);
-      const corners = s.steps ? stepped : (points) => points;
-      if (s.band) {
-        const floor = (v) => (y.log ? Math.max(v, domain[0]) : v);
-        const low = corners(s.band[0].map(floor).map(position(s))), high = corners(s.band[1].map(floor).map(position(s)));
-        root.append(svg("path", { class: `band ${colour}`, d: `${path([...high, ...low.reverse()])}Z` }));
-      }
       if (s.dots?.length) root.append(dots(s.dots.map(([u, v]) => [sx(u), sy(v)]), colour, 0.5));
       for (const t of s.traces ?? []) root.append(svg("path", { class: `trace ${colour}`, d: path(t.map(position(s))) }));
-      root.append(svg("path", { class: `line ${colour}`, "stroke-dasharray": dash, d: path(corners(s.ys.map(position(s)))) }));
+      root.append(svg("path", { class: `line ${colour}`, "stroke-dasharray": dash, d: path(corners(s, s.ys.map(position(s)))) }));
     }
     const longest = series.reduce((a, b) => (b.xs.length > a.xs.length ? b : a), { xs: [] }).xs;
     if (!longest.length) {

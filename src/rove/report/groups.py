@@ -21,6 +21,7 @@ from rove.report.binning import (
     binned,
     budget_of,
     common_episodes,
+    recent_table,
     score_table,
     unit_of,
 )
@@ -98,8 +99,9 @@ class Group:
 
     def as_json(self, colours: dict[str, int]) -> dict[str, Any]:
         """Return the data of the group."""
-        longest = max(table.shape[1] for table in self.tables.values())
-        size, unit = (1, self.every) if self.every else (bin_size(longest), 1)
+        tables = [run.table("score") if self.every else self.tables[id(run)] for run in self.runs]
+        longest = max(table.shape[1] for table in tables)
+        size = 1 if self.every else bin_size(longest)
         windows = sorted({size} | {w for w in WINDOWS if w % size == 0 and w <= longest})[:3]
         return {
             "title": self.title,
@@ -109,11 +111,11 @@ class Group:
             "bounded": self.support is not None,
             "unit": self.unit,
             "common": self.common if len(set(self.budgets.values())) > 1 else None,
-            "bin": size * unit,
-            "windows": [window * unit for window in windows],
-            "window": (LAST if LAST in windows else windows[-1]) * unit,
+            "bin": self.every or size,
+            "windows": windows,
+            "window": LAST if LAST in windows else windows[-1],
             "runs": [
-                self._run(run, colours, size, windows, unit, pictured=i < PICTURED)
+                self._run(run, colours, size, windows, pictured=i < PICTURED)
                 for i, run in enumerate(self.runs)
             ],
             "pictured": PICTURED if len(self.runs) > PICTURED else None,
@@ -126,12 +128,9 @@ class Group:
         colours: dict[str, int],
         size: int,
         windows: Sequence[int],
-        unit: int,
         pictured: bool,
     ) -> dict[str, Any]:
         """Return the data of a run."""
-        table = self.tables[id(run)]
-        blocks = binned(table, size)
         played = [len(columns["score"]) for columns in run.columns.values()]
         ended = [seed for seed, finished in run.finished.items() if finished or seed in run.errors]
         return {
@@ -144,13 +143,7 @@ class Group:
             "unfinished": len(run.finished) - len(ended),
             "errors": list(run.errors.values()),
             "diverged": int(np.sum(run.diverged)),
-            "scores": [numbers(row[~np.isnan(row)]) for row in blocks],
-            "bands": {
-                str(w * unit): summaries.band(
-                    moving_average(common_episodes(blocks), w // size), self.support
-                )
-                for w in windows
-            },
+            **self._curves(run, size, windows),
             "starts": self._starts(run),
             "all": summaries.mean(self.areas[id(run)], self.support),
             "last": summaries.mean(self._last(run), self.support),
@@ -160,6 +153,27 @@ class Group:
             "beliefs": beliefs.beliefs(run) if pictured else None,
             "alarms": self._alarms(run),
             "about": _about(run),
+        }
+
+    def _curves(self, run: RunData, size: int, windows: Sequence[int]) -> dict[str, Any]:
+        """Return the scores of a run and, for each window, the band of their mean. Windows of
+        scores over episodes are computed by the page; over steps, the scores of all windows are
+        given."""
+        if self.every:
+            pairs = {w: recent_table(run, self.every, w) for w in windows}
+            first, tables = pairs[windows[0]][0], {w: table for w, (_, table) in pairs.items()}
+            smooth = {w: common_episodes(table) for w, table in tables.items()}
+        else:
+            blocks = binned(self.tables[id(run)], size)
+            first, tables = size, {size: blocks}
+            smooth = {w: moving_average(common_episodes(blocks), w // size) for w in windows}
+        return {
+            "first": first,
+            "scores": {
+                str(w): [numbers(row[~np.isnan(row)]) for row in table]
+                for w, table in tables.items()
+            },
+            "bands": {str(w): summaries.band(table, self.support) for w, table in smooth.items()},
         }
 
     def results(self) -> list[Result]:

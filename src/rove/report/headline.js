@@ -8,6 +8,7 @@ function card(run, group) {
     run.solved ? [`${run.solved.count} of ${run.seeds.length}`, `seed${run.seeds.length > 1 ? "s" : ""} solved it`] : null,
     [short(run.last[0]), `${group.label}, last 20 episodes${group.optimum !== null ? ` (optimum ${short(group.optimum)})` : ""}`],
     run.solved?.count && run.solved.median !== "inf" ? [short(run.solved.median), "episodes to solve it, median"] : null,
+    run.solved ? null : [short(run.all[0]), `${group.label}, ${part(group)}`],
   ].filter(Boolean);
   return el("div", { class: "card" }, el("div", { class: "name" }, swatch(run.colour), run.label),
     el("dl", { class: "facts" }, facts.map(([value, what]) => el("div", {}, el("dt", {}, what), el("dd", {}, value)))));
@@ -42,7 +43,7 @@ function headline(key, source) {
     return [el("div", { class: "cards" }, group.runs.slice(0, CARDS).map((run) => card(run, group))),
       curves(`${key}-0`, group, `${group.title}. `)];
   }
-  if (!groups.some((group) => group.optimum !== null)) return [];
+  if (groups.filter((group) => group.optimum !== null).length < 2) return [];
   return [el("p", { class: "muted small" }, "Seeds that solved each task (ten optimal episodes in a row); more intense colours are more seeds."),
     solvedMap(`Seeds that solved each task, ${source.name}`, groups)];
 }

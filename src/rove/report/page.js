@@ -37,7 +37,7 @@ function failures({ failed, groups }) {
   const partly = groups.flatMap((group) => group.runs.filter((run) => run.errors.length).map((run) => ({ ...run, title: `${run.label} on ${group.environment}` })));
   const list = [...failed, ...partly];
   if (!list.length) return null;
-  return el("div", { class: "note-box failed", role: "status" },
+  return el("div", { class: "note-box failed small", role: "status" },
     el("strong", {}, `Errors in ${list.length} run${list.length > 1 ? "s" : ""}`),
     list.map((run) => [el("div", {}, `${run.title} (${run.folder}):`), el("ul", {}, run.errors.map((error) => el("li", {}, error)))]));
 }

@@ -31,11 +31,11 @@ const VIEWS = {
   return_spread: { text: "spread of Z", log: 10 },
 };
 
-/** A curve of scores, with its interval or its seeds. */
+/** A curve of scores, with its interval or its seeds. Over episodes, the moving window is computed here. */
 function scoreCurve(run, group, window, intervals) {
-  const seeds = run.scores.map((scores) => moving(scores, window / group.bin));
+  const seeds = run.scores[window] ?? run.scores[group.bin].map((scores) => moving(scores, window / group.bin));
   const longest = Math.max(...seeds.map((s) => s.length));
-  const xs = Array.from({ length: longest }, (_, i) => (i + 1) * group.bin);
+  const xs = Array.from({ length: longest }, (_, i) => run.first + i * group.bin);
   return { label: run.label, colour: run.colour, xs, ys: columnMeans(seeds), ...seedsOrBand({ band: run.bands[window], seeds }, intervals) };
 }
 
@@ -70,7 +70,7 @@ function curves(key, group, title = "") {
   const again = () => drawn.again();
   const names = (v) => (v === "scores" ? group.label : VIEWS[v].text);
   const view = choice(`${key} view`, "Show", views.map((v) => [v, names(v)]), "scores", again);
-  const window = choice(`${key} window`, "Moving window", group.windows.map((w) => [w, w === 1 ? "none" : `${fmt(w)} ${group.unit}s`]), group.window, again);
+  const window = choice(`${key} window`, "Moving window", group.windows.map((w) => [w, w === 1 ? "none" : `${fmt(w)} episodes`]), group.window, again);
   const several = group.runs.filter((run) => run.seeds.length >= FEWEST);
   const intervals = checkbox(`${key} intervals`, "95% intervals instead of seeds", several.some((run) => run.seeds.length > DRAWN), again);
   intervals.hidden = !several.length;
@@ -97,11 +97,12 @@ function curves(key, group, title = "") {
       ],
     };
   });
-  return [about, keys, drawn, note, el("div", { class: "controls" }, view, window, intervals)];
+  return [about, title && group.runs.length === 1 ? null : keys, drawn, note, el("div", { class: "controls" }, view, window, intervals)];
 }
 
-/** A table that scrolls horizontally if it is too wide. */
+/** A table that scrolls horizontally if it is too wide. On a phone, a stacked one is a list for each row. */
 function table(name, head, rows, kind = "") {
+  if (kind === "stacked") for (const row of rows) [...row.children].forEach((cell, i) => cell.setAttribute("data-label", head[i].textContent));
   return el("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": name },
     el("table", { class: kind }, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows)));
 }
@@ -110,16 +111,21 @@ function heading(text, number = true) {
   return el("th", { scope: "col", class: number ? "number" : "" }, text);
 }
 
+/** A table cell with a value and what is known about it. */
+function valueCell(value, more = "") {
+  return el("td", { class: "number" }, el("div", {}, value, more ? [el("br"), el("span", { class: "muted" }, more)] : []));
+}
+
 /** A table cell with an estimate [value, low, high, n, seeds]. */
 function cell(estimate) {
   if (!estimate || estimate[0] === null) return el("td", { class: "number muted" }, "–");
-  return el("td", { class: "number" }, short(estimate[0]), el("br"), el("span", { class: "muted" }, interval(estimate)));
+  return valueCell(short(estimate[0]), interval(estimate));
 }
 
 function nameCell(run) {
   const seeds = (count) => `${count} seed${count > 1 ? "s" : ""}`;
   const notes = [
-    run.unfinished ? `${seeds(run.unfinished)} unfinished, at episode ${run.played.join(" to ")}` : null,
+    run.unfinished ? `${seeds(run.unfinished)} unfinished, at episode ${[...new Set(run.played)].join(" to ")}` : null,
     run.errors?.length ? `${seeds(run.errors.length)} failed` : null,
     run.diverged ? `${seeds(run.diverged)} diverged; the lowest score is used from there on` : null,
   ];
@@ -130,7 +136,12 @@ function nameCell(run) {
 /** How many seeds solved the task, with the exact interval of that count. */
 function solvedCell({ solved, seeds }) {
   const limits = solved.interval && solved.interval.map((share) => `${Math.round(100 * share)}%`).join(" to ");
-  return el("td", { class: "number" }, `${solved.count} of ${seeds.length}`, el("br"), el("span", { class: "muted" }, limits ?? ""));
+  return valueCell(`${solved.count} of ${seeds.length}`, limits ?? "");
+}
+
+/** The part of the budget that mean scores are over. */
+function part(group) {
+  return `${group.common === null ? "all" : `first ${fmt(group.common)}`} ${group.unit}s`;
 }
 
 /** A table that compares the agents. */
@@ -139,20 +150,18 @@ function comparison(key, group) {
   const several = group.runs.length > 1 && group.differences;
   const against = choice(`${key} against`, "Compare with", group.runs.map((run, i) => [i, run.label]), group.runs.length - 1, () => fill());
   const solvable = group.optimum !== null, budgets = group.common !== null;
-  const part = `${budgets ? `first ${fmt(group.common)}` : "all"} ${group.unit}s`;
   const fill = () => {
     const j = Number(against.value);
     const head = [
       heading("agent", false), heading("seeds"), ...(budgets ? [heading(`budget, ${group.unit}s`)] : []), ...(solvable ? [heading("solved"), heading("episodes to solve, median")] : []),
-      heading(`${group.label}, last 20 episodes`), heading(`${group.label}, ${part}`),
-      ...(several ? [heading(`difference from ${group.runs[j].label}, ${part}`)] : []),
+      heading(`${group.label}, last 20 episodes`), heading(`${group.label}, ${part(group)}`),
+      ...(several ? [heading(`difference from ${group.runs[j].label}, ${part(group)}`)] : []),
     ];
     box.replaceChildren(table(`Agents on ${group.title}`, head, group.runs.map((run, i) => el("tr", {},
-      nameCell(run), el("td", { class: "number" }, String(run.seeds.length)),
-      budgets ? el("td", { class: "number" }, fmt(run.budget)) : [],
-      solvable ? [solvedCell(run), el("td", { class: "number" }, fmt(run.solved.median))] : [],
+      nameCell(run), valueCell(String(run.seeds.length)), budgets ? valueCell(fmt(run.budget)) : [],
+      solvable ? [solvedCell(run), valueCell(fmt(run.solved.median))] : [],
       cell(run.last), cell(run.all),
-      several ? (i === j ? el("td", { class: "number muted" }, "–") : cell(group.differences[i][j])) : []))));
+      several ? (i === j ? el("td", { class: "number muted" }, "–") : cell(group.differences[i][j])) : [])), "stacked"));
   };
   fill();
   return [el("h4", {}, several ? "Comparison" : "Numbers"), several ? el("div", { class: "controls" }, against) : null, box,

@@ -80,7 +80,7 @@ def _of_sweep(sweep: dict[str, Any]) -> str:
         return f"Sweep of {who}"
     best = max(points, key=lambda p: (len(p["scores"]), sum(p["scores"]) / len(p["scores"])))
     at = ", ".join(f"{name} {_value(value)}" for name, value in best["settings"].items())
-    return f"{who}: best of {len(sweep['points'])} points at {at}"
+    return f"{who}: highest mean of {len(sweep['points'])} points at {at}"
 
 
 def _value(value: Any) -> str:

@@ -7,7 +7,7 @@ function shade(fraction) {
 
 /** The axes of a board: its coordinates, the vertical one upwards, or else its rows, downwards, and columns. */
 function sides({ cells: [rows, columns], sides: [up, across] }) {
-  if (up) return [across, up].map(([title, low, high]) => ({ title, from: low, to: high, domain: [low, high] }));
+  if (up) return [across, up].map(([title, low, high]) => ({ title, from: low, to: high, domain: [low, high], ticks: [low, (low + high) / 2, high] }));
   const axis = (title, count) => ({ title, from: -0.5, to: count - 0.5, domain: [-0.5, count - 0.5], ticks: ticks([0, count - 1], 6, true) });
   return [axis("column", columns), { ...axis("row", rows), domain: [rows - 0.5, -0.5] }];
 }
