@@ -184,3 +184,12 @@ def panel(run):
     panels.beliefs(figure.axes[0], values, np.array([1, 2, 4]), names)
     plots.legend(figure, title=plots.wrapped(run.config.label, figure, 11))
     return figure
+
+
+def test_differences_are_coloured_by_their_sign():
+    figure = plots.figure()
+    panels.differences(figure.axes[0], np.array([[-1.0, 2.0], [3.0, 4.0]]), np.array([1, 2]))
+    positive, negative, mean, _zero = figure.axes[0].lines
+    np.testing.assert_array_equal(positive.get_xydata(), [[1, 2], [2, 3], [2, 4]])
+    np.testing.assert_array_equal(negative.get_xydata(), [[1, -1]])
+    np.testing.assert_array_equal(mean.get_ydata(), [0.5, 3.5])

@@ -493,7 +493,7 @@ def nested(levels):
 )
 def test_a_configuration_of_other_kinds_is_refused(field, value, words, tmp_path):
     config = sweep_plan.plan("ge", "chain-5", {"rho": [-6.0]}, episodes=5).base.identity()
-    (tmp_path / "config.json").write_text(json.dumps(config | {"schema": 2, field: value}))
+    (tmp_path / "config.json").write_text(json.dumps(config | {"schema": 3, field: value}))
     with pytest.raises(RunFolderError) as refused:
         folders.read([tmp_path])
     assert words in str(refused.value)
@@ -507,9 +507,9 @@ def bad_folders(root, runs):
     (root / "file").write_text("")
     yield root / "file", "is not a folder"
     for name, file, text, word in (
-        ("cut", "config.json", '{"schema": 2, "agen', "cannot be read"),
+        ("cut", "config.json", '{"schema": 3, "agen', "cannot be read"),
         ("other", "config.json", '{"schema": 99}', "another version of rove"),
-        ("bare", "config.json", '{"schema": 2}', "is not the configuration of a run"),
+        ("bare", "config.json", '{"schema": 3}', "is not the configuration of a run"),
         ("csv", "episodes.csv", "agent,seed,episode\nge,0", "cannot be read"),
         ("half", "episodes.csv", None, "cannot be read"),
         ("lane", "lanes/seed-0.safetensors", "", "is not a checkpoint"),

@@ -115,6 +115,19 @@ def beliefs(axes: Any, values: np.ndarray, episodes: np.ndarray, names: Sequence
     axes.set_xlabel("episode")
 
 
+def differences(axes: Any, values: np.ndarray, episodes: np.ndarray) -> None:
+    """Draw a difference of values over training, of shape [snapshots, draws]: draws as dots, green
+    if positive and red if not, and their mean as a line."""
+    at = np.repeat(episodes, values.shape[1]).reshape(values.shape)
+    for chosen, colour in ((values > 0, "#2e8b57"), (values <= 0, "#c0392b")):
+        axes.plot(at[chosen], values[chosen], ".", ms=4, alpha=0.6, color=colour)
+    axes.plot(episodes, values.mean(axis=1), color="#555555", lw=1.4)
+    axes.axhline(0.0, color="#888888", lw=0.8, ls=":")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(episodes, [str(episode) for episode in episodes])
+    axes.set_xlabel("episode")
+
+
 def returns(axes: Any, densities: Mapping[int, Sequence[tuple[Any, Any]]], discrete: bool) -> None:
     """Draw Z(s, a) of every action after some episodes, from its points and heights. Each action
     has a colour, which is fainter for earlier episodes. Densities are scaled to the same height,

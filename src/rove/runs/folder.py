@@ -18,7 +18,7 @@ from rove.runs.tables import episodes_csv
 from rove.training.checkpoint import publish
 from rove.training.outcomes import Episodes, Job
 
-SCHEMA = 2
+SCHEMA = 3
 _PACKAGES = ("rove", "jax", "jaxlib", "equinox", "optax", "numpy")
 
 
