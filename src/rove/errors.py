@@ -42,6 +42,10 @@ class Diverged(LaneError):
     """A run of one seed diverged: the agent computed a number that was not finite."""
 
 
+class RoveWarning(UserWarning):
+    """Something that rove noticed and worked around."""
+
+
 class RunFolderError(RoveError):
     """A run folder cannot be read or written, or it contains something else."""
 
@@ -153,6 +157,8 @@ def members(kind: Any) -> tuple[Any, ...]:
 def as_path(field: str, value: Any) -> Path:
     """Return the value as a `Path`; raise `ConfigError` if it is not a path."""
     if not isinstance(value, str | os.PathLike):
+        raise ConfigError.must_be(field, value, "the path of a folder")
+    if not os.fspath(value) or "\0" in os.fsdecode(value):
         raise ConfigError.must_be(field, value, "the path of a folder")
     return Path(value)
 

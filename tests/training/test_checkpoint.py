@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rove.errors import RunFolderError
+from rove.parts import files
 from rove.training import checkpoint
 
 
@@ -23,8 +24,8 @@ def test_what_goes_in_comes_out(tmp_path):
 
 
 def test_publish_replaces_and_leaves_nothing_beside(tmp_path):
-    checkpoint.publish(tmp_path / "f", b"one")
-    checkpoint.publish(tmp_path / "f", b"two")
+    files.publish(tmp_path / "f", b"one")
+    files.publish(tmp_path / "f", b"two")
     assert (tmp_path / "f").read_bytes() == b"two"
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
 
@@ -32,7 +33,7 @@ def test_publish_replaces_and_leaves_nothing_beside(tmp_path):
 def test_a_write_that_fails_leaves_nothing_beside(tmp_path):
     (tmp_path / "f" / "full").mkdir(parents=True)  # a file cannot take its place
     with pytest.raises(RunFolderError, match="cannot write"):
-        checkpoint.publish(tmp_path / "f", b"one")
+        files.publish(tmp_path / "f", b"one")
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
 
 

@@ -1,5 +1,6 @@
 """Figures. A curve is a mean over seeds with its 95% interval or, of fewer than five, the seeds."""
 
+import io
 import itertools
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ from rove.analysis.colours import PALETTE, line_of
 from rove.analysis.curves import moving_average
 from rove.analysis.intervals import BAND_DRAWS, FEWEST, Support, mean_interval
 from rove.errors import RunFolderError
+from rove.parts.files import publish
 
 matplotlib.rcParams.update(
     {
@@ -262,12 +264,13 @@ def interval_curve(
 
 def save(figure: Figure, path: Path) -> None:
     """Write a figure without a date, so that the same data give the same file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     blank = {".svg": {"Date": None}, ".png": {"Software": None}}.get(path.suffix)
+    file = io.BytesIO()
     try:
-        figure.savefig(path, metadata=blank)
+        figure.savefig(file, format=path.suffix.lstrip(".") or "png", metadata=blank)
     except (OSError, ValueError) as error:
         raise RunFolderError(f"cannot write {path}: {error}") from None
+    publish(path, file.getvalue())
 
 
 def saved(figure: Figure, path: str | Path | None) -> Figure:

@@ -75,8 +75,10 @@ class TrainOptions(SharedOptions):
     """Number of seeds (0, 1, …), or the seeds themselves, as in 0,3,7."""
     out: Annotated[Path | None, optional("DIR", "runs/AGENT-ENVIRONMENT")] = None
     """Run folder. The same command resumes a run; more episodes, steps or seeds extend it."""
-    config: Annotated[Path | None, optional("FILE")] = None
+    config: Annotated[Path | None, optional("RUN")] = None
     """Repeat a run: its folder or config.json, in place of AGENT ENVIRONMENT."""
+    trust: bool = False
+    """With --config: import the package that the environment is from (gym/PACKAGE:ID), if any."""
     json: bool = False
     """Print a summary as JSON at the end, and nothing else."""
 
@@ -163,14 +165,14 @@ def _parsed(
 
 
 def parse_config(arguments: list[str]) -> Parsed:
-    """Parse `rove train --config FILE`."""
+    """Parse `rove train --config RUN`."""
     at = next(i for i, word in enumerate(arguments) if word.partition("=")[0] == "--config")
     value = arguments[at].partition("=")[2] or next(iter(arguments[at + 1 : at + 2]), "")
     if not value or (at and not arguments[0].startswith("-")):
         raise RoveError(
-            "--config FILE replaces the agent and the environment: rove train --config FILE"
+            "--config RUN replaces the agent and the environment: rove train --config RUN"
         )
-    config = read_config(Path(value))
+    config = read_config(Path(value), trust="--trust" in arguments)
     defaults = {
         "seeds": ",".join(map(str, config.seeds)) + ",",  # a list, even of one seed
         "episodes": config.episodes,
@@ -178,7 +180,7 @@ def parse_config(arguments: list[str]) -> Parsed:
         "until_solved": config.until_solved,
     }
     about = f"Train the configuration in {value} again: {config.label}."
-    prog, task = "rove train --config FILE", config.environment
+    prog, task = "rove train --config RUN", config.environment
     return _parsed(TrainOptions, arguments, prog, about, config.agent, task, **defaults)
 
 

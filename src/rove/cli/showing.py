@@ -19,6 +19,7 @@ def evaluate(
     episodes: int = 20,
     seed: Annotated[int | None, optional("SEED", "all seeds of the run")] = None,
     json: bool = False,
+    trust: bool = False,
 ) -> None:
     """Play the trained policies of a run: greedy on the posterior mean, without exploration noise.
 
@@ -27,9 +28,10 @@ def evaluate(
         episodes: Number of episodes to play with each seed.
         seed: Seed whose policy is played.
         json: Print the scores as JSON.
+        trust: Import the package that the environment is from (gym/PACKAGE:ID), if any.
     """
     platform.prepare(lanes=1)
-    loaded = load(run)
+    loaded = load(run, trust=trust)
     if seed is not None:
         loaded = loaded.only(seed)
     scores = loaded.evaluate(episodes)
@@ -42,6 +44,7 @@ def watch(
     seed: Annotated[int | None, optional("SEED", "the first seed of the run")] = None,
     episodes: int = 1,
     out: Annotated[Path | None, optional("FILE", "watch.gif in the run folder")] = None,
+    trust: bool = False,
 ) -> None:
     """Record a video of a trained policy: greedy on the posterior mean, without exploration noise.
 
@@ -50,13 +53,14 @@ def watch(
         seed: Seed whose policy is shown.
         episodes: Number of episodes to record.
         out: Video file to write, .gif or .mp4.
+        trust: Import the package that the environment is from (gym/PACKAGE:ID), if any.
     """
     from rove.report import video as watching
 
     if "DISPLAY" not in os.environ:  # renderers read these when they are imported
         os.environ.setdefault("MUJOCO_GL", "egl")
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-    loaded = load(run)
+    loaded = load(run, trust=trust)
     path, scores = watching.watch(loaded, seed, out, episodes)
     listed = ", ".join(f"{score:g}" for score in scores)
     say(f"{loaded.config.environment.score_label}: {listed}\nwritten to {path}")

@@ -10,10 +10,10 @@ from rove.agents import label_of
 from rove.errors import LaneError
 from rove.paper.claims import Claim, adjusted, as_json, as_markdown
 from rove.paper.published import verdicts
+from rove.parts.files import publish
 from rove.runs.config import Config
 from rove.runs.execution import run_all
 from rove.runs.result import Run
-from rove.training.checkpoint import publish
 from rove.training.outcomes import Job
 from rove.training.progress import Report, ignore
 

@@ -14,12 +14,12 @@ from rove.analysis.intervals import FEWEST, Support, mean_interval
 from rove.environments import Bandit, Task, make
 from rove.paper.base import Experiment, Key, Runs
 from rove.paper.claims import Claim
+from rove.parts.files import publish
 from rove.runs.config import Config
 from rove.runs.configure import configure
 from rove.runs.result import Run
 from rove.runs.tables import as_csv
 from rove.search.grids import SCOREBOARD
-from rove.training.checkpoint import publish
 from rove.training.solving import IN_A_ROW, episodes_to_solve
 
 EPISODES = {

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rove.errors import RunFolderError
+from rove.parts.files import publish
 from rove.report.data import report_data
 from rove.report.folders import NothingYet, read
 from rove.report.page import page
-from rove.training.checkpoint import publish
 
 UPDATE_PERIOD = 5.0
 """Minimum seconds between two updates in `follow`."""

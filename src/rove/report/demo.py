@@ -13,11 +13,11 @@ from rove.agents import label_of
 from rove.analysis import panels, plots
 from rove.analysis.estimates import median_episodes_to_solve
 from rove.errors import LaneError
+from rove.parts.files import publish
 from rove.runs.config import Config
 from rove.runs.configure import configure
 from rove.runs.execution import run_all
 from rove.runs.result import Run
-from rove.training.checkpoint import publish
 from rove.training.progress import Report, ignore
 from rove.training.solving import episodes_to_solve
 

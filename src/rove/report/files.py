@@ -1,6 +1,8 @@
 """Reading the files of a run folder, an experiment folder or a sweep folder, and checking them."""
 
+import contextlib
 import csv
+import io
 import json
 import math
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rove.errors import ConfigError, RunFolderError, check_integer
+from rove.parts.files import read_bytes, read_text
 
 LEVELS = 50
 """Maximum nesting depth of a JSON file."""
@@ -47,14 +50,13 @@ def _checked(field: str, value: Any, kind: type) -> Any:
 def read_episodes(path: Path) -> dict[int, dict[str, np.ndarray]]:
     """Read some columns of episodes.csv, by seed; empty if the file does not exist yet."""
     try:
-        with open(path, newline="", encoding="utf-8") as file:
-            rows = csv.reader(file)
-            head = next(rows, [])
-            indices = [head.index(name) for name in _COLUMNS]
-            seed = head.index("seed")
-            by_seed: dict[int, list[list[float]]] = {}
-            for row in rows:
-                by_seed.setdefault(int(row[seed]), []).append([float(row[i]) for i in indices])
+        rows = csv.reader(io.StringIO(read_text(path), newline=""))
+        head = next(rows, [])
+        indices = [head.index(name) for name in _COLUMNS]
+        seed = head.index("seed")
+        by_seed: dict[int, list[list[float]]] = {}
+        for row in rows:
+            by_seed.setdefault(int(row[seed]), []).append([float(row[i]) for i in indices])
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, IndexError, csv.Error) as error:
@@ -66,7 +68,7 @@ def read_episodes(path: Path) -> dict[int, dict[str, np.ndarray]]:
 def read_json(path: Path) -> Any:
     """Read a JSON file; None if it does not exist."""
     try:
-        content = json.loads(path.read_text("utf-8"))
+        content = json.loads(read_text(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
@@ -131,5 +133,8 @@ def _scores(values: list[Any] | None) -> list[float]:
 
 def read_picture(path: Path) -> bytes | None:
     """Read the figure of an experiment."""
-    drawn = sorted(file for file in path.glob("*.png") if file.is_file())
-    return drawn[0].read_bytes() if drawn else None
+    for file in sorted(path.glob("*.png")):
+        with contextlib.suppress(OSError):
+            if (data := read_bytes(file)).startswith(b"\x89PNG"):
+                return data
+    return None

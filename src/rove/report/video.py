@@ -1,6 +1,8 @@
 """`rove watch`: a video of a trained policy."""
 
+import io
 import math
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from rove.environments.drawing import captioned
 from rove.environments.gymnasium import CompiledEnv
 from rove.environments.sparse import Sparse
 from rove.errors import ConfigError, RoveError, RunFolderError, check_integer
+from rove.parts.files import publish
 from rove.runs.result import Run
 
 FORMATS = (".gif", ".mp4")
@@ -124,17 +127,20 @@ def _gif(frames: list[np.ndarray], path: Path, fps: float) -> None:
     duration = max(
         10 * math.ceil(100 / fps), 20
     )  # in hundredths; viewers slow down anything faster
-    pictures[0].save(
-        path, save_all=True, append_images=pictures[1:], duration=duration, loop=0, optimize=True
-    )
+    file = io.BytesIO()
+    more = {"append_images": pictures[1:], "duration": duration, "loop": 0, "optimize": True}
+    pictures[0].save(file, format="GIF", save_all=True, **more)
+    publish(path, file.getvalue())
 
 
 def _mp4(frames: list[np.ndarray], path: Path, fps: float) -> None:
     try:
         import imageio.v3 as imageio
 
-        imageio.imwrite(path, np.stack(frames), fps=fps)
+        with tempfile.TemporaryDirectory(prefix="rove-") as folder:
+            video = Path(folder) / f"video{path.suffix}"
+            imageio.imwrite(video, np.stack(frames), fps=fps)
+            publish(path, video.read_bytes())
     except (ImportError, OSError, TypeError, ValueError) as error:
-        path.unlink(missing_ok=True)
         reason = 'an .mp4 needs a video encoder: pip install "imageio[ffmpeg]", or write a .gif'
         raise ConfigError("out", str(path), reason, f"cannot write {path}: {reason}") from error

@@ -18,6 +18,7 @@ from rove.core.actor_critic import ActorCritic
 from rove.core.algorithm import Agent
 from rove.core.learner import Learner
 from rove.environments import HostEnvironment, Task
+from rove.environments.registered import PREFIX
 from rove.errors import ConfigError, RoveError, RunFolderError
 from rove.training.outcomes import UNLIMITED, Job
 from rove.training.solving import IN_A_ROW
@@ -150,8 +151,16 @@ def _custom_mark(environment: Task) -> dict[str, Any]:
     return {"given": True} if custom else {}
 
 
-def environment_from(description: dict[str, Any]) -> Task:
-    """Rebuild an environment from its part of `Config.identity`."""
+def environment_from(description: dict[str, Any], trust: bool = False) -> Task:
+    """Rebuild an environment from its part of `Config.identity`.
+
+    A name such as gym/PACKAGE:ID would import PACKAGE, and so run its code. That needs `trust`.
+    """
+    if not trust and (package := _package_in(description)):
+        raise RunFolderError(
+            f"the run's environment is from the package {package}, which would be imported: if you "
+            "trust the folder, use --trust, or rove.load(folder, trust=True)"
+        )
     if description.get("given"):
         raise RunFolderError(
             f"the run used a custom environment, {description['name']}: "
@@ -164,6 +173,14 @@ def environment_from(description: dict[str, Any]) -> Task:
             f"the run's environment cannot be created: {error}. If it is a custom one, pass it to "
             "rove.load(folder, environment=...)"
         ) from None
+
+
+def _package_in(description: Any) -> str:
+    """Return the package that creating an environment, or one inside it, would import, or ""."""
+    if not isinstance(description, dict):
+        return ""
+    package = str(description.get("name")).removeprefix(PREFIX).rpartition(":")[0]
+    return package or next(filter(None, map(_package_in, description.values())), "")
 
 
 def _describe(module: eqx.Module) -> dict[str, Any]:

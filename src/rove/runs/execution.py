@@ -74,6 +74,12 @@ def run_all(
         executor = executor if remote else Threads()
         finished = executor.execute(all_jobs, on_progress, saved, workers)
         results = {id(job): result for job, result in zip(all_jobs, finished, strict=True)}
+        for job in all_jobs:
+            if isinstance(results[id(job)], Outcome) and job.path and not job.path.exists():
+                results[id(job)] = LaneError(
+                    f"{job.name}: {job.path} was deleted while the run trained; run the same "
+                    "command again"
+                )
         runs = []
         for (config, path), jobs in zip(plan, jobs_of, strict=True):
             runs.append(as_run(config, [results[id(job)] for job in jobs], path))

@@ -3,7 +3,7 @@
 import json
 import platform
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,10 +12,10 @@ from filelock import FileLock, Timeout
 
 from rove.core.learner import Learner
 from rove.environments import Task
-from rove.errors import RunFolderError
+from rove.errors import ConfigError, RunFolderError, check_integer
+from rove.parts.files import publish, read_text
 from rove.runs.config import EXTENDABLE, Config, agent_from, environment_from, task_facts
 from rove.runs.tables import episodes_csv
-from rove.training.checkpoint import publish
 from rove.training.outcomes import Episodes, Job
 
 SCHEMA = 3
@@ -48,22 +48,35 @@ class RunFolder:
         """
         identity = config.identity()
         lock = FileLock(self.path / ".lock", blocking=False)
+        made = [path for path in (self.path, *self.path.parents) if not path.exists()]
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._contains(identity)
             lock.acquire()
-        except Timeout:
-            raise RunFolderError(f"{self.path} is in use by another process") from None
-        except FileExistsError:
-            raise RunFolderError(f"{self.path} is a file; give a folder") from None
-        except OSError as error:
-            raise RunFolderError(f"cannot write to {self.path}: {error.strerror}") from None
+        except (Timeout, OSError, RunFolderError) as error:
+            for path in made:  # leave nothing behind
+                with suppress(OSError):
+                    path.rmdir()
+            raise self._refused(error) from None
         try:
             if not self._contains(identity):  # checked again, now that the lock is acquired
                 self._claim(identity, extendable, task)
             yield
+            if not (self.path / "config.json").exists():  # the folder was deleted meanwhile
+                self._claim(identity, extendable, task)
         finally:
             lock.release()
+
+    def _refused(self, error: Exception) -> RunFolderError:
+        """Convert the reason why a folder cannot be claimed."""
+        if isinstance(error, RunFolderError):
+            return error
+        if isinstance(error, Timeout):
+            return RunFolderError(f"{self.path} is in use by another process")
+        if isinstance(error, FileExistsError):
+            return RunFolderError(f"{self.path} is a file; give a folder")
+        reason = error.strerror if isinstance(error, OSError) else error
+        return RunFolderError(f"cannot write to {self.path}: {reason}")
 
     def check(self, config: Identified) -> None:
         """Raise `RunFolderError` if the folder contains anything else than this run, or one that it
@@ -74,6 +87,9 @@ class RunFolder:
     def _contains(self, identity: dict[str, Any]) -> bool:
         """Whether the folder contains this run already. Raises `RunFolderError` if it contains
         anything else than a run that this one extends."""
+        for name in ("lanes", "points", "confirmed"):
+            if (self.path / name).is_symlink():
+                raise RunFolderError(f"{self.path / name} is a symbolic link; remove it")
         if (self.path / "config.json").exists():
             existing = self.read()
             differing = [key for key in identity if existing.get(key) != identity[key]]
@@ -81,11 +97,11 @@ class RunFolder:
                 return True
             if _extends(identity, existing, differing):
                 return False
-            kind = "sweep" if "sweep" in identity else "run"
-            raise RunFolderError(
-                f"{self.path} contains a different {kind}: {_difference(existing, identity)}. "
-                "Choose another output folder"
-            )
+            here, there = ("sweep" if "sweep" in x else "run" for x in (identity, existing))
+            content = f"a {there}, not a {here}"
+            if here == there:
+                content = f"a different {here}: {_difference(existing, identity)}"
+            raise RunFolderError(f"{self.path} contains {content}. Choose another output folder")
         # A run that was killed before it wrote config.json leaves at most these files.
         leftovers = {".lock", "config.json.partial"}
         others = [p.name for p in self.path.iterdir() if p.name not in leftovers]
@@ -111,7 +127,7 @@ class RunFolder:
         """Return the contents of config.json."""
         path = self.path / "config.json"
         try:
-            contents = json.loads(path.read_text("utf-8"))
+            contents = json.loads(read_text(path))
         except FileNotFoundError:
             if not self.path.exists():
                 raise RunFolderError(f"the folder {self.path} does not exist") from None
@@ -134,10 +150,16 @@ class RunFolder:
             )
         return contents
 
-    def config(self, agent: Learner | None = None, environment: Task | None = None) -> Config:
+    def config(
+        self,
+        agent: Learner | None = None,
+        environment: Task | None = None,
+        trust: bool = False,
+    ) -> Config:
         """Return the run's configuration.
 
-        A custom agent or environment cannot be rebuilt from JSON and has to be passed in.
+        A custom agent or environment cannot be rebuilt from JSON and has to be passed in. `trust`:
+        whether to import the package that the environment's name may contain.
         """
         contents = self.read()
         if "sweep" in contents:
@@ -147,8 +169,8 @@ class RunFolder:
         try:
             return Config(
                 agent=agent or agent_from(contents["agent"]),
-                environment=environment or environment_from(contents["environment"]),
-                seeds=tuple(contents["seeds"]),
+                environment=environment or environment_from(contents["environment"], trust),
+                seeds=_seeds(contents["seeds"]),
                 episodes=contents["episodes"],
                 steps=contents["steps"],
                 until_solved=contents["until_solved"],
@@ -217,11 +239,21 @@ def _shortened(existing: dict[str, Any], new: dict[str, Any]) -> str:
     return f"it has seeds {existing.get('seeds')}, not {new['seeds']}{extended}"
 
 
-def read_config(path: Path) -> Config:
+def _seeds(values: Any) -> tuple[int, ...]:
+    """Return the seeds of a config.json; raise `ConfigError` if they are not numbers."""
+    if not isinstance(values, list) or not values:
+        raise ConfigError.must_be("seeds", values, "a list of seeds")
+    for seed in values:
+        check_integer("seeds", seed, at_least=0, at_most=2**31 - 1)
+    return tuple(values)
+
+
+def read_config(path: Path, trust: bool = False) -> Config:
     """Return the configuration in a run folder, or in a config.json."""
-    return RunFolder(path.parent if path.name == "config.json" else path).config()
+    return RunFolder(path.parent if path.name == "config.json" else path).config(trust=trust)
 
 
 def jobs_in(path: Path) -> list[Job]:
-    """Return the jobs of the run in a folder."""
-    return RunFolder(path).config().jobs(path)
+    """Return the jobs of the run in a folder that is being trained, whose environment the process
+    that trains it has already created."""
+    return RunFolder(path).config(trust=True).jobs(path)

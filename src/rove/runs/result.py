@@ -17,10 +17,10 @@ from rove.analysis.alarms import alarms
 from rove.core.learner import Learner
 from rove.environments import HostEnvironment
 from rove.errors import ConfigError, LaneError, check_integer
+from rove.parts.files import publish
 from rove.runs.config import Config
 from rove.runs.folder import RunFolder
 from rove.training import compiled, host, storage
-from rove.training.checkpoint import publish
 from rove.training.lane import Lane
 from rove.training.outcomes import Outcome
 from rove.training.solving import episodes_to_solve

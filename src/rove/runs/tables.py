@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from rove.agents.settings import Settings
+from rove.parts.files import publish
 from rove.runs.config import Config
-from rove.training.checkpoint import publish
 from rove.training.outcomes import Episodes
 
 COLUMNS = (

@@ -113,11 +113,20 @@ def _shown(progress: bool | None, config: Config, report: Report) -> Iterator[Re
         yield both
 
 
-def load(path: str | Path, agent: Learner | None = None, environment: Any = None) -> Run:
+def load(
+    path: str | Path,
+    agent: Learner | None = None,
+    environment: Any = None,
+    *,
+    trust: bool = False,
+) -> Run:
     """Load a run from its folder, whether it is finished or not.
 
     Seeds that diverged are listed in its `errors`. An agent that uses classes of your own, or an
     environment object, has to be passed in, since it cannot be rebuilt from the folder.
+
+    Nothing in the folder is executed. If its environment is from a package (gym/PACKAGE:ID), that
+    package is imported only with `trust=True`.
 
     **Example**
     >>> run = rove.train("ge", "chain-10", episodes=20, out="runs/a")
@@ -129,6 +138,7 @@ def load(path: str | Path, agent: Learner | None = None, environment: Any = None
         allowed = "a rove.Agent; the folder itself names all others"
         raise ConfigError.must_be("agent", agent, allowed)
     custom = None if environment is None else as_environment(environment)
-    config = folder.config(agent, custom)
+    check_flag("trust", trust)
+    config = folder.config(agent, custom, trust)
     saved = [job for job in config.jobs(folder.path) if storage.exists(job)]
     return as_run(config, [storage.load(job) for job in saved], folder.path)

@@ -16,6 +16,7 @@ import numpy as np
 
 from rove.agents.settings import Settings
 from rove.errors import LaneError, as_path
+from rove.parts.files import publish
 from rove.runs import tracking
 from rove.runs.execution import check_jobs
 from rove.runs.folder import RunFolder
@@ -24,7 +25,6 @@ from rove.search.sweep_plan import Plan, plan
 from rove.search.sweep_result import STAGES, Point, Sweep, SweepProgress
 from rove.search.trials import ranking
 from rove.training import storage
-from rove.training.checkpoint import publish
 from rove.training.progress import Progress
 
 

@@ -18,13 +18,13 @@ import numpy as np
 from rove.agents import settings_of
 from rove.environments import make
 from rove.errors import RunFolderError
+from rove.parts.files import publish
 from rove.runs.config import Config
 from rove.runs.configure import configure
 from rove.runs.tables import as_csv, publish_text
 from rove.search import trials
 from rove.search.grids import Search, Values, variant
 from rove.search.trials import race, ranking
-from rove.training.checkpoint import publish
 
 COLUMNS = ("environment", "agent", "settings", "seed", "score")
 

@@ -1,8 +1,8 @@
 """Checkpoints: safetensors files that are written atomically."""
 
-import contextlib
+import hashlib
 import json
-import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,50 +12,70 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from rove.errors import RunFolderError
-
-
-def publish(path: Path, data: bytes) -> None:
-    """Write a file atomically: after a crash at any moment, it is either the old or the new."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(partial, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()  # which would take up space on a full disk
-        raise RunFolderError(f"cannot write {path}: {error.strerror}") from None
+from rove.errors import RoveWarning, RunFolderError
+from rove.parts.files import check_regular, is_regular, publish
 
 
 def save_arrays(path: Path, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> None:
-    """Write named arrays and a JSON description to one file."""
+    """Write named arrays and a JSON description to one file, with a checksum of both. The file
+    before is kept: see `previous`."""
     whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    publish(path, save(whole, metadata={"rove": json.dumps(metadata)}))
+    described = metadata | {"checksum": _checksum(whole, metadata)}
+    publish(path, save(whole, metadata={"rove": json.dumps(described)}), previous(path))
+
+
+def previous(path: Path) -> Path:
+    """Return where the checkpoint before the last one is kept."""
+    return path.parent / "previous" / path.name
 
 
 def load_arrays(path: Path, prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read the arrays whose names begin with `prefix`, and the description, from a file.
 
-    Nothing in the file is executed.
+    If the file is not a checkpoint, or if any bit of it has changed since it was written, the
+    previous one is read, with a warning; if there is none, `RunFolderError` is raised. Nothing in
+    the file is executed.
     """
     try:
+        arrays, metadata = _load(path)
+    except RunFolderError as error:
+        if not is_regular(previous(path)):
+            raise
+        try:
+            arrays, metadata = _load(previous(path))
+        except RunFolderError:
+            raise error from None
+        warnings.warn(f"{path} is damaged; the checkpoint before it is used", RoveWarning, 2)
+    return {k: array for k, array in arrays.items() if k.startswith(prefix)}, metadata
+
+
+def _load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read a checkpoint; raise `RunFolderError` if it is damaged."""
+    try:
+        check_regular(path)
         with safe_open(path, framework="numpy") as file:
             metadata = dict(json.loads((file.metadata() or {})["rove"]))
-            names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118
-            return {name: file.get_tensor(name) for name in names}, metadata
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, KeyError, TypeError, ValueError, RecursionError, OSError) as error:
         raise RunFolderError(
             f"{path} is not a checkpoint of rove: {error}. Remove it to train its seed again"
         ) from None
+    if metadata.pop("checksum", None) != _checksum(arrays, metadata):
+        raise RunFolderError(
+            f"{path} is damaged (its checksum differs). Remove it to train its seed again"
+        )
+    return arrays, metadata
+
+
+def _checksum(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> str:
+    """Return the SHA-256 checksum of arrays with their names, types and shapes, and a description.
+    It detects damage; it does not prove who wrote a file."""
+    digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def flatten(tree: Any) -> dict[str, np.ndarray]:

@@ -63,16 +63,18 @@ def load(job: Job) -> Outcome:
     template: Any = jax.eval_shape(start, job.agent, job.environment, seed)
     template = jax.eval_shape(without_memory, template) if finished else template
     lane = checkpoint.unflatten(_without_log_and_rows(template), arrays, job.path)
-    if any(int(getattr(lane, key)) != metadata[key] for key in ("step", "episode", "streak")):
+    episodes, added = _episodes(arrays, job.path), int(lane.agent.replay.added)
+    counts = [int(getattr(lane, key)) == metadata[key] for key in ("step", "episode", "streak")]
+    if not all(counts) or len(episodes.returns) != lane.episode or not 0 <= added <= lane.step:
         raise _damaged(job.path, "its numbers of steps and episodes contradict each other")
     rows = np.zeros(template.agent.replay.rows.shape, np.float32)
     if len(rows):
-        _fill(rows, int(lane.agent.replay.added), arrays.get("replay"), job.path)
+        _fill(rows, added, arrays.get("replay"), job.path)
     agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=jnp.array(rows)))
     log = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), template.log)
     return Outcome(
         job=job,
-        episodes=_episodes(arrays, job.path),
+        episodes=episodes,
         lane=lane._replace(agent=agent, log=log),
         finished=finished,
         diverged=str(metadata.get("diverged", "")),
@@ -82,7 +84,7 @@ def load(job: Job) -> Outcome:
 
 def _fill(rows: np.ndarray, added: int, saved: np.ndarray | None, path: Path) -> None:
     """Decompress the rows of a replay buffer to which `added` transitions have been added."""
-    count = min(max(added, 0), len(rows))
+    count = min(added, len(rows))
     target = rows[:count].reshape(-1).view(np.uint8)
     reader, filled = zlib.decompressobj(), 0
     try:
@@ -109,10 +111,12 @@ def _compressed(rows: np.ndarray) -> bytes:
 def is_done(metadata: dict[str, Any], steps: int, episodes: int, in_a_row: int) -> bool:
     """Whether a checkpoint with the given description diverged or has reached a limit. Raises
     `ValueError` if it does not say how far it is."""
-    reached = bool(metadata.get("diverged"))
+    if not isinstance(metadata.get("diverged"), str):
+        raise ValueError("it does not say whether it diverged")
+    reached = bool(metadata["diverged"])
     for key, limit in (("step", steps), ("episode", episodes), ("streak", in_a_row)):
         count = metadata.get(key)
-        if not isinstance(count, int) or count < 0:
+        if type(count) is not int or count < 0:
             raise ValueError(f"its number of {key}s is not valid")
         reached |= count >= limit
     return reached
@@ -161,6 +165,9 @@ def _episodes(arrays: dict[str, np.ndarray], path: Path) -> Episodes:
         raise _damaged(path, f"{error} is missing") from None
     if len({column.shape for column in episodes}) != 1 or episodes.returns.ndim != 1:
         raise _damaged(path, "its columns differ in length")
+    ends = np.diff(episodes.step, prepend=0)
+    if not np.isfinite(episodes.returns).all() or not np.array_equal(ends, episodes.length):
+        raise _damaged(path, "its episodes contradict each other")
     return episodes
 
 

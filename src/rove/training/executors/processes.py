@@ -26,7 +26,10 @@ from rove.training.outcomes import Job, Outcome
 from rove.training.progress import Report, Saved, ignore
 
 # Messages get a separate pipe, since any module may print to stdout, even while it is imported.
+# Isolated (-I), a worker does not import from the current folder unless its parent does.
 _WORKER = """
+import sys
+sys.path[:] = sys.argv[1:]
 import os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
 answers = os.fdopen(os.dup(1), "w")
@@ -42,7 +45,7 @@ class _Process(pool.Worker):
     def __init__(self, inbox: pool.Inbox) -> None:
         super().__init__()
         env = os.environ | {"NPROC": "1"}
-        command = [sys.executable, "-c", _WORKER]
+        command = [sys.executable, "-I", "-c", _WORKER, *sys.path]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self.process = subprocess.Popen(command, text=True, env=env, **pipes)
         threading.Thread(target=self._read, args=(inbox,), daemon=True).start()

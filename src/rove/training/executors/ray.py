@@ -18,7 +18,7 @@ from typing import Any
 
 from rove.errors import ConfigError, LaneError, RoveError, check_integer
 from rove.parts import platform
-from rove.training.checkpoint import publish
+from rove.parts.files import publish
 from rove.training.executors import pool
 from rove.training.executors.base import Custom, cores
 from rove.training.outcomes import Job, Outcome
