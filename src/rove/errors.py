@@ -200,7 +200,7 @@ def nearest(name: Any, names: Iterable[str]) -> str | None:
     """Return the most similar of the names, or None if none is similar. A name that differs only in
     a number, such as figure-9 from figure-5, is not meant."""
     others = [known for known in names if _letters(known) != _letters(str(name))]
-    return next(iter(difflib.get_close_matches(str(name), others, n=1, cutoff=0.5)), None)
+    return next(iter(difflib.get_close_matches(str(name), others, n=1, cutoff=0.6)), None)
 
 
 def _letters(name: str) -> str:

@@ -368,7 +368,7 @@ def test_one_environment_cannot_serve_two_seeds():
     ("name", "words"),
     [
         ("gym/CartPoel-v1", "Did you mean 'gym/CartPole-v1'"),
-        ("gym/NoSuch-v0", "to import a package first"),
+        ("gym/NoSuch-v0", "name the package that registers it"),
         ("gym/gymnasium:CartPoel-v1", "Did you mean 'gym/gymnasium:CartPole-v1'"),
         ("gym/CartPole-v7", "Did you mean 'gym/CartPole-v1'"),
         ("gym/rove/Chian-v0", "Did you mean 'gym/rove/Chain-v0'"),

@@ -56,7 +56,7 @@ ADVICE = {
     "tune": "to search settings, use rove sweep; the searches behind the default settings are "
     "repeated by rove reproduce tuning",
 }
-"""What to do instead of a command that there is not."""
+"""Advice for commands that rove does not have."""
 MEANT = {"evaluate": "eval", "run": "train", "plot": "report", "ls": "list"}
 """What other programs call a command of ours."""
 

@@ -49,7 +49,8 @@ class SharedOptions:
     steps: Annotated[int | None, optional("N")] = None
     """Number of steps to train each seed for, instead of a number of episodes."""
     until_solved: bool = False
-    """Stop a seed after ten episodes in a row with the best return; needs a known optimum."""
+    """Stop a seed after ten episodes in a row with the best possible score; needs a known
+    optimum."""
     workers: Annotated[
         int | None,
         optional("N", "one per core; all seeds with --on threads and a Gymnasium environment"),

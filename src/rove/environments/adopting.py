@@ -49,7 +49,7 @@ _OPTIONS: dict[str, tuple[Any, str]] = {
     "optimum": (
         float | None,
         "The best possible score of an episode, if you know it: needed to tell whether the task is "
-        "solved. (Known for a positive --env.sparse: every episode reaches the goal.)",
+        "solved. (With a positive --env.sparse it is 1, for an episode that reaches the goal.)",
     ),
     "axes": (
         tuple[int, int] | None,
@@ -111,7 +111,7 @@ def adopt(
     elif callable(environment):
         build = environment
     else:
-        allowed = "a name, a rove.Environment, a gymnasium.Env, or a function that returns one"
+        allowed = "a gymnasium.Env, or a function that returns one"
         raise ConfigError.must_be("environment", environment, allowed)
     return _checked(Source("", object_id=id(environment), build=build), own)
 

@@ -85,7 +85,7 @@ class DeepSea(Environment):
         return {"start": 0, "goal": self.bins - 1}
 
     def bin(self, state: DeepSeaState) -> Int[Array, ""]:
-        """Return row·N + column; after the end, the last cell, so that nothing else is counted."""
+        """Return row·N + column; after the end, that of the last row, which was visited before."""
         return jnp.minimum(state.row, self.n - 1) * self.n + state.column
 
     @property

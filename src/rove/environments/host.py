@@ -119,7 +119,7 @@ class HostEnvironment(Task):
     optimum: float | None = eqx.field(default=None, static=True)
     """The best possible score of an episode, if it is known."""
     axes: tuple[int, int] | None = eqx.field(default=None, static=True)
-    """The two entries of an observation, horizontal and vertical, whose cells count visits."""
+    """The two entries of an observation, horizontal and vertical, whose grid counts visits."""
     grid: tuple[Coordinate, ...] = eqx.field(default=(), static=True)
     """The coordinates of the grid of cells: vertical, then horizontal."""
     states: int = eqx.field(default=0, static=True)
@@ -156,7 +156,8 @@ class HostEnvironment(Task):
         return "goal reached" if self.sparse > 0 else "episode length"
 
     def score(self, returns: Any, length: Any, terminated: Any) -> Any:
-        """Return the return or, with `sparse`, whether the goal was reached or the length."""
+        """Return the return; with a positive `sparse`, 1 if the goal was reached, else 0; with a
+        negative one, the length."""
         if self.sparse is None:
             return returns
         return terminated.astype(int) if self.sparse > 0 else length

@@ -56,7 +56,7 @@ def _spec(name: str) -> Any:
         package = name.removesuffix(identifier)
         hint = f" Did you mean {package + latest[near]!r}?" if near else ""
         message = f"environment {name!r} is not registered with Gymnasium.{hint} "
-        message += "Use gym/ID, or gym/PACKAGE:ID to import a package first, as in "
+        message += "Check the id, or name the package that registers it, as in "
         message += "gym/ale_py:ALE/Pong-v5"
         raise ConfigError("environment", name, "registered with Gymnasium", message) from None
 

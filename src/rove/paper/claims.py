@@ -42,8 +42,8 @@ class Claim:
 
     @staticmethod
     def judge(text: str, evidence: str, above: bool, p: float) -> "Claim":
-        """Return the verdict: the side of its limit that the estimate is on if the two-sided test
-        is significant, otherwise inconclusive."""
+        """Return the claim with its verdict: inconclusive unless the two-sided test is significant,
+        otherwise supported if `above`, else not supported."""
         verdict: Verdict = "supported" if above else "not supported"
         direction = "as claimed" if above else "not as claimed"
         verdict = verdict if p < LEVEL else "inconclusive"

@@ -31,7 +31,7 @@ SEEDS, QUICK_SEEDS = 10, 3
 VISITS = "chain-128"
 """The environment of panel (d), which shows visits in the first iteration of 20 episodes."""
 VISITS_AGENTS = (*DQNS, "ge-step", "ge-episode")
-ITERATION = 20
+EPISODES_PER_ITERATION = 20
 OPTIMUM = 11.0
 RETURNS = (0.0, OPTIMUM)
 """The range of returns."""
@@ -64,7 +64,7 @@ class Figure2(Experiment):
             )
         for agent in VISITS_AGENTS:
             if agent not in left_out:
-                plan[VISITS, agent] = self._config(VISITS, agent, ITERATION, SEEDS)
+                plan[VISITS, agent] = self._config(VISITS, agent, EPISODES_PER_ITERATION, SEEDS)
         return plan
 
     def _config(self, environment: str, agent: str, episodes: int, seeds: int) -> Config:
@@ -249,7 +249,10 @@ def _wilder(text: str, wild: Run, steady: Run | None) -> Claim:
     """Test whether one run varies more between seeds than another."""
     if steady is None:
         return Claim(text, "Bootstrapped DQN is not run with --quick", "not tested")
-    both = [pair_variances(moving_average(run.returns, ITERATION)) for run in (wild, steady)]
+    both = [
+        pair_variances(moving_average(run.returns, EPISODES_PER_ITERATION))
+        for run in (wild, steady)
+    ]
     what = "variance between seeds, over disjoint pairs of seeds and all episodes,"
     return Claim.ahead(text, what, *both, support=(0.0, 0.5 * OPTIMUM**2))
 

@@ -22,7 +22,7 @@ CAR = "sparse-mountain-car"
 EPISODES = {CAR: 600, "sparse-acrobot": 200, "sparse-cartpole": 400}
 QUICK_EPISODES = {CAR: 100, "sparse-acrobot": 30, "sparse-cartpole": 150}
 SEEDS, QUICK_SEEDS = 10, 2
-ITERATION = 20
+EPISODES_PER_ITERATION = 20
 VISITS_AFTER, QUICK_VISITS_AFTER = (10, 30), (2, 5)
 """The numbers of iterations after which panel (d) shows visits."""
 VISITS_AGENTS = ("ge-step", *DQNS)
@@ -68,8 +68,8 @@ class Figure3(Experiment):
         }
         for agent in self.visits_agents:  # bit-identical to the start of the runs above
             for iterations in self.visits_after:
-                if iterations * ITERATION < episodes[CAR]:
-                    config = self._config(CAR, agent, iterations * ITERATION)
+                if iterations * EPISODES_PER_ITERATION < episodes[CAR]:
+                    config = self._config(CAR, agent, iterations * EPISODES_PER_ITERATION)
                     plan[f"visits-{iterations}", agent] = config
         return plan
 
@@ -205,8 +205,8 @@ class Figure3(Experiment):
         return [
             *(
                 Claim.count(
-                    f"{CAR}: {label(dqn)}'s visits increasingly cluster, from {first} to {last} "
-                    "iterations",
+                    f"{CAR}: the visits of {label(dqn)} increasingly cluster, from {first} to "
+                    f"{last} iterations",
                     f"the effective number of cells falls below {KEPT:g} times its earlier value",
                     cells[dqn, last] < KEPT * cells[dqn, first],
                 )
@@ -219,8 +219,8 @@ class Figure3(Experiment):
             ),
             *(
                 Claim.ahead(
-                    f"{CAR}: after {last} iterations GE's visits are more widespread than "
-                    f"{label(dqn)}'s",
+                    f"{CAR}: after {last} iterations the visits of GE are more widespread than "
+                    f"those of {label(dqn)}",
                     "effective number of cells",
                     cells["ge-step", last],
                     cells[dqn, last],
@@ -252,6 +252,6 @@ def _ahead(text: str, better: Run, worse: Run, early: bool = False) -> Claim:
 def _steady(run: Run) -> np.ndarray:
     """Return the steadiness of the mean scores of iterations for each seed. Curves start at 0, so
     that constant scores do not count as steady progress."""
-    whole = run.scores.shape[1] // ITERATION * ITERATION
-    means = run.scores[:, :whole].reshape(len(run.scores), -1, ITERATION).mean(axis=2)
+    whole = run.scores.shape[1] // EPISODES_PER_ITERATION * EPISODES_PER_ITERATION
+    means = run.scores[:, :whole].reshape(len(run.scores), -1, EPISODES_PER_ITERATION).mean(axis=2)
     return steadiness(np.pad(means, ((0, 0), (1, 0))))

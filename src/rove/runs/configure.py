@@ -94,6 +94,9 @@ def configure(
     if until_solved and environment.optimum is None:
         reason = f"{environment.name} has no known optimum"
         message = f"until_solved requires a known optimum, which {environment.name} does not have"
+        if isinstance(environment, environments.HostEnvironment):
+            message = "until_solved requires a known optimum: give the best possible score of "
+            message += f"{environment.name} with --env.optimum, or rove.adopt(…, optimum=…)"
         raise ConfigError("until_solved", True, reason, message)
     episodes, steps = (None if value is None else int(value) for value in (episodes, steps))
     return Config(agent, environment, tuple(int(s) for s in seeds), episodes, steps, until_solved)
