@@ -3,7 +3,6 @@
 import gc
 import io
 import re
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,6 +13,7 @@ from rove.cli import completion, demo, listing, reproducing, run_options, showin
 from rove.cli.console import console, errors, say
 from rove.cli.options import parse
 from rove.errors import ConfigError, LaneError, RoveError, nearest
+from rove.parts import interrupts
 
 COMMANDS: dict[str, tuple[str, Callable[[list[str]], object]]] = {
     "demo": (
@@ -67,8 +67,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):  # print ? for characters the terminal lacks
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    if argv is None:  # treat a scheduler's SIGTERM like Ctrl-C; also in a background job
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if argv is None:
+        interrupts.install()
         gc.freeze()  # imported modules stay alive: keep the collector off them while tracing
     try:
         _dispatch(arguments)

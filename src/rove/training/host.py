@@ -20,6 +20,7 @@ from rove.core.learner import Learner
 from rove.environments.guard import BadEnvironment, Guard
 from rove.environments.host import HostEnvironment
 from rove.errors import ConfigError, LaneError, RoveError
+from rove.parts import interrupts
 from rove.training import outcomes, progress, storage
 from rove.training.host_programs import programs_for
 from rove.training.lane import ENVIRONMENT, EVALUATION, LOG_CAPACITY, UNLIMITED, Lane
@@ -53,6 +54,7 @@ def drive(
     active: list[_Trainer] = []
     try:
         while (active or waiting) and not stop.is_set():
+            interrupts.check()
             while waiting and len(active) < (workers or len(jobs)):
                 job = waiting.pop(0)
                 trainer = _Trainer(job, report, saved)

@@ -1,6 +1,7 @@
 """A pool of workers that train seeds and may die: processes of this machine or of a cluster."""
 
 import abc
+import contextlib
 import pkgutil
 import queue
 import threading
@@ -12,7 +13,7 @@ import jax
 
 from rove.environments import HostEnvironment
 from rove.errors import LaneError, RoveError
-from rove.parts import platform
+from rove.parts import interrupts, platform
 from rove.training import chunks, host, progress, storage
 from rove.training.outcomes import Job, Outcome
 from rove.training.progress import Progress, Report, Saved
@@ -121,7 +122,9 @@ def run_jobs(
     workers = [start_worker(inbox) for _ in range(min(at_once, len(jobs)))]
     try:
         while len(results) < len(jobs):
-            handle(*inbox.get())
+            interrupts.check()
+            with contextlib.suppress(queue.Empty):
+                handle(*inbox.get(timeout=1.0))
     finally:
         for worker in workers:
             worker.send(stop=True)

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import jax
 
 from rove.environments import HostEnvironment
 from rove.errors import LaneError, RoveError
-from rove.parts import platform
+from rove.parts import interrupts, platform
 from rove.training import chunks, host, storage
 from rove.training.executors.base import Custom, fitting_workers
 from rove.training.outcomes import Job, Outcome
@@ -91,7 +91,10 @@ class Threads:
                     ]
                     first = [group[0] for group in unfinished if group]
                     list(pool.map(chunks.compile_program, first))
-                for future in [pool.submit(drive_group, group) for group in groups]:
+                futures = [pool.submit(drive_group, group) for group in groups]
+                while wait(futures, timeout=1.0).not_done:
+                    interrupts.check()
+                for future in futures:
                     future.result()
             except BaseException:
                 stop.set()
