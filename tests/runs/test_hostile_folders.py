@@ -69,13 +69,29 @@ def test_a_package_that_a_folder_names_is_imported_only_on_trust(
 def test_workers_do_not_import_from_the_current_folder(tmp_path):
     for module in ("signal", "queue", "colorsys"):
         (tmp_path / f"{module}.py").write_text("open('executed', 'w').close()")
-    code = "from rove.cli.main import main; main()"
-    command = [sys.executable, "-c", code, "train", "dqn", "chain-4", "--seeds", "2"]
-    command += ["--episodes", "2", "--quiet"]
-    safe = os.environ | {"PYTHONSAFEPATH": "1"}  # the parent itself does not import from there
-    subprocess.run(command, cwd=tmp_path, check=True, env=safe)
+    script = tmp_path / "bin" / "rove.py"  # which does not import from the current folder itself
+    script.parent.mkdir()
+    script.write_text("import sys; sys.path.pop(0); from rove.cli.main import main; main()")
+    command = [sys.executable, script, "train", "dqn", "chain-4", "--seeds", "2"]
+    subprocess.run([*command, "--episodes", "2", "--quiet"], cwd=tmp_path, check=True)
     assert not (tmp_path / "executed").exists()
     assert (tmp_path / "runs" / "dqn-chain-4" / "episodes.csv").exists()
+
+
+def test_an_optimum_can_be_stated_later(tmp_path):
+    from gymnasium.envs.toy_text import FrozenLakeEnv
+
+    def train(**options):
+        task = rove.adopt(lambda: FrozenLakeEnv(is_slippery=False), **options)
+        return rove.train(rove.DQN(**SMALL), task, episodes=5, seeds=1, out=tmp_path / "run")
+
+    before = train()
+    after = train(optimum=1.0)
+    np.testing.assert_array_equal(before.returns, after.returns)
+    assert (before.config.environment.optimum, after.config.environment.optimum) == (None, 1.0)
+    stated = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert stated["optimum"] == 1.0
+    assert stated["extended_from"] == []
 
 
 @pytest.mark.parametrize("name", ["config.json", "episodes.csv", "learning-curve.png", "watch.gif"])

@@ -99,13 +99,13 @@ def _number(value: float) -> str:
 def note_above_optimum(
     values: np.ndarray, optimum: float | None, terminated: np.ndarray, label: str = "return"
 ) -> str | None:
-    """Return a note if values exceed the optimum because a time limit is bootstrapped, or None.
+    """Return a note if values exceed the optimum although episodes end by a time limit, or None.
     `values` are of Q or Z, `terminated` says of each episode whether it ended by itself, and
     `label` is what the score is: only a return can be compared."""
     if optimum is None or label != "return" or np.all(terminated) or not np.any(values > optimum):
         return None
     return (
-        f"Values above the optimum of {optimum:g} are no error: a time limit ends episodes, and "
-        "targets bootstrap past it, so that Q and Z include rewards after the end of an episode, "
-        "which its score does not."
+        f"Values above the optimum of {optimum:g} need not be an error. Before there are data they "
+        "come from the initial network or the prior. Where a time limit ends episodes, targets "
+        "bootstrap past it, so that Q and Z include rewards after the end, which a score does not."
     )

@@ -57,7 +57,7 @@ class RunData:
         environment = self.raw["environment"]
         try:
             if not is_gymnasium(environment):
-                return environment_from(environment)
+                return environment_from(self.raw)
         except (RoveError, TypeError):
             pass  # a custom one
         return RecordedTask(self.environment, self.raw.get("task") or {})

@@ -27,6 +27,8 @@ NAMED = 10
 """Maximum number of actions whose names are recorded."""
 EXTENDABLE = ("seeds", "episodes", "steps")
 """The parts of `Config.identity` that may grow when a run is extended."""
+RESTATABLE = ("optimum",)
+"""The parts that may be stated later, because only reports depend on them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +66,8 @@ class Config:
     def jobs(self, folder: Path | None) -> list[Job]:
         """Return one training job per seed, with checkpoints in the run folder if one is given."""
         agent = self.compose()
-        identity = {k: v for k, v in self.identity().items() if k not in EXTENDABLE}
+        free = (*EXTENDABLE, *(() if self.until_solved else RESTATABLE))
+        identity = {k: v for k, v in self.identity().items() if k not in free}
         run = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
         return [
             Job(
@@ -88,7 +91,7 @@ class Config:
         identity = self.identity()
         try:
             agent = agent_from(identity["agent"])
-            environment = environment_from(identity["environment"])
+            environment = environment_from(identity, trust=True)
         except (RoveError, KeyError, TypeError, AttributeError):
             return False
         return same(Config(agent, environment, self.seeds).compose(), self.compose()) and same(
@@ -101,13 +104,13 @@ class Config:
             agent = {"name": self.agent.name, "settings": dataclasses.asdict(self.agent)}
         else:
             agent = {"composition": _describe(self.agent)}
+        options = environments.options(self.environment)
+        optimum = options.pop("optimum", None)
         identity = {
             "agent": agent,
-            "environment": {
-                "name": self.environment.name,
-                "options": environments.options(self.environment),
-            }
+            "environment": {"name": self.environment.name, "options": options}
             | _custom_mark(self.environment),
+            "optimum": optimum,
             "seeds": list(self.seeds),
             "episodes": self.episodes,
             "steps": self.steps,
@@ -151,11 +154,12 @@ def _custom_mark(environment: Task) -> dict[str, Any]:
     return {"given": True} if custom else {}
 
 
-def environment_from(description: dict[str, Any], trust: bool = False) -> Task:
-    """Rebuild an environment from its part of `Config.identity`.
+def environment_from(identity: dict[str, Any], trust: bool = False) -> Task:
+    """Rebuild the environment of `Config.identity`.
 
     A name such as gym/PACKAGE:ID would import PACKAGE, and so run its code. That needs `trust`.
     """
+    description, optimum = identity["environment"], identity.get("optimum")
     if not trust and (package := _package_in(description)):
         raise RunFolderError(
             f"the run's environment is from the package {package}, which would be imported: if you "
@@ -167,7 +171,8 @@ def environment_from(description: dict[str, Any], trust: bool = False) -> Task:
             "pass it to rove.load(folder, environment=...)"
         )
     try:
-        return environments.make(description["name"], **description["options"])
+        stated = {} if optimum is None else {"optimum": optimum}
+        return environments.make(description["name"], **description["options"] | stated)
     except ConfigError as error:
         raise RunFolderError(
             f"the run's environment cannot be created: {error}. If it is a custom one, pass it to "

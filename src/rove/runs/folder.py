@@ -14,7 +14,14 @@ from rove.core.learner import Learner
 from rove.environments import Task
 from rove.errors import ConfigError, RunFolderError, check_integer
 from rove.parts.files import publish, read_text
-from rove.runs.config import EXTENDABLE, Config, agent_from, environment_from, task_facts
+from rove.runs.config import (
+    EXTENDABLE,
+    RESTATABLE,
+    Config,
+    agent_from,
+    environment_from,
+    task_facts,
+)
 from rove.runs.tables import episodes_csv
 from rove.training.outcomes import Episodes, Job
 
@@ -120,7 +127,8 @@ class RunFolder:
         about |= {} if task is None else {"task": task_facts(task)}
         if (self.path / "config.json").exists():
             before = self.read()
-            about["extended_from"] = [*before.get("extended_from", []), _budget(before)]
+            grown = any(before.get(key) != identity.get(key) for key in EXTENDABLE)
+            about["extended_from"] = before.get("extended_from", []) + [_budget(before)] * grown
         publish(self.path / "config.json", (json.dumps(about, indent=2) + "\n").encode())
 
     def read(self) -> dict[str, Any]:
@@ -169,7 +177,7 @@ class RunFolder:
         try:
             return Config(
                 agent=agent or agent_from(contents["agent"]),
-                environment=environment or environment_from(contents["environment"], trust),
+                environment=environment or environment_from(contents, trust),
                 seeds=_seeds(contents["seeds"]),
                 episodes=contents["episodes"],
                 steps=contents["steps"],
@@ -194,7 +202,12 @@ class RunFolder:
 
 
 def _extends(new: dict[str, Any], existing: dict[str, Any], differing: list[str]) -> bool:
-    """Whether a run has all the seeds of an existing one and trains them for at least as long."""
+    """Whether a run has all the seeds of an existing one and trains them for at least as long. Its
+    optimum may be stated anew, unless seeds stop when they reach it."""
+    if not new.get("until_solved", True):
+        differing = [key for key in differing if key not in RESTATABLE]
+        if not differing:
+            return True
     if not existing.get("extendable") or not set(differing) <= set(EXTENDABLE):
         return False
     unit = "episodes" if new["episodes"] is not None else "steps"

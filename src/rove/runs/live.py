@@ -122,8 +122,7 @@ class Live:
         text = f"{progress.job.name}: {getattr(progress, unit):,} of {goal:,} {unit}s"
         text += f", {_score([progress])}" if np.isfinite(progress.recent) else ""
         text += f", {speed:,.0f} steps/s" if speed else ""
-        early = progress.finished and getattr(progress, unit) < goal
-        text += ", stopped: solved" if early and progress.job.in_a_row < UNLIMITED else ""
+        text += ", stopped: solved" if _solved(progress) else ""
         print_line(self._console, text)
 
     def __enter__(self) -> "Live":
@@ -168,13 +167,26 @@ def _status(reported: Sequence[Progress]) -> str:
     recent = [p.recent for p in reported if np.isfinite(p.recent)]
     if not recent and not speed:
         return "done" if all(p.finished for p in reported) else "starting"
+    if len(reported) == 1 and _solved(reported[0]):
+        return f"solved at episode {reported[0].episode:,}"
     text = _score(reported)
     return f"{text}, {speed:,.0f} steps/s" if speed else text
 
 
+def _solved(progress: Progress) -> bool:
+    """Whether a job stopped before its budget because it solved its task."""
+    unit, goal = progress.job.goal
+    early = progress.finished and getattr(progress, unit) < goal
+    return early and progress.job.in_a_row < UNLIMITED
+
+
 def _score(reported: Sequence[Progress]) -> str:
-    """Describe the recent score: 'return 8.250 of 11', or 'return 8.250' without an optimum."""
+    """Describe the recent score: 'return 8.250 of 11', or 'return 8.250' without an optimum. While
+    nothing has been found, this is how many cells were visited: 'return 0.000, 31 of 72 cells'."""
     environment = reported[0].job.environment
     recent = [p.recent for p in reported if np.isfinite(p.recent)]
     text = f"{environment.score_label} {format_score(np.mean(recent)) if recent else '–'}"
+    if environment.bins and recent and not any(recent):
+        cells = max(p.coverage for p in reported)
+        return f"{text}, {cells:,} of {environment.bins:,} cells"
     return text if environment.optimum is None else f"{text} of {environment.optimum:g}"

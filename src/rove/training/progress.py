@@ -25,6 +25,8 @@ class Progress(NamedTuple):
     finished: bool
     loss: float
     """Loss of the last update; NaN before the first, and where it was not read."""
+    coverage: int = 0
+    """Number of cells visited so far."""
 
 
 Report = Callable[[Progress], None]
@@ -50,4 +52,5 @@ def progress_of(outcome: Outcome, step: int, episode: int, steps_per_second: flo
         steps_per_second=steps_per_second,
         finished=outcome.finished,
         loss=float(lane.loss) if read else float("nan"),
+        coverage=int(outcome.episodes.coverage[-1]) if len(scores) else 0,
     )

@@ -36,7 +36,10 @@ class Tabular(Learner):
         ones = np.flatnonzero(observation)
         fits = len(ones) and np.all(observation[ones] == 1) and len(ones) in (1, ones[-1] + 1)
         if not fits:
-            needed = "one-hot or thermometer observations, such as those of chain-10 or deep-sea-10"
+            needed = (
+                "one-hot or thermometer observations, such as those of chain-10, deep-sea-10 or "
+            )
+            needed += "a Gymnasium environment with a Discrete observation space"
             message = f"tabular agents require {needed}; this environment has others"
             raise ConfigError("observation", observation, needed, message)
 

@@ -15,15 +15,19 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from rove.errors import ConfigError, LaneError, RoveError, check_integer
 from rove.parts import platform
 from rove.parts.files import publish
+from rove.training.checkpoint import previous
 from rove.training.executors import pool
 from rove.training.executors.base import Custom, cores
 from rove.training.outcomes import Job, Outcome
 from rove.training.progress import Report, Saved, ignore
 
+CONNECT_SECONDS = 8.0
+"""Seconds that the head of a cluster has to answer."""
 POLL = 1.0
 """Seconds that `Remote.messages` waits for a message before it returns none."""
 
@@ -40,6 +44,29 @@ class Ray:
     def check(self, jobs: Sequence[Job], workers: int | None) -> None:
         if workers is not None:
             check_integer("workers", workers, at_least=1)
+        if self.on != "ray" and not importlib.import_module("ray").is_initialized():
+            self._reach()
+
+    def _reach(self) -> None:
+        """Raise `ConfigError` if the cluster's head does not answer: before anything is written,
+        and sooner than Ray itself would give up."""
+        try:
+            address = urlsplit(self.on)
+            host, port = address.hostname, address.port
+        except ValueError:
+            host = port = None
+        if not host or not port:
+            raise ConfigError.must_be("on", self.on, "ray://HOST:PORT, the address of a cluster")
+        if os.environ.get("RAY_USE_TLS", "0") != "0":
+            return  # Ray itself knows the certificates
+        grpc = importlib.import_module("grpc")
+        with grpc.insecure_channel(f"{host}:{port}") as channel:
+            try:
+                grpc.channel_ready_future(channel).result(CONNECT_SECONDS)
+            except grpc.FutureTimeoutError:
+                reason = f"it does not answer within {CONNECT_SECONDS:g} seconds"
+                message = f"cannot connect to the Ray cluster {self.on!r}: {reason}"
+                raise ConfigError("on", self.on, "a running Ray cluster", message) from None
 
     def remote(self, custom: Custom, unfinished: int, workers: int | None) -> bool:
         for label in custom():
@@ -66,6 +93,8 @@ class Ray:
     def _connected(self, workers: int | None) -> Iterator[Any]:
         """Yield a connected Ray; a connection that the user has already made is kept."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        if self.on == "ray":  # listen on the loopback interface only, as on Windows and macOS
+            os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         ray = importlib.import_module("ray")
         if ray.is_initialized():
             yield ray
@@ -124,7 +153,7 @@ class _Actor(pool.Worker):
         """
         data = message.pop("checkpoint", None)
         if data is not None and self.job is not None and self.job.path is not None:
-            publish(self.job.path, data)
+            publish(self.job.path, data, previous(self.job.path))
         return message
 
     def send(self, **message: Any) -> None:
