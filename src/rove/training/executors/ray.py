@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import os
 import queue
+import socket
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,7 @@ from rove.training.executors.base import Custom, cores
 from rove.training.outcomes import Job, Outcome
 from rove.training.progress import Report, Saved, ignore
 
-CONNECT_SECONDS = 8.0
+CONNECT_SECONDS = 4.0
 """Seconds that the head of a cluster has to answer."""
 POLL = 1.0
 """Seconds that `Remote.messages` waits for a message before it returns none."""
@@ -57,16 +58,14 @@ class Ray:
             host = port = None
         if not host or not port:
             raise ConfigError.must_be("on", self.on, "ray://HOST:PORT, the address of a cluster")
-        if os.environ.get("RAY_USE_TLS", "0") != "0":
-            return  # Ray itself knows the certificates
-        grpc = importlib.import_module("grpc")
-        with grpc.insecure_channel(f"{host}:{port}") as channel:
-            try:
-                grpc.channel_ready_future(channel).result(CONNECT_SECONDS)
-            except grpc.FutureTimeoutError:
-                reason = f"it does not answer within {CONNECT_SECONDS:g} seconds"
-                message = f"cannot connect to the Ray cluster {self.on!r}: {reason}"
-                raise ConfigError("on", self.on, "a running Ray cluster", message) from None
+        reason = f"it does not answer within {CONNECT_SECONDS:g} seconds"
+        try:
+            socket.create_connection((host, port), CONNECT_SECONDS).close()
+            if os.environ.get("RAY_USE_TLS", "0") == "0" and not _speaks_grpc(f"{host}:{port}"):
+                raise TimeoutError(reason)
+        except OSError as error:
+            message = f"cannot connect to the Ray cluster {self.on!r}: {error}"
+            raise ConfigError("on", self.on, "a running Ray cluster", message) from None
 
     def remote(self, custom: Custom, unfinished: int, workers: int | None) -> bool:
         for label in custom():
@@ -113,6 +112,17 @@ class Ray:
             yield ray
         finally:
             ray.shutdown()
+
+
+def _speaks_grpc(address: str) -> bool:
+    """Whether a server answers in Ray's protocol."""
+    grpc = importlib.import_module("grpc")
+    with grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)]) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(CONNECT_SECONDS)
+            return True
+        except grpc.FutureTimeoutError:
+            return False
 
 
 class _Actor(pool.Worker):
