@@ -32,6 +32,7 @@ from rove.runs.train import load, train
 
 if TYPE_CHECKING:
     from rove import report
+    from rove.runs.compare import compare
     from rove.search.sweep import sweep
     from rove.search.sweep_result import Sweep
 
@@ -65,6 +66,7 @@ __all__ = [
     "SparseReward",
     "Sweep",
     "adopt",
+    "compare",
     "load",
     "register",
     "report",
@@ -76,6 +78,7 @@ __all__ += posteriors.__all__
 __all__ += returns.__all__
 
 _LAZY = {
+    "compare": "rove.runs.compare:compare",
     "report": "rove.report",
     "sweep": "rove.search.sweep:sweep",
     "Sweep": "rove.search.sweep_result:Sweep",
@@ -94,4 +97,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -25,7 +25,7 @@ def test_found_nothing_by_hand():
 
 def test_an_alarm_names_the_seed_and_the_score():
     (sentence,) = alarms(3, np.zeros(30), np.ones(30), None)
-    assert sentence == ("seed 3: all 30 episodes scored 0, so there was nothing to learn from")
+    assert sentence == ("seed 3: all 30 episodes scored 0: nothing better was found")
     both = alarms(3, np.zeros(41), np.r_[1.0, np.full(40, 0.005)], 1.0)
     assert "collapsed by episode 21" in both[0]
     assert "all 41 episodes scored 0" in both[1]

@@ -24,8 +24,8 @@ def alarms(
         )
     if found_nothing(scores, optimum):
         sentences.append(
-            f"seed {seed}: all {len(scores)} episodes scored {scores[0]:g}, so there was nothing "
-            "to learn from"
+            f"seed {seed}: all {len(scores)} episodes scored {scores[0]:g}: nothing better was "
+            "found"
         )
     return sentences
 

@@ -1,12 +1,15 @@
 """Intervals and tests that remain valid with few seeds and all-or-nothing scores."""
 
 import math
+import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Num
+
+from rove.errors import RoveWarning
 
 Support: TypeAlias = tuple[float | int, float | int]
 """The smallest and the largest possible value of a quantity."""
@@ -50,11 +53,16 @@ def mean_interval(
     about the values. If they only take the two ends of the support, it equals the interval of
     Clopper and Pearson for a proportion.
 
-    Otherwise it is Student's interval, which assumes normal values. If seeds either succeed or
-    fail, its coverage is far below the nominal one, and equal values give an interval of width 0.
+    Otherwise it is Student's interval, which assumes normal values; there is a warning if values
+    lie outside the support. If seeds either succeed or fail, its coverage is far below the nominal
+    one, and equal values give an interval of width 0.
     """
     x = np.asarray(values, float)
-    if support is None or not within(x, support):
+    if support is not None and not within(x, support):
+        text = f"values lie outside {support}, so Student's interval is used instead of Gaffke's"
+        warnings.warn(text, RoveWarning, 2)
+        support = None
+    if support is None:
         return _student(x, confidence)
     columns = x.reshape(len(x), -1)
     low, high = np.empty(columns.shape[1]), np.empty(columns.shape[1])
@@ -173,13 +181,15 @@ def _student(x: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
 def mean_and_interval(values: Num[np.ndarray, " seeds"], support: Support | None = None) -> str:
     """Format a mean as '5.470, 95% interval 5.100 to 5.800, n = 5', or with the seeds themselves if
     they are few: '5.470 (5.100, 5.500, 5.800), n = 3'. The largest number has four digits."""
-    digits = _decimals(values)
+    digits = _decimals(np.asarray(values))
     mean, n = f"{np.mean(values):.{digits}f}", f"n = {len(values)}"
     if len(values) < 2 or not np.all(np.isfinite(values)):
         return f"{mean}, {n}"
     if len(values) < FEWEST:
         return f"{mean} ({', '.join(f'{x:.{digits}f}' for x in values)}), {n}"
     low, high = mean_interval(np.asarray(values, float), support)
+    digits = _decimals(np.array([*values, low, high]))
+    mean = f"{np.mean(values):.{digits}f}"
     return f"{mean}, 95% interval {low:.{digits}f} to {high:.{digits}f}, {n}"
 
 

@@ -128,10 +128,17 @@ def differences(axes: Any, values: np.ndarray, episodes: np.ndarray) -> None:
     axes.set_xlabel("episode")
 
 
-def returns(axes: Any, densities: Mapping[int, Sequence[tuple[Any, Any]]], discrete: bool) -> None:
+def returns(
+    axes: Any,
+    densities: Mapping[int, Sequence[tuple[Any, Any]]],
+    discrete: bool,
+    names: Sequence[str],
+) -> None:
     """Draw Z(s, a) of every action after some episodes, from its points and heights. Each action
     has a colour, which is fainter for earlier episodes. Densities are scaled to the same height,
     since otherwise a narrow one would hide a wide one."""
+    for action, name in enumerate(names[:MOST_ACTIONS]):
+        axes.plot([], [], color=f"C{action}", lw=1.4, label=name)
     for count, (episode, actions) in enumerate(densities.items(), start=1):
         opacity = count / len(densities)
         axes.plot([], [], color="#555555", alpha=opacity, label=f"after episode {episode}")

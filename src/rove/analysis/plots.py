@@ -73,7 +73,7 @@ def learning_curves(
     seeds: bool = False,
 ) -> None:
     """Draw the smoothed mean of scores of shape [seeds, episodes], for each name, with its 95%
-    interval; of fewer than five seeds, or with `seeds`, every seed. `label` is the label of the
+    interval; of fewer than five seeds, or with `seeds`, with every seed. `label` names the
     scores, `names` overrides the labels of curves, `every` is the spacing of the scores, and
     `support` is their range."""
     for name, scores in curves.items():
@@ -90,7 +90,7 @@ def learning_curves(
         alpha = 0.2 if len(curves) <= 3 else 0.1
         if seeds:
             draw_seeds(axes, episodes, smooth, line.get_color())
-        else:
+        if not seeds or len(scores) >= FEWEST:
             seeds_or_band(axes, episodes, smooth, line.get_color(), points, support, alpha)
     if optimum is not None:
         mark_optimum(axes, optimum)

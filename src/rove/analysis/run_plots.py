@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from rove.analysis import panels, plots
 from rove.analysis.curves import learning_start, recent_at
 from rove.analysis.sentences import LAST, Result, headline, note_above_optimum
 from rove.environments import HostEnvironment
+from rove.errors import ConfigError
 from rove.training.lane import SNAPSHOTS
 from rove.training.solving import episodes_to_solve
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 GREY, SPREAD_COLOURS = ("#555555",), ("#8e6bbf", "#b8860b")
 """Colours of coverage and of the two spreads, which differ from those of actions."""
+MOST_SEEDS = 10
+"""Maximum number of seeds that a learning curve draws beside their mean and its interval."""
 POLICY_ACTION = ("the policy's action",)
 """Name of the only action whose value an actor's critic records."""
 
@@ -43,6 +46,7 @@ def learning_curve(run: Run) -> Figure:
         label=environment.score_label,
         every=every,
         support=environment.score_range,
+        seeds=len(run.seeds) <= MOST_SEEDS,
     )
     plots.over_episodes(axes, "step" if steps else "episode")
     starts = int(run.outcomes[0].job.agent.learning_starts)
@@ -53,6 +57,46 @@ def learning_curve(run: Run) -> Figure:
     title = headline([result(run)]) if run.returns.size else run.config.label
     figure.suptitle(plots.wrapped(title, figure, 11), x=0.01, ha="left", fontsize=11, weight="bold")
     axes.set_title(plots.wrapped(about, figure, 8.5), loc="left", fontsize=8.5, color=plots.QUIET)
+    return figure
+
+
+def compare(runs: Sequence[Run]) -> Figure:
+    """Draw the learning curves of several runs, one panel per environment."""
+    tasks: dict[str, list[Run]] = {}
+    for run in runs:
+        tasks.setdefault(run.config.environment.name, []).append(run)
+    figure = plots.figure(1, len(tasks), width=max(4.2 * len(tasks), 5.6), height=3.2)
+    for axes, (task, group) in zip(figure.axes, tasks.items(), strict=True):
+        steps = [run.config.steps or 0 for run in group]
+        if 0 in steps and any(steps):
+            reason = "runs of one environment with budgets all in episodes, or all in steps"
+            raise ConfigError.must_be("runs", [run.config.label for run in group], reason)
+        every = max(max(steps) // plots.POINTS, 1) if steps[0] else 1
+        curves: dict[str, np.ndarray] = {}
+        names: dict[str, str] = {}
+        for run in group:
+            name, same = run.config.agent_name, 1
+            while name in curves:  # the same agent with other settings
+                same += 1
+                name = f"{run.config.agent_name} ({same})"
+            at = np.arange(every, max(steps) + 1, every)
+            curves[name] = _recent(run, at) if steps[0] else run.scores
+            folder = run.path.name if run.path else f"run {same}"
+            names[name] = label_of(run.config.agent_name) + f", {folder}" * (same > 1)
+        environment = group[0].config.environment
+        plots.learning_curves(
+            axes,
+            curves,
+            environment.optimum,
+            window=1 if steps[0] else plots.WINDOW,
+            label=environment.score_label,
+            names=names,
+            every=every,
+            support=environment.score_range,
+        )
+        plots.over_episodes(axes, "step" if steps[0] else "episode")
+        axes.set_title(task, loc="left")
+    plots.legend(figure)
     return figure
 
 
@@ -167,11 +211,16 @@ def _beliefs(run: Run, num_snapshots: int, note: str | None) -> list[list[Panel]
     names = (list(environment.probes()) or ["start"]) if num_snapshots else []
 
     def values_of(axes: Any, probe: int) -> None:
-        shown = values[:num_snapshots, :, probe]
-        panels.beliefs(axes, shown, 2 ** np.arange(num_snapshots), actions)
-        axes.set_title(f"q(Q(s, a)), s = {names[probe]}", loc="left")
+        shown, episodes = values[:num_snapshots, :, probe], 2 ** np.arange(num_snapshots)
+        if len(actions) == 2:
+            panels.differences(axes, shown[..., 1] - shown[..., 0], episodes)
+            title = f"Q({actions[1]}) − Q({actions[0]}), s = {names[probe]}"
+        else:
+            panels.beliefs(axes, shown, episodes, actions)
+            title = f"q(Q(s, a)), s = {names[probe]}"
+        axes.set_title(title, loc="left")
         plots.mark_learning(axes, starts)
-        if note and optimum is not None and np.any(shown > optimum):
+        if note and optimum is not None and len(actions) != 2 and np.any(shown > optimum):
             plots.mark_optimum(axes, optimum)
 
     def returns(axes: Any, probe: int) -> None:
@@ -179,7 +228,7 @@ def _beliefs(run: Run, num_snapshots: int, note: str | None) -> list[list[Panel]
             2**k: agent.densities(jnp.asarray(outputs[k, probe]))
             for k in sorted({0, num_snapshots // 2, num_snapshots - 1})
         }
-        panels.returns(axes, densities, agent.discrete)
+        panels.returns(axes, densities, agent.discrete, actions)
         axes.set_title(f"Z(s, a), s = {names[probe]}", loc="left")
 
     rows: list[list[Panel]]

@@ -10,6 +10,8 @@ from rich import progress as bars
 from rich.console import Console
 from rich.table import Table
 
+from rove.agents.settings import Settings
+from rove.agents.tuned import tuned_for
 from rove.analysis.estimates import solve_summary
 from rove.analysis.intervals import mean_and_interval
 from rove.environments import Bandit, HostEnvironment
@@ -135,6 +137,10 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
         values = ((show, summary[field][i]) for field, show in columns.values())
         table.add_row(*("–" if value is None else show(value) for show, value in values))
     console.print(table)
+    if isinstance(run.config.agent, Settings):
+        source = tuned_for(run.config.agent_name, run.config.environment.name)
+        text = f"tuned on {source}" if source else "generic: not tuned for this environment"
+        console.print(f"default settings: {text}", highlight=False, soft_wrap=True)
     last = [value for value in summary["last_20"] if value is not None]
     if len(last) > 1:
         mean = mean_and_interval(np.array(last), run.config.environment.score_range)

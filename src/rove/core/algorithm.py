@@ -31,7 +31,7 @@ _RESAMPLE, _EXPLORE, _MINIBATCH, _THETA, _TARGET_THETA, _TARGET, _REFIT, _BONUS 
 
 
 class Agent(CriticLearner):
-    """1.1, 2.1: a return distribution Z_θ, a distribution q_φ(θ), and how to act and learn."""
+    """A return distribution Z_θ, a distribution q_φ(θ), and how to act and learn (1.1, 2.1)."""
 
     lr: float | Array = 1e-3
     """Learning rate α."""

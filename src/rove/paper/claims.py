@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from rove.analysis.intervals import Support, difference_test, holm, proportion_test
+from rove.analysis.intervals import FEWEST, Support, difference_test, holm, proportion_test
 
 LEVEL = 0.05
 """Significance level, before and after the adjustment for several claims."""
@@ -63,8 +63,9 @@ class Claim:
         for name, holds in groups.items():
             count, n = int(holds.sum()), len(holds)
             test = proportion_test(count, n)
-            interval = f"95% interval {test.low:.0%} to {test.high:.0%}"
-            evidence += f"{f'; {name}' * bool(name)}: {count} of {n} seeds ({interval})"
+            evidence += f"{f'; {name}' * bool(name)}: {count} of {n} seeds"
+            if n >= FEWEST:
+                evidence += f" (95% interval {test.low:.0%} to {test.high:.0%})"
             tests.append(test)
         below = [test.p for test in tests if test.value <= 0.5]
         p = min(1.0, len(groups) * min(below)) if below else max(test.p for test in tests)
@@ -83,9 +84,10 @@ class Claim:
         difference."""
         test = difference_test(better, worse, support, support_of_worse)
         sizes = dict.fromkeys((len(better), len(worse)))
+        interval = f", 95% interval {test.low:.3g} to {test.high:.3g}"
         evidence = (
             f"mean {what} {better.mean():.4g} and {worse.mean():.4g}; difference "
-            f"{test.value:.3g}, 95% interval {test.low:.3g} to {test.high:.3g}, "
+            f"{test.value:.3g}{interval if min(sizes) >= FEWEST else ''}, "
             f"n = {' and '.join(map(str, sizes))}"
         )
         return Claim.judge(text, evidence, test.value > 0.0, test.p)

@@ -74,7 +74,7 @@ class Scoreboard(Experiment):
     name = "scoreboard"
 
     def configs(self) -> dict[Key, Config]:
-        """Return all runs, with settings tuned with the same budget for every agent."""
+        """Return all runs, with the settings of the search `scoreboard`."""
         episodes = QUICK_EPISODES if self.quick else EPISODES
         agents = QUICK_AGENTS if self.quick else AGENTS
         plan = {}

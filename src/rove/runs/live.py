@@ -37,6 +37,7 @@ class Live:
         self._bars_shown = not quiet and drawn
         self._lock = threading.Lock()
         self._last_line, self._began = 0.0, time.monotonic()
+        self._created = self._began
         runs = {job.name.rpartition(", seed")[0] for job in jobs}
         self._title = next(iter(runs)) if len(runs) == 1 else ""
         self._name = self._title or f"{len(runs)} runs, {len(jobs)} seeds"
@@ -104,7 +105,7 @@ class Live:
             self._total,
             completed=done / total,
             count=f"{done / total:.0%}",
-            status="done" if finished else left,
+            status=f"done in {_clock(time.monotonic() - self._created)}" if finished else left,
         )
 
     def _time_left(self, done: float, total: int) -> str:
@@ -113,8 +114,8 @@ class Live:
         passed = time.monotonic() - self._began
         if newly <= 0.0 or passed < 1.0:
             return ""
-        seconds = round(passed / newly * (total - done))
-        return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02} left"
+        since = _clock(time.monotonic() - self._created)
+        return f"{since} so far, {_clock(passed / newly * (total - done))} left"
 
     def _log(self, progress: Progress) -> None:
         unit, goal = progress.job.goal
@@ -135,6 +136,13 @@ class Live:
 
     def __exit__(self, *exception: object) -> None:
         self._progress.stop()
+
+
+def _clock(seconds: float) -> str:
+    """Format a duration as 1:23, or as 1:02:03 from an hour on."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def shown_by_default() -> bool:
@@ -167,8 +175,11 @@ def _status(reported: Sequence[Progress]) -> str:
     recent = [p.recent for p in reported if np.isfinite(p.recent)]
     if not recent and not speed:
         return "done" if all(p.finished for p in reported) else "starting"
-    if len(reported) == 1 and _solved(reported[0]):
-        return f"solved at episode {reported[0].episode:,}"
+    if all(p.finished and p.job.in_a_row < UNLIMITED for p in reported):
+        solved = [p for p in reported if _solved(p)]
+        if len(reported) > 1:
+            return f"solved {len(solved)}/{len(reported)}, {_score(reported)}"
+        return f"solved at episode {solved[0].episode:,}" if solved else f"{_score(reported)}"
     text = _score(reported)
     return f"{text}, {speed:,.0f} steps/s" if speed else text
 
