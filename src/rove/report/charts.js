@@ -70,10 +70,12 @@ function lineChart(name, spec, height = (width) => Math.max(260, Math.min(380, w
     const xs = x.domain ?? extent(series.flatMap((s) => [s.xs[0], s.xs[s.xs.length - 1]]));
     const upright = marks.filter((mark) => mark.x !== undefined && mark.x <= xs[1]);
     const labelled = upright.filter((mark) => mark.label);
-    const top = 20 + 14 * labelled.length;
+    const level = marks.filter((mark) => mark.y !== undefined);
+    const below = level.length ? 1 : 0; // the lowest row of labels is that of the horizontal mark
+    const top = 20 + 14 * (labelled.length + (labelled.length ? below : 0));
     const { box, sx, sy } = frame(root, width, tall, { ...x, domain: xs }, { ...y, domain: padded(domain, y) }, top);
-    for (const mark of marks) if (mark.y !== undefined) horizontalMark(root, box, sy(mark.y), mark.label);
-    for (const mark of upright) verticalMark(root, box, sx(Math.max(mark.x, xs[0])), mark.label, Math.max(0, labelled.indexOf(mark)));
+    for (const mark of level) horizontalMark(root, box, sy(mark.y), mark.label);
+    for (const mark of upright) verticalMark(root, box, sx(Math.max(mark.x, xs[0])), mark.label, below + Math.max(0, labelled.indexOf(mark)));
     const position = (s) => (v, i) => [sx(s.xs[i]), y.log && v <= 0 ? NaN : v === null ? NaN : sy(v)];
     const corners = (s, points) => (s.steps ? stepped(points) : points);
     const floor = (v) => (y.log ? Math.max(v, domain[0]) : v);
@@ -87,6 +89,7 @@ function lineChart(name, spec, height = (width) => Math.max(260, Math.min(380, w
       if (s.dots?.length) root.append(dots(s.dots.map(([u, v]) => [sx(u), sy(v)]), colour, 0.5));
       for (const t of s.traces ?? []) root.append(svg("path", { class: `trace ${colour}`, d: path(t.map(position(s))) }));
       root.append(svg("path", { class: `line ${colour}`, "stroke-dasharray": dash, d: path(corners(s, s.ys.map(position(s)))) }));
+      if (s.marked) root.append(dots(s.ys.map(position(s)), `large ${colour}`));
     }
     const longest = series.reduce((a, b) => (b.xs.length > a.xs.length ? b : a), { xs: [] }).xs;
     if (!longest.length) {

@@ -141,11 +141,20 @@ function frame(root, width, height, x, y, top = 10) {
   return { box, sx, sy };
 }
 
+/** The width of a letter of a note, on average. */
+const NOTE_LETTER = 5.8;
+
+/** Text of at most `room` letters. */
+function clipped(text, room) {
+  return text.length > room ? `${text.slice(0, Math.max(0, room - 1)).trimEnd()}…` : text;
+}
+
 /** A labelled vertical line, such as where learning starts; `row` moves the label up. */
 function verticalMark(root, box, at, text, row = 0) {
-  const left = at < (box.left + box.right) / 2;
-  root.append(svg("line", { class: "mark", x1: at, x2: at, y1: box.top - 4 - 14 * row, y2: box.bottom }));
-  root.append(svg("text", { class: "note", x: at + (left ? 4 : -4), y: box.top - 4 - 14 * row, "text-anchor": left ? "start" : "end" }, text));
+  const left = at < (box.left + box.right) / 2, y = box.top - 4 - 14 * row;
+  const room = Math.floor((left ? box.right - at : at - box.left) / NOTE_LETTER);
+  root.append(svg("line", { class: "mark", x1: at, x2: at, y1: y, y2: box.bottom }));
+  root.append(svg("text", { class: "note", x: at + (left ? 4 : -4), y, "text-anchor": left ? "start" : "end" }, clipped(text, room)));
 }
 
 /** A labelled horizontal line, such as the optimum; its label is on the right, or on the left. */

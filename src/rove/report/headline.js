@@ -26,7 +26,7 @@ function solvedMap(name, groups) {
     return run ? [run.solved.count / run.seeds.length, run] : null;
   }));
   const ratio = ({ solved, seeds }) => `${solved.count} of ${seeds.length}`;
-  return heatMap(name, { name: "agent", values: labels }, { name: "task", values: solvable.map((group) => group.environment) }, cells, {
+  return heatMap(name, { name: "agent", values: labels }, { name: "task", values: solvable.map((group) => group.task) }, cells, {
     domain: [0, 1],
     format: String,
     text: ([, run]) => `${run.solved.count}/${run.seeds.length}`,

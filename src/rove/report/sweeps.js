@@ -40,13 +40,22 @@ function sweepCurve(sweep, field) {
   const index = (p) => field.values.findIndex((v) => String(v) === String(p.at[field.i]));
   points.sort((a, b) => index(a) - index(b));
   const xs = points.map(index);
+  const [best] = ranked(points);
+  const fresh = best?.confirmed ? [{
+    label: "fresh seeds, best point", colour: FRESH, xs: [index(best)], ys: [best.confirmed[0]], marked: true,
+    band: best.confirmed[1] === null ? null : [[best.confirmed[1]], [best.confirmed[2]]], dots: (best.confirmed[4] ?? []).map((y) => [index(best), y]),
+  }] : [];
   return lineChart(`Score over ${field.name}`, () => ({
     x: { title: field.name, domain: [0, field.values.length - 1], ticks: field.values.map((_, i) => i), names: field.values.map(fmt) },
     y: { title: "score" },
-    series: [{ label: "mean score", colour: 0, xs, ys: points.map((p) => p.score[0]), band: points.every((p) => p.score[1] !== null) ? [1, 2].map((i) => points.map((p) => p.score[i])) : null,
-      dots: points.flatMap((p, i) => (p.score[4] ?? []).map((y) => [xs[i], y])) }],
+    series: [{ label: "tuning seeds", colour: 0, xs, ys: points.map((p) => p.score[0]), band: points.every((p) => p.score[1] !== null) ? [1, 2].map((i) => points.map((p) => p.score[i])) : null,
+      dots: points.flatMap((p, i) => (p.score[4] ?? []).map((y) => [xs[i], y])) }, ...fresh],
+    marks: best ? [{ x: index(best), label: best.confirmed ? `best point; on ${best.confirmed[3]} fresh seed${best.confirmed[3] > 1 ? "s" : ""} ${short(best.confirmed[0])}` : "best point" }] : [],
   }));
 }
+
+/** The colour of a score on fresh seeds. */
+const FRESH = 3;
 
 const SHARES = [0.05, 0.1, 0.25, 0.5, 1];
 
@@ -69,7 +78,7 @@ function sweepTable(sweep) {
   const head = [...sweep.fields.map((f) => heading(f.name)), heading("tuning seeds"), heading("score"), heading("fresh seeds"), heading("confirmed")];
   return [el("h4", {}, "Best points"), table("Best points", head, best.map((p) => el("tr", {},
     p.at.map((v) => el("td", { class: "number" }, fmt(v))), el("td", { class: "number" }, String(p.score[3])), cell(p.score),
-    el("td", { class: "number" }, p.confirmed ? String(p.confirmed[3]) : "–"), cell(p.confirmed)))),
+    el("td", { class: "number" }, p.confirmed ? String(p.confirmed[3]) : "–"), cell(p.confirmed))), "stacked"),
   el("p", { class: "muted small" }, "Points tried on the most seeds come first. Score: the mean on the tuning seeds, which the points were chosen on, and its 95% interval; of fewer than five seeds, the seeds. Confirmed: the same on fresh seeds.")];
 }
 
