@@ -13,9 +13,10 @@ from rove.errors import RoveError
 from rove.report import commands, summaries, titles
 from rove.report.folders import Results, RunData, is_gymnasium
 from rove.report.groups import Group
-from rove.report.labels import colours_of, labels_of
+from rove.report.labels import colours_of, labels_of, with_several_settings
 from rove.report.numbers import numbers, plain
 from rove.report.tasks import grouped, key_of, names_of
+from rove.search.sweep_result import label
 
 THRESHOLDS = np.linspace(0.0, 1.0, 41)
 
@@ -45,6 +46,7 @@ def _source(source: Results, names: Mapping[str, str]) -> dict[str, Any]:
         "claims": source.claims,
         "picture": source.picture and "data:image/png;base64," + _base64(source.picture),
         "sweep": source.sweep and _sweep(source) | {"about": _about(source.config)},
+        "several_settings": with_several_settings(source.runs, labels),
         "groups": [group.as_json(colours) for group in groups],
         "overall": _overall(groups, colours),
     }
@@ -151,6 +153,7 @@ def _sweep(source: Results) -> dict[str, Any]:
 
     points = [
         {
+            "label": label(point["settings"]),
             "at": plain(list(point["settings"].values())),
             "score": mean(point["scores"]),
             "confirmed": mean(point["confirmed"]),

@@ -144,9 +144,11 @@ function frame(root, width, height, x, y, top = 10) {
 /** The width of a letter of a note, on average. */
 const NOTE_LETTER = 5.8;
 
-/** Text of at most `room` letters. */
-function clipped(text, room) {
-  return text.length > room ? `${text.slice(0, Math.max(0, room - 1)).trimEnd()}…` : text;
+/** Text of at most `room` letters: its start, or its end. */
+function clipped(text, room, end = false) {
+  if (text.length <= room) return text;
+  const kept = Math.max(0, room - 1);
+  return end ? `…${text.slice(text.length - kept).trimStart()}` : `${text.slice(0, kept).trimEnd()}…`;
 }
 
 /** A labelled vertical line, such as where learning starts; `row` moves the label up. */

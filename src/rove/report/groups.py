@@ -192,7 +192,9 @@ class Group:
         the given episodes. A diverged seed has its lowest score to the end of its budget."""
         rows = [
             self.tables[id(run)][i] if diverged and not self.every else columns["score"]
-            for i, (columns, diverged) in enumerate(zip(run.columns.values(), run.diverged, strict=True))
+            for i, (columns, diverged) in enumerate(
+                zip(run.columns.values(), run.diverged, strict=True)
+            )
         ]
         pairs = zip(rows, ends or [None] * len(rows), strict=True)
         return np.array([np.mean(row[:end][-LAST:]) for row, end in pairs])

@@ -34,6 +34,11 @@ function solvedMap(name, groups) {
   });
 }
 
+/** A note on the agents whose settings depend on the task. */
+function severalSettings({ several_settings: names }) {
+  return names.length ? ` The settings of ${names.join("; ")} depend on the task: see the configuration.` : "";
+}
+
 /** The cards and the figure of a source: curves of one task, a map of several, or those of a sweep. */
 function headline(key, source) {
   const { groups, sweep } = source;
@@ -44,6 +49,6 @@ function headline(key, source) {
       curves(`${key}-0`, group, `${group.title}. `)];
   }
   if (groups.filter((group) => group.optimum !== null).length < 2) return [];
-  return [el("p", { class: "muted small" }, "Seeds that solved each task (ten optimal episodes in a row); more intense colours are more seeds."),
+  return [el("p", { class: "muted small" }, `Seeds that solved each task (ten optimal episodes in a row); more intense colours are more seeds.${severalSettings(source)}`),
     solvedMap(`Seeds that solved each task, ${source.name}`, groups)];
 }

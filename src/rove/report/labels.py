@@ -33,6 +33,16 @@ def labels_of(groups: Sequence[Sequence[RunData]]) -> dict[int, str]:
     return told_apart
 
 
+def with_several_settings(runs: Sequence[RunData], labels: Mapping[int, str]) -> list[str]:
+    """Return the labels that runs with different settings share: those of agents whose default
+    settings, or those searched for an experiment, depend on the task."""
+    variants: dict[str, set[str]] = {}
+    for run in runs:
+        settings = json.dumps(_settings(run), sort_keys=True)
+        variants.setdefault(labels[id(run)], set()).add(settings)
+    return [label for label, settings in variants.items() if len(settings) > 1]
+
+
 def _label(run: RunData, alike: Sequence[RunData]) -> str:
     """Return the name of a run's agent, with the settings that tell runs of that agent apart."""
     names, own = _distinguishing([_changed(x) for x in alike]), _settings(run)

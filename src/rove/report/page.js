@@ -17,7 +17,8 @@ function claims(list) {
 }
 
 /** The comparison over all tasks: the fraction of the optimum that agents reach. */
-function overall(key, summary) {
+function overall(key, source) {
+  const summary = source.overall;
   const again = () => drawn.again();
   const keys = legend(`${key} legend`, summary.agents, again);
   const drawn = lineChart("Performance profiles", () => ({
@@ -28,7 +29,7 @@ function overall(key, summary) {
   const means = table("All tasks", [heading("agent", false), heading("seeds"), heading("mean fraction of the optimum")],
     summary.agents.map((a) => el("tr", {}, nameCell(a), el("td", { class: "number" }, String(a.mean[3])), cell(a.mean))), "narrow stacked");
   return [el("h3", { id: key }, "All tasks together"),
-    el("p", { class: "muted" }, `Mean score over all episodes as a fraction of the optimum, on ${summary.tasks.join(", ")}. A seed’s scores are averaged over the tasks; intervals are over seeds.${summary.left_out.length ? ` Not run on all of these tasks and therefore omitted: ${summary.left_out.join("; ")}.` : ""}`),
+    el("p", { class: "muted" }, `Mean score over all episodes as a fraction of the optimum, on ${summary.tasks.join(", ")}. A seed’s scores are averaged over the tasks; intervals are over seeds.${summary.left_out.length ? ` Not run on all of these tasks and therefore omitted: ${summary.left_out.join("; ")}.` : ""}${severalSettings(source)}`),
     keys, drawn, means];
 }
 
@@ -52,7 +53,7 @@ function sourceSection(key, source, first, only) {
     source.command ? command(source.command) : null,
     source.waiting ? el("p", { class: "muted" }, `${source.waiting} more run${source.waiting > 1 ? "s have" : " has"} not finished an episode yet.`) : null,
     source.claims.length ? claims(source.claims) : null,
-    source.overall ? overall(`${key}-all`, source.overall) : null,
+    source.overall ? overall(`${key}-all`, source) : null,
     source.sweep ? sweepSection(`${key}-sweep`, source.sweep) : null,
     source.picture ? el("details", { class: "picture" }, el("summary", {}, `Figure of the ${source.sweep ? "sweep" : "experiment"}, as in its folder`), el("img", { src: source.picture, alt: `Figure of ${source.name}` })) : null,
     source.groups.map((group, i) => groupSection(`${key}-${i}`, group, single)));

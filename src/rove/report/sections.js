@@ -116,9 +116,14 @@ function valueCell(value, more = "") {
   return el("td", { class: "number" }, el("div", {}, value, more ? [el("br"), el("span", { class: "muted" }, more)] : []));
 }
 
+/** A table cell without a value, which the list on a phone leaves out. */
+function missingCell() {
+  return el("td", { class: "number muted missing" }, "–");
+}
+
 /** A table cell with an estimate [value, low, high, n, seeds]. */
 function cell(estimate) {
-  if (!estimate || estimate[0] === null) return el("td", { class: "number muted" }, "–");
+  if (!estimate || estimate[0] === null) return missingCell();
   return valueCell(short(estimate[0]), interval(estimate));
 }
 
@@ -164,7 +169,7 @@ function comparison(key, group) {
       nameCell(run), valueCell(String(run.seeds.length)), budgets ? valueCell(fmt(run.budget)) : [],
       solvable ? [solvedCell(run), valueCell(fmt(run.solved.median))] : [],
       cell(run.last), cell(run.all),
-      several ? (i === j ? el("td", { class: "number muted" }, "–") : cell(group.differences[i][j])) : [])), "stacked"));
+      several ? (i === j ? missingCell() : cell(group.differences[i][j])) : [])), "stacked"));
   };
   fill();
   return [el("h4", {}, several ? "Comparison" : "Numbers"), several ? el("div", { class: "controls" }, against) : null, box,

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
 
 from rove.agents import label_of
 from rove.analysis.intervals import FEWEST, Support, mean_interval
@@ -101,7 +101,7 @@ def _mark(
         return
     mean = float(np.mean(fresh))
     if len(fresh) >= FEWEST:
-        plot(place, list(mean_interval(np.array(fresh), support)), "-", lw=1.6)
+        plot(place, list(map(float, mean_interval(np.array(fresh), support))), "-", lw=1.6)
     plot(place, fresh, ".", ms=3, alpha=0.5)
     plot(place, [mean], "D", ms=4.5)
     axes.annotate(
