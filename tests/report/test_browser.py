@@ -410,7 +410,7 @@ def test_labels_of_marks_do_not_overlap(browser, runs, tmp_path, width):
     """However long the names are, and wherever the marks."""
     agents = ("bootstrapped_dqn", "bayesian_dqn", "ge")
     for agent in agents:
-        write_run(tmp_path / agent, runs, agent, "chain-5", np.ones((2, 900)))
+        write_run(tmp_path / agent, runs, agent, "chain-5", np.linspace(0, [1, 1], 900).T)
     for agent, starts in zip(agents, (3000, 3000, 8000), strict=True):
         config = json.loads((tmp_path / agent / "config.json").read_text())
         config["agent"]["settings"]["learning_starts"] = starts

@@ -151,12 +151,14 @@ function clipped(text, room, end = false) {
   return end ? `…${text.slice(text.length - kept).trimStart()}` : `${text.slice(0, kept).trimEnd()}…`;
 }
 
-/** A labelled vertical line, such as where learning starts; `row` moves the label up. */
+/** A labelled vertical line, such as where learning starts; `row` moves the label up. The label is beside the line, or as
+ * near to it as the plot has room for. */
 function verticalMark(root, box, at, text, row = 0) {
   const left = at < (box.left + box.right) / 2, y = box.top - 4 - 14 * row;
-  const room = Math.floor((left ? box.right - at : at - box.left) / NOTE_LETTER);
+  const shown = clipped(text, Math.floor((box.right - box.left) / NOTE_LETTER)), wide = shown.length * NOTE_LETTER;
+  const x = left ? Math.min(at + 4, box.right - wide) : Math.max(at - 4, box.left + wide);
   root.append(svg("line", { class: "mark", x1: at, x2: at, y1: y, y2: box.bottom }));
-  root.append(svg("text", { class: "note", x: at + (left ? 4 : -4), y, "text-anchor": left ? "start" : "end" }, clipped(text, room)));
+  root.append(svg("text", { class: "note", x, y, "text-anchor": left ? "start" : "end" }, shown));
 }
 
 /** A labelled horizontal line, such as the optimum; its label is on the right, or on the left. */

@@ -36,7 +36,7 @@ function solvedMap(name, groups) {
 
 /** A note on the agents whose settings depend on the task. */
 function severalSettings({ several_settings: names }) {
-  return names.length ? ` The settings of ${names.join("; ")} depend on the task: see the configuration.` : "";
+  return names.length ? ` The settings of ${new Intl.ListFormat("en-GB").format(names)} depend on the task: see the configuration.` : "";
 }
 
 /** The cards and the figure of a source: curves of one task, a map of several, or those of a sweep. */

@@ -29,7 +29,7 @@ function overall(key, source) {
   const means = table("All tasks", [heading("agent", false), heading("seeds"), heading("mean fraction of the optimum")],
     summary.agents.map((a) => el("tr", {}, nameCell(a), el("td", { class: "number" }, String(a.mean[3])), cell(a.mean))), "narrow stacked");
   return [el("h3", { id: key }, "All tasks together"),
-    el("p", { class: "muted" }, `Mean score over all episodes as a fraction of the optimum, on ${summary.tasks.join(", ")}. A seed’s scores are averaged over the tasks; intervals are over seeds.${summary.left_out.length ? ` Not run on all of these tasks and therefore omitted: ${summary.left_out.join("; ")}.` : ""}${severalSettings(source)}`),
+    el("p", { class: "muted" }, `Mean score over the whole budget as a fraction of the optimum, on ${summary.tasks.join(", ")}. A seed’s scores are averaged over the tasks; intervals are over seeds.${summary.left_out.length ? ` Not run on all of these tasks and therefore omitted: ${summary.left_out.join("; ")}.` : ""}${severalSettings(source)}`),
     keys, drawn, means];
 }
 
