@@ -209,3 +209,19 @@ def test_runs_are_compared_in_one_figure(three, tmp_path):
     with pytest.raises(rove.ConfigError, match="all in episodes, or all in steps"):
         rove.compare([three, steps])
     assert rove.compare([steps]).axes[0].get_xlabel() == "step"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [(6.0, 9.0, ["6", "7", "8", "9"]), (0.02, 30.0, ["0.1", "1", "10"])],
+)
+def test_ticks_of_a_logarithmic_axis_are_plain_numbers(low, high, shown):
+    """Not 6 × 10⁰, however little they span."""
+    figure = plots.figure()
+    (axes,) = figure.axes
+    panels.lines(axes, {"x": np.geomspace(low, high, 9)[None]}, ["red"], True, window=1)
+    figure.draw_without_rendering()
+    limits = axes.get_ylim()
+    ticks = [*axes.yaxis.get_major_ticks(), *axes.yaxis.get_minor_ticks()]
+    texts = [t.label1.get_text() for t in ticks if limits[0] <= t.get_loc() <= limits[1]]
+    assert [text for text in texts if text] == shown

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from made import HOSTILE, write_run
+from made import HOSTILE, sweep_of, write_run
 
 import rove
 from rove import report
@@ -162,8 +162,8 @@ def test_marks_of_many_agents_leave_room_for_the_curves(opened):
         return opened.run(marks.format(runs) + ".map(m => m.label)")
 
     assert labels(2, 2, 2) == ["learning starts"]
-    assert labels(2, 2, 5) == ["learning starts: a0, a1", "learning starts: a2"]
-    assert labels("null", 2, 2) == ["learning starts: a1, a2"]
+    assert labels(2, 2, 5) == ["learning starts: a0; a1", "learning starts: a2"]
+    assert labels("null", 2, 2) == ["learning starts: a1; a2"]
     assert labels(2, 2, 2, 5) == ["learning starts: 3 agents", "learning starts: a3"]
     assert labels(1, 2, 3, 4, 5) == ["learning starts, by agent", "", "", "", ""]
 
@@ -173,7 +173,7 @@ def test_ticks_are_whole_episodes(opened):
     assert opened.run("ticks([1, 3], 8)[1]") != 2
 
 
-def test_tables_scroll_on_a_phone_and_the_page_does_not(opened, page):
+def test_nothing_scrolls_sideways_on_a_phone(opened, page):
     opened.open(page, 400, 800)
     unfold(opened)
     assert opened.run("document.documentElement.scrollWidth") <= 400
@@ -182,7 +182,7 @@ def test_tables_scroll_on_a_phone_and_the_page_does_not(opened, page):
         e => [getComputedStyle(e).overflowX, e.scrollWidth > e.clientWidth, e.clientWidth])"""
     )
     assert {how for how, _, _ in tables} == {"auto"}
-    assert any(wider for _, wider, _ in tables)
+    assert not any(wider for _, wider, _ in tables)  # they are lists
     assert all(width <= 400 for _, _, width in tables)
     bare = """[...document.querySelectorAll("main table")].filter(
         t => !t.closest(".scroll, .tip")).length"""
@@ -395,3 +395,63 @@ def test_a_readout_stays_small(opened):
         )
         assert chart[0] <= tip[0] <= tip[1] <= chart[1]
         assert tip[2] < 120
+
+
+def test_warnings_are_what_they_say(browser, runs, tmp_path):
+    write_run(tmp_path / "dqn", runs, "dqn", "chain-5", np.zeros((2, 30)))
+    browser.open(report.write([tmp_path], tmp_path / "r.html"))
+    assert browser.run("document.querySelector('.warnings summary').textContent") == "2 warnings"
+    first = browser.run("document.querySelector('.warnings li').textContent")
+    assert first == "DQN, seed 0: all 30 episodes scored 0, so there was nothing to learn from."
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_labels_of_marks_do_not_overlap(browser, runs, tmp_path, width):
+    """However long the names are, and wherever the marks."""
+    agents = ("bootstrapped_dqn", "bayesian_dqn", "ge")
+    for agent in agents:
+        write_run(tmp_path / agent, runs, agent, "chain-5", np.linspace(0, [1, 1], 900).T)
+    for agent, starts in zip(agents, (3000, 3000, 8000), strict=True):
+        config = json.loads((tmp_path / agent / "config.json").read_text())
+        config["agent"]["settings"]["learning_starts"] = starts
+        (tmp_path / agent / "config.json").write_text(json.dumps(config))
+    browser.open(report.write([tmp_path], tmp_path / "r.html"), width)
+    boxes = browser.run(
+        f"""[...{CURVE}.querySelectorAll("text.note")].map(t => t.getBoundingClientRect())
+        .map(r => [r.left, r.right, r.top, r.bottom])"""
+    )
+    assert len(boxes) == 3
+    for i, (left, right, top, bottom) in enumerate(boxes):
+        assert left >= 0
+        assert right <= width
+        for other in boxes[:i]:
+            apart = other[1] <= left or right <= other[0] or other[3] <= top or bottom <= other[2]
+            assert apart
+
+
+def test_a_sweep_is_a_list_on_a_phone_and_marks_its_best_point(browser, tmp_path):
+    fields = {"rho": [-2.0, -4.0, -6.0], "sigma": [1e-3, 1e-2], "lr": [1e-3, 1e-2]}
+    for count in (1, 2, 3):
+        (tmp_path / f"over-{count}").mkdir()
+        swept = sweep_of(dict(list(fields.items())[:count]), lambda rho, *rest: rho - sum(rest))
+        (tmp_path / f"over-{count}" / "sweep.json").write_text(json.dumps(swept))
+    browser.open(report.write([tmp_path], tmp_path / "r.html"), 400)
+    tables = "[...document.querySelectorAll('[aria-label=\"Best points\"]')]"
+    assert browser.run(f"{tables}.map(t => t.scrollWidth <= t.clientWidth)") == [True] * 3
+    heads = browser.run(f"{tables}.map(t => getComputedStyle(t.querySelector('thead')).display)")
+    assert heads == ["none"] * 3
+    first = browser.run(f"{tables}.map(t => t.querySelector('tbody th').textContent)")
+    assert first == ["rho=-2", "rho=-2, sigma=0.001", "rho=-2, sigma=0.001, lr=0.001"]
+    curve = "document.querySelector('svg[aria-label^=\"Score over rho.\"]')"
+    note = browser.run(f"{curve}.querySelector('.note').textContent")
+    assert note == "best; −1.8 on fresh seeds"
+    assert browser.run(f"{curve}.querySelectorAll('.dots.large').length") == 1
+    assert browser.run("document.querySelectorAll('rect.frame').length") == 2
+    assert browser.complaints() == []
+
+
+def test_slanted_labels_keep_what_tells_tasks_apart(browser, page):
+    browser.open(page)
+    assert browser.run("clipped('gym/KeyDoor-v0 (size=6)', 9, true)") == "…(size=6)"
+    assert browser.run("clipped('a long name', 6)") == "a lon…"
+    assert browser.run("clipped('short', 5)") == "short"

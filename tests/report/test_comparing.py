@@ -1,5 +1,6 @@
 """Runs that are compared: their budgets, colours, errors and environments."""
 
+import itertools
 import json
 from typing import NamedTuple
 
@@ -97,6 +98,23 @@ def test_agents_that_can_meet_have_different_styles():
         numbers = [colours.number_of(name) for name in names]
         assert len(set(numbers)) == len(numbers)
         assert colours.CUSTOM not in numbers
+
+
+@pytest.mark.parametrize("ground", [0, 1], ids=["light", "dark"])
+def test_colours_are_told_apart(ground):
+    """By their distances in Oklab, in which a difference just noticed is about 0.02."""
+    places = [oklab(pair[ground]) for pair in colours.PALETTE]
+    distances = [np.linalg.norm(a - b) for a, b in itertools.combinations(places, 2)]
+    assert min(distances) > 0.1
+
+
+def oklab(colour):
+    """The place of a colour in Oklab (Ottosson 2020)."""
+    srgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    to_cones = [[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]]
+    to_lab = [[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]]
+    return np.array(to_lab) @ np.cbrt(np.array(to_cones) @ linear)
 
 
 def test_labels_of_one_agent_have_different_colours_where_they_meet():

@@ -225,8 +225,8 @@ def test_titles_say_what_the_page_shows(five, runs, experiment, sweeps, tmp_path
     assert title(quick) == (
         "figure-3-quick: 2 of 3 claims look as claimed (too few seeds for verdicts)"
     )
-    assert title(sweeps / "over-1") == "GE on chain-5: highest mean of 3 points at rho −2"
-    assert title(experiment, sweeps).endswith("at rho −2; 2 more")
+    assert title(sweeps / "over-1") == "GE on chain-5: best of 3 points at rho=-2"
+    assert title(experiment, sweeps).endswith("at rho=-2; 2 more")
 
 
 def test_the_title_of_many_tasks_counts_the_seeds_of_each_agent(runs, tmp_path):
@@ -243,7 +243,7 @@ def test_the_title_of_many_tasks_counts_the_seeds_of_each_agent(runs, tmp_path):
     for task in ("chain-5", "chain-6"):
         shutil.rmtree(tmp_path / task / "dqn")
     shutil.rmtree(tmp_path / "chain-7" / "ge")
-    assert title() == "3 agents on 3 environments"  # none of which was run on all
+    assert title() == "3 agents on 3 tasks"  # none of which was run on all
 
 
 def test_curves_of_solved_seeds_end_where_an_unsolved_one_does():
@@ -322,7 +322,12 @@ def test_a_lane_that_solved_its_task_keeps_its_score(tmp_path):
     shown = group_of(report.write([tmp_path / "p"], tmp_path / "r.html"), "chain-5")["runs"][0]
     assert {len(row) for row in shown["scores"]["1"]} == {200}
     assert shown["scores"]["1"][0][-1] == 11
-    assert shown["last"] == [11, None, None, 2, [11, 11]]  # two seeds alike are not certain
+    played = [np.mean(o.scores[-20:]) for o in run.outcomes]  # as on the command line
+    assert min(played) < 11
+    value, low, high, n, seeds = shown["last"]
+    assert (low, high, n) == (None, None, 2)
+    np.testing.assert_allclose([value, *seeds], [np.mean(played), *played], rtol=1e-3)
+    assert group_of(tmp_path / "r.html", "chain-5")["stopped"]
     assert shown["solved"]["count"] == 2
 
 
@@ -359,7 +364,7 @@ def test_runs_of_one_agent_are_told_apart(runs, tmp_path):
     config = json.loads((tmp_path / "b" / "config.json").read_text())
     config["agent"]["settings"]["rho"] = -1.0
     (tmp_path / "b" / "config.json").write_text(json.dumps(config))
-    assert labels() == ["GE, rho -1.0", "GE, rho -3.0"]
+    assert labels() == ["GE, rho=-1", "GE, rho=-3"]
 
 
 def test_all_tasks_together_have_the_most_agents_and_tasks(runs, tmp_path):
@@ -648,3 +653,22 @@ def test_a_report_goes_over_no_other_file(tmp_path):
     with pytest.raises(rove.RunFolderError, match="html"):
         rove.report.write([tmp_path / "run"], tmp_path / "run" / "config.json")
     assert rove.load(tmp_path / "run").returns.shape == (1, 2)
+
+
+def test_a_seed_that_found_nothing_is_a_warning(runs, tmp_path):
+    write_run(tmp_path / "dqn", runs, "dqn", "chain-5", np.zeros((2, 30)))
+    (run,) = group_of(report.write([tmp_path], tmp_path / "r.html"), "chain-5")["runs"]
+    assert run["warnings"] == [
+        f"seed {seed}: all 30 episodes scored 0, so there was nothing to learn from"
+        for seed in (0, 1)
+    ]
+
+
+def test_the_title_of_a_sweep_has_the_score_on_fresh_seeds(tmp_path):
+    swept = sweep_of({"rho": [-2.0, -4.0]})  # the first point is the best, and confirmed
+    (tmp_path / "sweep.json").write_text(json.dumps(swept))
+    data = told(report.write([tmp_path], tmp_path / "r.html"))
+    assert data["title"] == (
+        "GE on chain-5: best of 2 points at rho=-2, mean score −1.8 on 2 fresh seeds"
+    )
+    assert [p["label"] for p in data["sources"][0]["sweep"]["points"]] == ["rho=-2", "rho=-4"]

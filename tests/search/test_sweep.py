@@ -255,7 +255,7 @@ def test_what_a_sweep_leaves(tmp_path):
         rove.load(tmp_path)
     with pytest.raises(RunFolderError, match=r"seeds is \[1000, 1001\] there"):
         rove.sweep(SMALL, "chain-5", FIELDS, seeds=3, confirm_seeds=3, episodes=8, out=tmp_path)
-    with pytest.raises(RunFolderError, match="contains a different run"):
+    with pytest.raises(RunFolderError, match="contains a sweep, not a run"):
         rove.train(SMALL, "chain-5", episodes=8, out=tmp_path)
 
 
@@ -354,7 +354,7 @@ def test_pictures_of_one_field_and_of_three(fields, counts, said, tmp_path):
     drawn = Sweep(plan, points).plot(tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text()
     intervals = sum(n >= 5 for n in counts)
-    assert f"ge on chain-4: {said} tuning seeds{', 95% intervals' * bool(intervals)}<" in text
+    assert f"{said} tuning seeds{', 95% intervals' * bool(intervals)}; ring: best point<" in text
     assert ("rho=-3, sigma" in text) == (len(fields) == 3)
     shapes = drawn.axes[0].collections
     if len(fields) == 1 and intervals == len(counts):
@@ -363,6 +363,44 @@ def test_pictures_of_one_field_and_of_three(fields, counts, said, tmp_path):
         bars = [bar for each in shapes for bar in each.get_segments()]
         assert len(bars) == intervals
         assert all(np.ptp(bar, axis=0).max() > 0.5 for bar in bars)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("seeds", [2, 5])
+def test_the_picture_says_and_marks_what_is_best_on_fresh_seeds(count, seeds, tmp_path):
+    values = {"rho": (-6.0, -5.0, -4.0), "sigma": (1e-3, 1e-2), "lr": (1e-3, 1e-2)}
+    plan = sweep_plan.plan(
+        SMALL, "chain-4", dict(list(values.items())[:count]), seeds=2, episodes=3
+    )
+    points = [Point(at, [1.0, 3.0], [1000, 1001]) for at in plan.points]
+    fresh = [4.0 + 0.25 * k for k in range(seeds)]
+    points[1] = points[1]._replace(scores=[5.0, 7.0], confirmed=fresh)
+    drawn = Sweep(plan, points).plot(tmp_path / "a.svg")
+    title = drawn.get_suptitle().replace("\n", " ")
+    assert title.startswith(f"GE on chain-4: best of {len(points)} points at {points[1].label}")
+    assert title.endswith(f"mean score {np.mean(fresh):.3g} on {seeds} fresh seeds")
+    assert (drawn._suptitle.get_weight(), drawn._suptitle.get_ha()) == ("bold", "left")
+    axes = drawn.axes[0]
+    assert "best point" in axes.get_title(loc="left")
+    assert any(f"{np.mean(fresh):.3g}" in text.get_text() for text in axes.texts)
+    if count == 2:
+        (box,) = axes.patches
+        assert box.get_bbox().bounds == (0.5, -0.5, 1.0, 1.0)
+        return
+    score = 1 if count == 1 else 0  # the axis of scores
+
+    def marked(kind):
+        (line,) = [line for line in axes.lines if line.get_marker() == kind]
+        return line.get_xydata()[0]
+
+    assert marked("D")[score] == np.mean(fresh)
+    rings = [line for line in axes.lines if line.get_markerfacecolor() == "none"]
+    assert [list(ring.get_xydata()[0])[score] for ring in rings] == [6.0]
+    bars = [line for line in axes.lines if line.get_marker() == "None" and line.get_color() == RED]
+    assert len(bars) == (seeds >= 5)
+
+
+RED = "#c44e52"
 
 
 def sweep_in_short_chunks(out: Path) -> None:

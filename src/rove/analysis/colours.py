@@ -2,10 +2,11 @@
 
 PALETTE = (
     ("#4c72b0", "#7fa6ea"), ("#dd8452", "#f0a069"), ("#2a9d5c", "#5ccb8c"), ("#c44e52", "#f0808f"),
-    ("#937860", "#c4ad98"), ("#8e6bbf", "#b893ea"), ("#1b8a93", "#58c9d2"), ("#b5479b", "#ea8cd3"),
-    ("#7a6a2d", "#cdb865"), ("#555555", "#b0b5bd"),
+    ("#5c3310", "#b07245"), ("#9a63e0", "#a874f5"), ("#12a5bd", "#86f0f2"), ("#8a1a6c", "#d9489c"),
+    ("#b8a000", "#ece35a"), ("#555555", "#b0b5bd"),
 )  # fmt: skip
-"""Colours on a light ground and on a dark one."""
+"""Colours on a light ground and on a dark one. They differ in lightness as well as in hue, so that
+most of them are told apart without one of the three kinds of cones."""
 _NUMBERS = {
     "dqn": 0, "noisynet": 1, "ge": 2, "ige": 3, "bootstrapped_dqn": 4, "c51": 5, "qr_dqn": 6,
     "bayesian_dqn": 7, "rlsvi": 8, "parameter_noise": 11, "double_uncertain": 13,

@@ -9,7 +9,14 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 
 from rove.analysis.curves import moving_average
 from rove.analysis.intervals import Support
-from rove.analysis.plots import WINDOW, draw_seeds, over_episodes, seeds_or_band, whole_numbers
+from rove.analysis.plots import (
+    WINDOW,
+    draw_seeds,
+    logarithmic_axis,
+    over_episodes,
+    seeds_or_band,
+    whole_numbers,
+)
 from rove.environments import Coordinate
 
 MOST_ACTIONS = 10
@@ -97,7 +104,8 @@ def lines(
             draw_seeds(axes, episodes, smooth, colour)
         else:
             seeds_or_band(axes, episodes, smooth, colour, support=support)
-        axes.set_yscale("log" if logarithmic else "linear")
+    if logarithmic:
+        logarithmic_axis(axes.yaxis)
     over_episodes(axes)
 
 

@@ -11,7 +11,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
 
 from rove.agents import label_of
@@ -143,6 +143,17 @@ def whole_numbers() -> MaxNLocator:
     return MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10], min_n_ticks=1)
 
 
+def logarithmic_axis(axis: Any) -> None:
+    """Make an axis logarithmic, with ticks such as 0.01, 0.1 and 1: at powers of ten if there are
+    several, otherwise at round numbers."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    low, high = axis.get_view_interval()
+    several = np.floor(np.log10(high)) > np.ceil(np.log10(low))
+    axis.set_major_locator(LogLocator() if several else MaxNLocator(5, steps=[1, 2, 5, 10]))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
 def mark_optimum(axes: Any, optimum: float) -> None:
     """Draw the optimum as a dotted line with its name beside it."""
     axes.axhline(optimum, color=QUIET, lw=1.0, ls=":", zorder=0)
@@ -169,6 +180,13 @@ def wrapped(text: str, figure: Figure, size: float) -> str:
 def _letters(figure: Figure, size: float) -> int:
     """Return the number of letters of some size, in points, that fit the width of a figure."""
     return int(72 * figure.get_figwidth() / (WIDEST * size))
+
+
+def titled(figure: Figure, title: str, about: str) -> None:
+    """Write what a figure shows above it, in bold, and below that what is drawn, in grey."""
+    title, about = wrapped(title, figure, 11), wrapped(about, figure, 8.5)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, weight="bold")
+    figure.axes[0].set_title(about, loc="left", fontsize=8.5, color=QUIET)
 
 
 def blank(axes: Any) -> None:

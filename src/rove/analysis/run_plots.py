@@ -55,8 +55,7 @@ def learning_curve(run: Run) -> Figure:
     plots.mark_learning(axes, first_update if steps else _learning_start(run))
     about = f"{plots.seeds_text(len(run.seeds))}; moving window of {plots.WINDOW} episodes"
     title = headline([result(run)]) if run.returns.size else run.config.label
-    figure.suptitle(plots.wrapped(title, figure, 11), x=0.01, ha="left", fontsize=11, weight="bold")
-    axes.set_title(plots.wrapped(about, figure, 8.5), loc="left", fontsize=8.5, color=plots.QUIET)
+    plots.titled(figure, title, about)
     return figure
 
 

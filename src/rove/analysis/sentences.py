@@ -60,6 +60,20 @@ def headline(results: Sequence[Result]) -> str:
     return _joined(named) + doubt(results)
 
 
+def sweep_headline(
+    agent: str, task: str, points: int, best: str, fresh: Sequence[float] | None
+) -> str:
+    """Say in one line which of the points of a sweep is the best, and its mean score on fresh
+    seeds, if it was confirmed on any."""
+    text = f"{agent} on {task}: best of {points} points at {best}"
+    if not fresh:
+        return text
+    seeds = f"{len(fresh)} fresh seed{'s' * (len(fresh) > 1)}"
+    if not np.all(np.isfinite(fresh)):
+        return f"{text}, which diverged on {seeds}"
+    return f"{text}, mean score {_number(float(np.mean(fresh)))} on {seeds}"
+
+
 def _joined(words: Sequence[str]) -> str:
     return " and ".join([*([", ".join(words[:-1])] if len(words) > 1 else []), words[-1]])
 

@@ -139,7 +139,7 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
     console.print(table)
     if isinstance(run.config.agent, Settings):
         source = tuned_for(run.config.agent_name, run.config.environment.name)
-        text = f"tuned on {source}" if source else "generic: not tuned for this environment"
+        text = f"tuned on {source}" if source else "generic, not tuned for this environment"
         console.print(f"default settings: {text}", highlight=False, soft_wrap=True)
     last = [value for value in summary["last_20"] if value is not None]
     if len(last) > 1:

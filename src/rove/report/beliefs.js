@@ -12,10 +12,11 @@ function drawsChart(name, beliefs, probe, now) {
     const { values, episodes } = beliefs, k = now();
     const last = episodes[episodes.length - 1];
     const flat = values.flatMap((slot) => slot[probe].flat());
-    const { box, sx, sy } = frame(root, width, tall, { title: "episode", log: 2, domain: [0.8, Math.max(2, last) * 1.25] }, { title: "Q", domain: padded(extent(flat), {}) }, 24);
+    const above = beliefs.note && Math.max(...flat) > beliefs.optimum;
+    const { box, sx, sy } = frame(root, width, tall, { title: "episode", log: 2, domain: [0.8, Math.max(2, last) * 1.25] }, { title: "Q", domain: padded(extent(flat), {}) }, above ? 38 : 24);
     root.append(svg("rect", { class: "here", x: sx(episodes[k]) - 9, y: box.top, width: 18, height: box.bottom - box.top, rx: 3 }));
-    if (beliefs.starts && beliefs.starts <= last) verticalMark(root, box, sx(beliefs.starts), "learning starts");
-    if (beliefs.note && Math.max(...flat) > beliefs.optimum) horizontalMark(root, box, sy(beliefs.optimum), "optimum", true);
+    if (beliefs.starts && beliefs.starts <= last) verticalMark(root, box, sx(beliefs.starts), "learning starts", above ? 1 : 0);
+    if (above) horizontalMark(root, box, sy(beliefs.optimum), "optimum", true);
     values[0][probe].forEach((_, action) => {
       const { colour } = look(action);
       const at = (i) => values[i][probe][action].map((q) => [sx(episodes[i]), sy(q)]);

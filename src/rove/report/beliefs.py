@@ -45,9 +45,9 @@ def visits(run: RunData) -> dict[str, Any] | None:
     } | row
 
 
-def beliefs(run: RunData) -> dict[str, Any] | None:
-    """Return draws of Q_θ(s, ·), θ ~ q_φ, and Z(s, ·), after episodes 1, 2, 4, … of the first
-    seed."""
+def beliefs(run: RunData, optimum: float | None) -> dict[str, Any] | None:
+    """Return draws of Q_θ(s, ·), θ ~ q_φ, and Z(s, ·), after episodes 1, 2, 4, … of the first seed.
+    `optimum` is the best possible score, if it is known."""
     if run.config is None:
         return None
     seed, columns = next(iter(run.columns.items()))
@@ -64,7 +64,7 @@ def beliefs(run: RunData) -> dict[str, Any] | None:
         tuple(map(np.asarray, pair)) for pair in jax.vmap(agent.densities)(jnp.asarray(flat))
     ][:actions]
     values = values[:taken, ..., :actions]
-    optimum, ended = task.optimum, columns["terminated"]
+    ended = columns["terminated"]
     return {
         "seed": seed,
         "actions": POLICY if actions == 1 else _names(task.action_names, actions, "action"),

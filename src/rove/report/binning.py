@@ -6,6 +6,7 @@ import numpy as np
 
 from rove.analysis import curves
 from rove.report.folders import RunData
+from rove.training.outcomes import UNLIMITED
 
 POINTS, FEW_POINTS = 250, 60
 """Maximum number of points of a curve of scores, and of other curves."""
@@ -45,6 +46,15 @@ def score_table(run: RunData, every: int) -> np.ndarray:
         elif run.raw.get("until_solved") and run.finished.get(seed):
             row[:] = curves.fill_forward(row[None])[0]
     return table
+
+
+def stopped_early(run: RunData) -> bool:
+    """Whether a seed stopped before the end of its budget because it had solved its task."""
+    episodes, steps = (run.raw.get(unit) or UNLIMITED for unit in ("episodes", "steps"))
+    return bool(run.raw.get("until_solved")) and any(
+        run.finished.get(seed) and len(x["step"]) < episodes and x["step"][-1] < steps
+        for seed, x in run.columns.items()
+    )
 
 
 def recent_table(run: RunData, every: int, window: int) -> tuple[int, np.ndarray]:

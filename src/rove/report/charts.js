@@ -70,10 +70,12 @@ function lineChart(name, spec, height = (width) => Math.max(260, Math.min(380, w
     const xs = x.domain ?? extent(series.flatMap((s) => [s.xs[0], s.xs[s.xs.length - 1]]));
     const upright = marks.filter((mark) => mark.x !== undefined && mark.x <= xs[1]);
     const labelled = upright.filter((mark) => mark.label);
-    const top = 20 + 14 * labelled.length;
+    const level = marks.filter((mark) => mark.y !== undefined);
+    const below = level.length ? 1 : 0; // the lowest row of labels is that of the horizontal mark
+    const top = 20 + 14 * (labelled.length + (labelled.length ? below : 0));
     const { box, sx, sy } = frame(root, width, tall, { ...x, domain: xs }, { ...y, domain: padded(domain, y) }, top);
-    for (const mark of marks) if (mark.y !== undefined) horizontalMark(root, box, sy(mark.y), mark.label);
-    for (const mark of upright) verticalMark(root, box, sx(Math.max(mark.x, xs[0])), mark.label, Math.max(0, labelled.indexOf(mark)));
+    for (const mark of level) horizontalMark(root, box, sy(mark.y), mark.label);
+    for (const mark of upright) verticalMark(root, box, sx(Math.max(mark.x, xs[0])), mark.label, below + Math.max(0, labelled.indexOf(mark)));
     const position = (s) => (v, i) => [sx(s.xs[i]), y.log && v <= 0 ? NaN : v === null ? NaN : sy(v)];
     const corners = (s, points) => (s.steps ? stepped(points) : points);
     const floor = (v) => (y.log ? Math.max(v, domain[0]) : v);
@@ -87,6 +89,7 @@ function lineChart(name, spec, height = (width) => Math.max(260, Math.min(380, w
       if (s.dots?.length) root.append(dots(s.dots.map(([u, v]) => [sx(u), sy(v)]), colour, 0.5));
       for (const t of s.traces ?? []) root.append(svg("path", { class: `trace ${colour}`, d: path(t.map(position(s))) }));
       root.append(svg("path", { class: `line ${colour}`, "stroke-dasharray": dash, d: path(corners(s, s.ys.map(position(s)))) }));
+      if (s.marked) root.append(dots(s.ys.map(position(s)), `large ${colour}`));
     }
     const longest = series.reduce((a, b) => (b.xs.length > a.xs.length ? b : a), { xs: [] }).xs;
     if (!longest.length) {
@@ -138,17 +141,21 @@ function stepped(points) {
   return points.flatMap(([x, y], i) => (i ? [[x, points[i - 1][1]], [x, y]] : [[x, y]]));
 }
 
+/** The maximum length of slanted labels, in pixels. */
+const SLANTED = 240;
+
 /** A heat map: `cells[row][column]` is an estimate or null, `text` what a cell shows, `lines(row, column)` what its
- * tooltip lists, and `domain` the range of the colours. */
-function heatMap(name, rows, columns, cells, { lines, text = (cell) => short(cell[0]), domain = null, format = fmt }) {
+ * tooltip lists, `domain` the range of the colours, and `marked` the row and column of a cell with a frame. */
+function heatMap(name, rows, columns, cells, { lines, text = (cell) => short(cell[0]), domain = null, format = fmt, marked = null }) {
   const letters = (values) => 6.6 * Math.max(...values.map((v) => format(v).length));
-  const left = 30 + Math.min(letters(rows.values), 130), longest = letters(columns.values);
+  const longest = letters(columns.values);
+  const beside = (width) => Math.min(letters(rows.values), Math.max(130, 0.3 * width));
   // Labels that do not fit side by side are slanted if there are few, and otherwise left out.
-  const slanted = (width) => longest + 8 > (width - left - 2) / columns.values.length && columns.values.length <= 12;
-  const below = (width) => 44 + (slanted(width) ? Math.min(longest, 130) * 0.6 : 0);
+  const slanted = (width) => longest + 8 > (width - beside(width) - 36) / columns.values.length && columns.values.length <= 12;
+  const below = (width) => 44 + (slanted(width) ? Math.min(longest, SLANTED) * 0.64 : 0);
   const height = (width) => rows.values.length * Math.min(46, Math.max(30, width / 14)) + 4 + below(width);
   return chart(name, height, (root, width, tall) => {
-    const bottom = tall - below(width);
+    const bottom = tall - below(width), left = 34 + beside(width);
     const w = (width - left - 2) / columns.values.length, h = bottom / rows.values.length;
     const [low, high] = domain ?? extent(cells.flat().filter(Boolean).map((c) => c[0]));
     cells.forEach((row, r) => row.forEach((cell, c) => {
@@ -157,12 +164,14 @@ function heatMap(name, rows, columns, cells, { lines, text = (cell) => short(cel
       root.append(svg("rect", { class: cell ? "cell" : "ground", x, y, width: Math.max(1, w - 2), height: h - 2, rx: 3, "fill-opacity": cell ? (0.06 + 0.94 * share).toFixed(3) : 1 }));
       if (cell && w > 34) root.append(svg("text", { class: share > 0.55 ? "inverse" : "plain", x: x + w / 2 - 1, y: y + h / 2 + 3, "text-anchor": "middle" }, text(cell)));
     }));
-    rows.values.forEach((v, r) => root.append(svg("text", { x: left - 8, y: bottom - (r + 0.5) * h + 3, "text-anchor": "end" }, format(v))));
+    rows.values.forEach((v, r) => root.append(svg("text", { x: left - 8, y: bottom - (r + 0.5) * h + 3, "text-anchor": "end" }, clipped(format(v), Math.floor(beside(width) / 6.2)))));
+    if (marked) root.append(svg("rect", { class: `frame ${look(FRESH).colour}`, x: left + marked[1] * w, y: bottom - (marked[0] + 1) * h, width: Math.max(1, w - 2), height: h - 2, rx: 3 }));
     const every = slanted(width) ? 1 : Math.ceil((longest + 8) / w);
     columns.values.forEach((v, c) => {
       if (c % every) return;
       const x = left + (c + 0.5) * w - 1, y = bottom + 16;
-      root.append(svg("text", slanted(width) ? { x, y: y - 4, "text-anchor": "end", transform: `rotate(-40 ${x} ${y - 4})` } : { x, y, "text-anchor": "middle" }, format(v)));
+      if (!slanted(width)) root.append(svg("text", { x, y, "text-anchor": "middle" }, format(v)));
+      else root.append(svg("text", { x, y: y - 4, "text-anchor": "end", transform: `rotate(-40 ${x} ${y - 4})` }, clipped(format(v), Math.floor(Math.min(SLANTED, x / 0.77) / 6.2), true)));
     });
     root.append(svg("text", { class: "title", x: width - 2, y: tall - 6, "text-anchor": "end" }, columns.name));
     root.append(svg("text", { class: "title", x: 12, y: 4, transform: "rotate(-90 12 4)", "text-anchor": "end" }, rows.name));

@@ -96,10 +96,10 @@ def _changed(raw: dict[str, Any]) -> dict[str, Any]:
     name, options = environment["name"], environment["options"]
     try:
         make = _placeholder if is_gymnasium(environment) else environments.make
-        defaults = _flat(environments.options(make(name)))
+        defaults = flat(environments.options(make(name)))
     except RoveError:
         defaults = {}
-    return {k: v for k, v in _flat(options).items() if k not in defaults or defaults[k] != v}
+    return {k: v for k, v in flat(options).items() if k not in defaults or defaults[k] != v}
 
 
 def _placeholder(name: str) -> HostEnvironment:
@@ -108,13 +108,13 @@ def _placeholder(name: str) -> HostEnvironment:
     return HostEnvironment(Source(name), 0, 0, np.zeros((1, 0), np.float32), **shared)
 
 
-def _flat(options: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat(options: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return options by dotted names, including those of a wrapped environment."""
-    flat: dict[str, Any] = {}
+    named: dict[str, Any] = {}
     for name, value in options.items():
-        inner = isinstance(value, dict) and "options" in value
-        flat |= _flat(value["options"], f"{prefix}{name}.") if inner else {prefix + name: value}
-    return flat
+        inner = isinstance(value, dict) and isinstance(value.get("options"), dict)
+        named |= flat(value["options"], f"{prefix}{name}.") if inner else {prefix + name: value}
+    return named
 
 
 def _python(call: str, raw: dict[str, Any], arguments: list[str], options: dict[str, Any]) -> str:

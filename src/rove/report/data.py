@@ -1,7 +1,7 @@
 """The data of the page, as compact JSON with numbers rounded to four digits."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,41 +12,49 @@ from rove.analysis.intervals import Support
 from rove.errors import RoveError
 from rove.report import commands, summaries, titles
 from rove.report.folders import Results, RunData, is_gymnasium
-from rove.report.groups import Group, grouped
-from rove.report.labels import colours_of
+from rove.report.groups import Group
+from rove.report.labels import colours_of, labels_of, with_several_settings
 from rove.report.numbers import numbers, plain
+from rove.report.tasks import grouped, key_of, names_of
+from rove.search.sweep_result import label
 
 THRESHOLDS = np.linspace(0.0, 1.0, 41)
 
 
 def report_data(sources: Sequence[Results], folders: str) -> dict[str, Any]:
     """Return all data of the page. `folders` names where the results are."""
-    shown = [_source(source) for source in sources]
+    names = names_of(run for source in sources for run in [*source.runs, *source.failed])
+    shown = [_source(source, names) for source in sources]
     title = titles.of_page([source["title"] for source in shown])
     return {"title": title, "folders": folders, "sources": shown}
 
 
-def _source(source: Results) -> dict[str, Any]:
-    """Return the data of an experiment, a sweep or a set of runs."""
-    groups = [Group(runs) for runs in grouped(source.runs)]
+def _source(source: Results, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the data of an experiment, a sweep or a set of runs. `names` are those of tasks. In an
+    experiment, an agent may have other settings on each task, and is still one agent."""
+    parts = grouped(source.runs, names)
+    compared = [[part] for part in parts] if commands.of_source(source) else [parts]
+    labels = {run: label for each in compared for run, label in labels_of(each).items()}
+    groups = [Group(runs, names[key_of(runs[0])], labels) for runs in parts]
     colours = colours_of([{g.labels[id(run)]: run.name for run in g.runs} for g in groups])
     return {
         "name": source.name,
         "title": titles.of_source(source, groups),
         "command": commands.of_source(source),
         "waiting": source.waiting,
-        "failed": [_failed(run) for run in source.failed],
+        "failed": [_failed(run, names[key_of(run)]) for run in source.failed],
         "claims": source.claims,
         "picture": source.picture and "data:image/png;base64," + _base64(source.picture),
         "sweep": source.sweep and _sweep(source) | {"about": _about(source.config)},
+        "several_settings": with_several_settings(source.runs, labels),
         "groups": [group.as_json(colours) for group in groups],
         "overall": _overall(groups, colours),
     }
 
 
-def _failed(run: RunData) -> dict[str, Any]:
+def _failed(run: RunData, task: str) -> dict[str, Any]:
     """Return the data of a run that failed before it finished an episode."""
-    title = f"{label_of(run.name)} on {run.environment}"
+    title = f"{label_of(run.name)} on {task}"
     return {"title": title, "folder": run.path.resolve().name, "errors": list(run.errors.values())}
 
 
@@ -102,7 +110,7 @@ def _overall(groups: Sequence[Group], colours: dict[str, int]) -> dict[str, Any]
         )
     rows.sort(key=lambda row: -row["mean"][0])
     return {
-        "tasks": [group.environment for group in tasks],
+        "tasks": [group.name for group in tasks],
         "left_out": sorted({x for g in known for x in g.labels.values()} - set(everywhere)),
         "thresholds": numbers(THRESHOLDS),
         "agents": rows,
@@ -145,6 +153,7 @@ def _sweep(source: Results) -> dict[str, Any]:
 
     points = [
         {
+            "label": label(point["settings"]),
             "at": plain(list(point["settings"].values())),
             "score": mean(point["scores"]),
             "confirmed": mean(point["confirmed"]),

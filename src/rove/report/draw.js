@@ -141,11 +141,24 @@ function frame(root, width, height, x, y, top = 10) {
   return { box, sx, sy };
 }
 
-/** A labelled vertical line, such as where learning starts; `row` moves the label up. */
+/** The width of a letter of a note, on average. */
+const NOTE_LETTER = 5.8;
+
+/** Text of at most `room` letters: its start, or its end. */
+function clipped(text, room, end = false) {
+  if (text.length <= room) return text;
+  const kept = Math.max(0, room - 1);
+  return end ? `…${text.slice(text.length - kept).trimStart()}` : `${text.slice(0, kept).trimEnd()}…`;
+}
+
+/** A labelled vertical line, such as where learning starts; `row` moves the label up. The label is beside the line, or as
+ * near to it as the plot has room for. */
 function verticalMark(root, box, at, text, row = 0) {
-  const left = at < (box.left + box.right) / 2;
-  root.append(svg("line", { class: "mark", x1: at, x2: at, y1: box.top - 4 - 14 * row, y2: box.bottom }));
-  root.append(svg("text", { class: "note", x: at + (left ? 4 : -4), y: box.top - 4 - 14 * row, "text-anchor": left ? "start" : "end" }, text));
+  const left = at < (box.left + box.right) / 2, y = box.top - 4 - 14 * row;
+  const shown = clipped(text, Math.floor((box.right - box.left) / NOTE_LETTER)), wide = shown.length * NOTE_LETTER;
+  const x = left ? Math.min(at + 4, box.right - wide) : Math.max(at - 4, box.left + wide);
+  root.append(svg("line", { class: "mark", x1: at, x2: at, y1: y, y2: box.bottom }));
+  root.append(svg("text", { class: "note", x, y, "text-anchor": left ? "start" : "end" }, shown));
 }
 
 /** A labelled horizontal line, such as the optimum; its label is on the right, or on the left. */

@@ -1,9 +1,8 @@
 """Groups of comparable runs, as JSON: curves, numbers, visits, posteriors and configuration."""
 
 import itertools
-import json
-import re
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from rove.analysis.alarms import alarms
 from rove.analysis.curves import area_under_curve, moving_average
 from rove.analysis.intervals import Support
 from rove.analysis.sentences import LAST, Result
+from rove.environments import Task
 from rove.report import beliefs, commands, summaries
 from rove.report.binning import (
     FEW_POINTS,
@@ -23,10 +23,10 @@ from rove.report.binning import (
     common_episodes,
     recent_table,
     score_table,
+    stopped_early,
     unit_of,
 )
 from rove.report.folders import RunData
-from rove.report.labels import labels_of
 from rove.report.numbers import number, numbers, plain
 from rove.training import solving
 
@@ -39,24 +39,10 @@ MORE = ("coverage", "spread", "return_spread")
 """Columns of episodes.csv that are shown in addition to the score."""
 
 
-def grouped(runs: Sequence[RunData]) -> list[list[RunData]]:
-    """Group runs with the same environment."""
-    groups: dict[str, list[RunData]] = {}
-    for run in runs:
-        groups.setdefault(json.dumps(run.raw["environment"], sort_keys=True), []).append(run)
-    return sorted(groups.values(), key=lambda group: _natural(group[0].environment))
-
-
-def _natural(text: str) -> list[tuple[bool, int, str]]:
-    """Return a sort key by which chain-50 comes before chain-100."""
-    parts = re.findall(r"\d+|\D+", text)
-    return [(p.isdigit(), int(p) if p.isdigit() else 0, p) for p in parts]
-
-
 class Group:
-    """Runs of several agents on one environment."""
+    """Runs of several agents on one task, with the name of the task and the labels of all runs."""
 
-    def __init__(self, runs: list[RunData]):
+    def __init__(self, runs: list[RunData], name: str, labels: Mapping[int, str]):
         self.unit = unit_of(runs)
         self.budgets = {id(run): budget_of(run, self.unit) for run in runs}
         self.common, longest = min(self.budgets.values()), max(self.budgets.values())
@@ -64,8 +50,9 @@ class Group:
         self.tables = {id(run): score_table(run, self.every) for run in runs}
         self.areas = {id(run): self._areas(run) for run in runs}
         self.runs = sorted(runs, key=lambda run: -float(np.mean(self.areas[id(run)])))
-        self.labels = labels_of(self.runs)
-        self.task, self.environment = runs[0].task, runs[0].environment
+        self.labels = {id(run): labels[id(run)] for run in self.runs}
+        self.name = name
+        self.task = max((run.task for run in runs), key=_known_optimum)
         self.optimum = self.task.optimum
         self.support = self._support()
 
@@ -93,9 +80,9 @@ class Group:
 
     @property
     def title(self) -> str:
-        """The environment and the budget."""
+        """The task and the budget."""
         span = sorted({min(self.budgets.values()), max(self.budgets.values())})
-        return f"{self.environment}, {' to '.join(f'{n:,}' for n in span)} {self.unit}s"
+        return f"{self.name}, {' to '.join(f'{n:,}' for n in span)} {self.unit}s"
 
     def as_json(self, colours: dict[str, int]) -> dict[str, Any]:
         """Return the data of the group."""
@@ -105,11 +92,12 @@ class Group:
         windows = sorted({size} | {w for w in WINDOWS if w % size == 0 and w <= longest})[:3]
         return {
             "title": self.title,
-            "environment": self.environment,
+            "task": self.name,
             "label": self.task.score_label,
             "optimum": None if self.optimum is None else number(self.optimum),
             "bounded": self.support is not None,
             "unit": self.unit,
+            "stopped": any(map(stopped_early, self.runs)),
             "common": self.common if len(set(self.budgets.values())) > 1 else None,
             "bin": self.every or size,
             "windows": windows,
@@ -150,8 +138,8 @@ class Group:
             "solved": self._solved(run),
             "more": _more(run, self.task.bins),
             "visits": beliefs.visits(run) if pictured else None,
-            "beliefs": beliefs.beliefs(run) if pictured else None,
-            "alarms": self._alarms(run),
+            "beliefs": beliefs.beliefs(run, self.optimum) if pictured else None,
+            "warnings": self._warnings(run),
             "about": _about(run),
         }
 
@@ -188,7 +176,7 @@ class Group:
                 solved, support = sum(map(bool, when)), (0.0, 1.0)
             result = Result(
                 agent=self.labels[id(run)],
-                task=self.environment,
+                task=self.name,
                 solved=solved,
                 seeds=len(run.seeds),
                 final=float(np.mean(self._last(run))),
@@ -200,11 +188,16 @@ class Group:
         return results
 
     def _last(self, run: RunData, ends: Sequence[int | None] | None = None) -> np.ndarray:
-        """Return the mean score of the last episodes of each seed, at its end or before the given
-        episodes."""
-        scores = run.table("score") if self.every else self.tables[id(run)]
-        rows = zip(scores, ends or [None] * len(scores), strict=True)
-        return np.array([np.mean(row[~np.isnan(row)][:end][-LAST:]) for row, end in rows])
+        """Return the mean score of the last episodes that each seed played, at its end or before
+        the given episodes. A diverged seed has its lowest score to the end of its budget."""
+        rows = [
+            self.tables[id(run)][i] if diverged and not self.every else columns["score"]
+            for i, (columns, diverged) in enumerate(
+                zip(run.columns.values(), run.diverged, strict=True)
+            )
+        ]
+        pairs = zip(rows, ends or [None] * len(rows), strict=True)
+        return np.array([np.mean(row[:end][-LAST:]) for row, end in pairs])
 
     def _starts(self, run: RunData) -> int | None:
         """Return the episode, or the step, at which learning starts; None if it starts at once, or
@@ -228,7 +221,7 @@ class Group:
         end = max(int(watched.max()), run.raw.get("episodes") or 0)
         return summaries.solved(self._when(run), np.where(run.diverged, end, watched))
 
-    def _alarms(self, run: RunData) -> list[str]:
+    def _warnings(self, run: RunData) -> list[str]:
         """Return a sentence for each seed that found nothing or whose posterior collapsed."""
         return [
             sentence
@@ -244,6 +237,11 @@ class Group:
             a, b = (self.areas[id(self.runs[k])] for k in (i, j))
             table[i][j], table[j][i] = summaries.difference(a, b, self.support)
         return table
+
+
+def _known_optimum(task: Task) -> float:
+    """Return a sort key of tasks: those with a known optimum come last."""
+    return -math.inf if task.optimum is None else task.optimum
 
 
 def _more(run: RunData, bins: int) -> dict[str, Any]:

@@ -26,12 +26,17 @@ function solvedMap(name, groups) {
     return run ? [run.solved.count / run.seeds.length, run] : null;
   }));
   const ratio = ({ solved, seeds }) => `${solved.count} of ${seeds.length}`;
-  return heatMap(name, { name: "agent", values: labels }, { name: "task", values: solvable.map((group) => group.environment) }, cells, {
+  return heatMap(name, { name: "agent", values: labels }, { name: "task", values: solvable.map((group) => group.task) }, cells, {
     domain: [0, 1],
     format: String,
     text: ([, run]) => `${run.solved.count}/${run.seeds.length}`,
     lines: (r, c) => [[null, "seeds that solved it", ratio(cells[r][c][1])], [null, "episodes, median", fmt(cells[r][c][1].solved.median)]],
   });
+}
+
+/** A note on the agents whose settings depend on the task. */
+function severalSettings({ several_settings: names }) {
+  return names.length ? ` The settings of ${new Intl.ListFormat("en-GB").format(names)} depend on the task: see the configuration.` : "";
 }
 
 /** The cards and the figure of a source: curves of one task, a map of several, or those of a sweep. */
@@ -44,6 +49,6 @@ function headline(key, source) {
       curves(`${key}-0`, group, `${group.title}. `)];
   }
   if (groups.filter((group) => group.optimum !== null).length < 2) return [];
-  return [el("p", { class: "muted small" }, "Seeds that solved each task (ten optimal episodes in a row); more intense colours are more seeds."),
+  return [el("p", { class: "muted small" }, `Seeds that solved each task (ten optimal episodes in a row); more intense colours are more seeds.${severalSettings(source)}`),
     solvedMap(`Seeds that solved each task, ${source.name}`, groups)];
 }

@@ -1,5 +1,6 @@
 """Labels of runs, and their colours."""
 
+import dataclasses
 import itertools
 import json
 from collections.abc import Mapping, Sequence
@@ -8,37 +9,81 @@ from typing import Any
 from rove.agents import AGENTS, label_of
 from rove.analysis.colours import number_of
 from rove.report.folders import RunData
+from rove.runs.configure import default_settings
+from rove.search.sweep_result import label as settings_label
 
 _ORDER = list(AGENTS)
+NAMED = 3
+"""Maximum number of settings in a label."""
 
 
-def labels_of(runs: Sequence[RunData]) -> dict[int, str]:
-    """Return a label for each run: its agent and, if several runs have the same agent, the settings
-    in which they differ."""
-    labels = {}
+def labels_of(groups: Sequence[Sequence[RunData]]) -> dict[int, str]:
+    """Return a label for each run of groups of comparable runs: its agent and, if runs of that
+    agent differ in how they change the default settings of their tasks, those settings. Runs of one
+    group that still have the same label are told apart by their budgets, or by their folders."""
+    runs = [run for group in groups for run in group]
+    labels = {id(run): _label(run, [x for x in runs if x.name == run.name]) for run in runs}
+    told_apart = {}
+    for group in groups:
+        for run in group:
+            alike = [x for x in group if labels[id(x)] == labels[id(run)]]
+            budgets = set(map(_budget, alike))
+            suffix = _budget(run) if len(budgets) == len(alike) else run.path.resolve().name
+            told_apart[id(run)] = labels[id(run)] + (f", {suffix}" if len(alike) > 1 else "")
+    return told_apart
+
+
+def with_several_settings(runs: Sequence[RunData], labels: Mapping[int, str]) -> list[str]:
+    """Return the labels that runs with different settings share: those of agents whose default
+    settings, or those searched for an experiment, depend on the task."""
+    variants: dict[str, set[str]] = {}
     for run in runs:
-        alike = [other for other in runs if other.name == run.name]
-        label = label_of(run.name)
-        if len(alike) > 1:
-            settings = [_settings(other) for other in alike]
-            own = _settings(run)
-            varied = [k for k in own if any(s.get(k) != own[k] for s in settings)]
-            suffix = ", ".join(f"{k} {_word(own[k])}" if k else own[k] for k in varied)
-            variants = {json.dumps([s.get(k) for k in varied]) for s in settings}
-            distinct = len(variants) == len(alike) and 0 < len(varied) <= 3
-            label += f", {suffix}" if distinct else f", {run.path.resolve().name}"
-        labels[id(run)] = label
-    return labels
+        settings = json.dumps(_settings(run), sort_keys=True)
+        variants.setdefault(labels[id(run)], set()).add(settings)
+    return [label for label, settings in variants.items() if len(settings) > 1]
+
+
+def _label(run: RunData, alike: Sequence[RunData]) -> str:
+    """Return the name of a run's agent, with the settings that tell runs of that agent apart."""
+    names, own = _distinguishing([_changed(x) for x in alike]), _settings(run)
+    if names is None:
+        return f"{label_of(run.name)}, {run.path.resolve().name}"
+    shown = settings_label({name: own[name] for name in names if own.get(name) is not None})
+    return f"{label_of(run.name)}, {shown}" if shown else label_of(run.name)
+
+
+def _distinguishing(changes: Sequence[Mapping[str, Any]]) -> Sequence[str] | None:
+    """Return the names of the settings that differ; of more than three, the fewest that tell all
+    runs with different settings apart, or None if three are too few."""
+    names = list(dict.fromkeys(name for each in changes for name in each))
+    varied = [k for k in names if any(each.get(k) != changes[0].get(k) for each in changes)]
+    if len(varied) <= NAMED:
+        return varied
+
+    def variants(chosen: Sequence[str]) -> int:
+        return len({json.dumps([each.get(k) for k in chosen]) for each in changes})
+
+    choices = (c for n in range(1, NAMED + 1) for c in itertools.combinations(varied, n))
+    return next((c for c in choices if variants(c) == variants(varied)), None)
 
 
 def _settings(run: RunData) -> dict[str, Any]:
-    """Return the settings of a run's agent and, without a name, its budget."""
-    budget = next(f"{run.raw[unit]:,} {unit}" for unit in ("episodes", "steps") if run.raw[unit])
-    return (run.raw["agent"].get("settings") or {}) | {"": budget}
+    """Return the settings of a run's agent, or the parts it is composed of."""
+    agent = run.raw["agent"]
+    return agent.get("settings") or agent.get("composition") or {}
 
 
-def _word(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+def _changed(run: RunData) -> dict[str, Any]:
+    """Return the settings of a run's agent that are not the defaults for its task."""
+    defaults: dict[str, Any] = {}
+    if run.name in AGENTS:
+        values = dataclasses.asdict(default_settings(run.name, run.task))
+        defaults = json.loads(json.dumps(values))
+    return {k: v for k, v in _settings(run).items() if k not in defaults or defaults[k] != v}
+
+
+def _budget(run: RunData) -> str:
+    return next(f"{run.raw[unit]:,} {unit}" for unit in ("episodes", "steps") if run.raw[unit])
 
 
 def colours_of(groups: Sequence[Mapping[str, str]]) -> dict[str, int]:

@@ -17,7 +17,8 @@ function claims(list) {
 }
 
 /** The comparison over all tasks: the fraction of the optimum that agents reach. */
-function overall(key, summary) {
+function overall(key, source) {
+  const summary = source.overall;
   const again = () => drawn.again();
   const keys = legend(`${key} legend`, summary.agents, again);
   const drawn = lineChart("Performance profiles", () => ({
@@ -26,15 +27,15 @@ function overall(key, summary) {
     series: summary.agents.filter((a) => keys.has(a.label)).map((a) => ({ label: a.label, colour: a.colour, xs: summary.thresholds, ys: a.profile.mean, ...seedsOrBand(a.profile) })),
   }));
   const means = table("All tasks", [heading("agent", false), heading("seeds"), heading("mean fraction of the optimum")],
-    summary.agents.map((a) => el("tr", {}, nameCell(a), el("td", { class: "number" }, String(a.mean[3])), cell(a.mean))), "narrow");
+    summary.agents.map((a) => el("tr", {}, nameCell(a), el("td", { class: "number" }, String(a.mean[3])), cell(a.mean))), "narrow stacked");
   return [el("h3", { id: key }, "All tasks together"),
-    el("p", { class: "muted" }, `Mean score over all episodes as a fraction of the optimum, on ${summary.tasks.join(", ")}. A seed’s scores are averaged over the tasks; intervals are over seeds.${summary.left_out.length ? ` Not run on all of these tasks and therefore omitted: ${summary.left_out.join("; ")}.` : ""}`),
+    el("p", { class: "muted" }, `Mean score over the whole budget as a fraction of the optimum, on ${summary.tasks.join(", ")}. A seed’s scores are averaged over the tasks; intervals are over seeds.${summary.left_out.length ? ` Not run on all of these tasks and therefore omitted: ${summary.left_out.join("; ")}.` : ""}${severalSettings(source)}`),
     keys, drawn, means];
 }
 
 /** The errors of runs that failed, or some of whose seeds did. */
 function failures({ failed, groups }) {
-  const partly = groups.flatMap((group) => group.runs.filter((run) => run.errors.length).map((run) => ({ ...run, title: `${run.label} on ${group.environment}` })));
+  const partly = groups.flatMap((group) => group.runs.filter((run) => run.errors.length).map((run) => ({ ...run, title: `${run.label} on ${group.task}` })));
   const list = [...failed, ...partly];
   if (!list.length) return null;
   return el("div", { class: "note-box failed small", role: "status" },
@@ -52,7 +53,7 @@ function sourceSection(key, source, first, only) {
     source.command ? command(source.command) : null,
     source.waiting ? el("p", { class: "muted" }, `${source.waiting} more run${source.waiting > 1 ? "s have" : " has"} not finished an episode yet.`) : null,
     source.claims.length ? claims(source.claims) : null,
-    source.overall ? overall(`${key}-all`, source.overall) : null,
+    source.overall ? overall(`${key}-all`, source) : null,
     source.sweep ? sweepSection(`${key}-sweep`, source.sweep) : null,
     source.picture ? el("details", { class: "picture" }, el("summary", {}, `Figure of the ${source.sweep ? "sweep" : "experiment"}, as in its folder`), el("img", { src: source.picture, alt: `Figure of ${source.name}` })) : null,
     source.groups.map((group, i) => groupSection(`${key}-${i}`, group, single)));
@@ -95,7 +96,7 @@ function main() {
   const runs = groups.flatMap((group) => group.runs);
   const seeds = runs.reduce((sum, run) => sum + run.seeds.length, 0);
   const points = data.sources.reduce((sum, source) => sum + (source.sweep?.points.length ?? 0), 0);
-  const counts = [[runs.length, "run"], [seeds, "trained seed"], [new Set(groups.map((g) => g.environment)).size, "environment"], [points, "sweep point"]]
+  const counts = [[runs.length, "run"], [seeds, "trained seed"], [new Set(groups.map((group) => group.task)).size, "task"], [points, "sweep point"]]
     .filter(([n]) => n).map(([n, what]) => `${n} ${what}${n > 1 ? "s" : ""}`);
   const sections = data.sources.map((source, i) => sourceSection(`s${i}`, source, i === 0, data.sources.length === 1));
   document.getElementById("app").replaceChildren(

@@ -58,7 +58,7 @@ function learningMarks(runs) {
   const who = (x) => {
     const names = runs.filter((run) => run.starts === x).map((run) => run.label);
     if (names.length === runs.length) return "";
-    return names.length > 2 ? `: ${names.length} agents` : `: ${names.join(", ")}`;
+    return names.length > 2 ? `: ${names.length} agents` : `: ${names.join("; ")}`;
   };
   if (at.length > LABELLED) return at.map((x, i) => ({ x, label: i ? "" : "learning starts, by agent" }));
   return at.map((x) => ({ x, label: `learning starts${who(x)}` }));
@@ -102,7 +102,7 @@ function curves(key, group, title = "") {
 
 /** A table that scrolls horizontally if it is too wide. On a phone, a stacked one is a list for each row. */
 function table(name, head, rows, kind = "") {
-  if (kind === "stacked") for (const row of rows) [...row.children].forEach((cell, i) => cell.setAttribute("data-label", head[i].textContent));
+  if (kind.endsWith("stacked")) for (const row of rows) [...row.children].forEach((cell, i) => cell.setAttribute("data-label", head[i].textContent));
   return el("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": name },
     el("table", { class: kind }, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows)));
 }
@@ -116,9 +116,14 @@ function valueCell(value, more = "") {
   return el("td", { class: "number" }, el("div", {}, value, more ? [el("br"), el("span", { class: "muted" }, more)] : []));
 }
 
+/** A table cell without a value, which the list on a phone leaves out. */
+function missingCell() {
+  return el("td", { class: "number muted missing" }, "–");
+}
+
 /** A table cell with an estimate [value, low, high, n, seeds]. */
 function cell(estimate) {
-  if (!estimate || estimate[0] === null) return el("td", { class: "number muted" }, "–");
+  if (!estimate || estimate[0] === null) return missingCell();
   return valueCell(short(estimate[0]), interval(estimate));
 }
 
@@ -141,8 +146,11 @@ function solvedCell({ solved, seeds }) {
 
 /** The part of the budget that mean scores are over. */
 function part(group) {
-  return `${group.common === null ? "all" : `first ${fmt(group.common)}`} ${group.unit}s`;
+  if (group.common !== null) return `first ${fmt(group.common)} ${group.unit}s`;
+  return group.stopped ? "whole budget" : `all ${group.unit}s`;
 }
+
+const STOPPED = "A seed that stopped because it had solved the task keeps its last score to the end of the budget";
 
 /** A table that compares the agents. */
 function comparison(key, group) {
@@ -161,7 +169,7 @@ function comparison(key, group) {
       nameCell(run), valueCell(String(run.seeds.length)), budgets ? valueCell(fmt(run.budget)) : [],
       solvable ? [solvedCell(run), valueCell(fmt(run.solved.median))] : [],
       cell(run.last), cell(run.all),
-      several ? (i === j ? el("td", { class: "number muted" }, "–") : cell(group.differences[i][j])) : [])), "stacked"));
+      several ? (i === j ? missingCell() : cell(group.differences[i][j])) : [])), "stacked"));
   };
   fill();
   return [el("h4", {}, several ? "Comparison" : "Numbers"), several ? el("div", { class: "controls" }, against) : null, box,
@@ -176,6 +184,7 @@ function intervalNote(group) {
   return [
     group.common === null ? "" : `The budgets differ: mean scores and their differences are over the first ${fmt(group.common)} ${group.unit}s, which all runs have; the other columns are at the end of each run’s own budget.`,
     Math.max(...sizes) >= FEWEST ? `Below a number is its 95% interval over seeds: for counts the exact one (Clopper–Pearson), for means ${kinds}. Claims are judged by the same intervals.` : "",
+    group.stopped ? `${STOPPED} in mean scores over it; the last 20 episodes are those that were played.` : "",
     sizes.some((n) => n > 1 && n < FEWEST) ? "With fewer than five seeds, the values of the seeds are shown instead of an interval." : "",
     group.optimum !== null ? "Solved means ten optimal episodes in a row; the median counts seeds that have not solved the task as censored (Kaplan–Meier)." : "",
   ].filter(Boolean).join(" ");
@@ -219,15 +228,16 @@ function curveNote(group, series) {
     series.some((s) => s.traces?.length) ? "a thin line for each seed" : null,
   ].filter(Boolean);
   const budgets = group.common === null ? "" : " The budgets differ: each curve has its own length.";
-  return `Each curve is the mean over ${seeds}${kinds.length ? `, with ${kinds.join(" or ")}` : ""}.${budgets}`;
+  const stopped = group.stopped ? ` ${STOPPED}.` : "";
+  return `Each curve is the mean over ${seeds}${kinds.length ? `, with ${kinds.join(" or ")}` : ""}.${budgets}${stopped}`;
 }
 
 /** The section of a task; `drawn` if its curves are in the headline already. */
 function groupSection(key, group, drawn) {
-  const alarms = group.runs.flatMap((run) => run.alarms.map((a) => `${run.label}, ${a}, before any episode reached half of the optimum.`));
+  const warnings = group.runs.flatMap((run) => run.warnings.map((text) => `${run.label}, ${text}.`));
   return el("section", { "aria-label": group.title, id: key },
     drawn ? null : [el("h3", {}, group.title), curves(key, group)],
     comparison(key, group), visitSection(key, group), beliefSection(key, group),
-    alarms.length ? el("details", { class: "alarms" }, el("summary", { class: "alarm" }, `${alarms.length} seed${alarms.length > 1 ? "s" : ""} whose posterior collapsed`), el("ul", {}, alarms.map((a) => el("li", {}, a)))) : null,
+    warnings.length ? el("details", { class: "warnings" }, el("summary", {}, `${warnings.length} warning${warnings.length > 1 ? "s" : ""}`), el("ul", {}, warnings.map((text) => el("li", {}, text)))) : null,
     about(group));
 }

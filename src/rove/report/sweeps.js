@@ -22,8 +22,10 @@ function sweepMap(key, sweep, fields) {
     const is = (p, field, v) => String(p.at[field.i]) === String(v);
     const best = y.values.map((v) => x.values.map((u) => ranked(sweep.points.filter((p) => is(p, x, u) && is(p, y, v)), kind.value)[0]));
     const cells = best.map((row) => row.map((p) => (p ? p[kind.value] : null)));
+    const [first] = ranked(sweep.points);
     const hidden = fields.filter((field) => field !== x && field !== y);
     const drawn = heatMap(`Score over ${x.name} and ${y.name}`, y, x, cells, {
+      marked: best.flatMap((row, r) => row.map((p, c) => [p, r, c])).find(([p]) => p === first)?.slice(1),
       lines: (r, c) => [[null, "score", fmt(cells[r][c][0]), interval(cells[r][c])], [null, "seeds", String(cells[r][c][3])],
         ...hidden.map((field) => [null, field.name, fmt(best[r][c].at[field.i])])],
     });
@@ -32,7 +34,7 @@ function sweepMap(key, sweep, fields) {
   };
   fill();
   const rest = fields.length > 2 ? " Each cell shows the best point over the fields that are not shown: among those tried on the most seeds, the one with the highest mean." : "";
-  return [el("div", { class: "controls" }, fields.length > 2 ? [across, up] : null, confirmed ? kind : null), el("p", { class: "muted small" }, `Mean score; more intense colours are higher.${rest} Point at a cell to see its ${fields.length > 2 ? "settings, " : ""}number of seeds and its 95% interval (of fewer than five seeds, the seeds).`), box];
+  return [el("div", { class: "controls" }, fields.length > 2 ? [across, up] : null, confirmed ? kind : null), el("p", { class: "muted small" }, `Mean score; more intense colours are higher, and the best point has a frame.${rest} Point at a cell to see its ${fields.length > 2 ? "settings, " : ""}number of seeds and its 95% interval (of fewer than five seeds, the seeds).`), box];
 }
 
 function sweepCurve(sweep, field) {
@@ -40,13 +42,25 @@ function sweepCurve(sweep, field) {
   const index = (p) => field.values.findIndex((v) => String(v) === String(p.at[field.i]));
   points.sort((a, b) => index(a) - index(b));
   const xs = points.map(index);
-  return lineChart(`Score over ${field.name}`, () => ({
-    x: { title: field.name, domain: [0, field.values.length - 1], ticks: field.values.map((_, i) => i), names: field.values.map(fmt) },
+  const [best] = ranked(points);
+  const fresh = best?.confirmed ? [{
+    label: "fresh seeds, best point", colour: FRESH, xs: [index(best)], ys: [best.confirmed[0]], marked: true,
+    band: best.confirmed[1] === null ? null : [[best.confirmed[1]], [best.confirmed[2]]], dots: (best.confirmed[4] ?? []).map((y) => [index(best), y]),
+  }] : [];
+  const drawn = lineChart(`Score over ${field.name}`, () => ({
+    x: { title: field.name, domain: [-0.25, field.values.length - 0.75], ticks: field.values.map((_, i) => i), names: field.values.map(fmt) },
     y: { title: "score" },
-    series: [{ label: "mean score", colour: 0, xs, ys: points.map((p) => p.score[0]), band: points.every((p) => p.score[1] !== null) ? [1, 2].map((i) => points.map((p) => p.score[i])) : null,
-      dots: points.flatMap((p, i) => (p.score[4] ?? []).map((y) => [xs[i], y])) }],
+    series: [{ label: "tuning seeds", colour: 0, xs, ys: points.map((p) => p.score[0]), band: points.every((p) => p.score[1] !== null) ? [1, 2].map((i) => points.map((p) => p.score[i])) : null,
+      dots: points.flatMap((p, i) => (p.score[4] ?? []).map((y) => [xs[i], y])) }, ...fresh],
+    marks: best ? [{ x: index(best), label: best.confirmed ? `best; ${short(best.confirmed[0])} on fresh seeds` : "best" }] : [],
   }));
+  const kinds = points.every((p) => p.score[1] !== null) ? "with its 95% interval" : "with a dot for each seed";
+  const more = fresh.length ? ", and that of the best point on fresh seeds (large dot)" : "";
+  return [el("p", { class: "muted small" }, `The mean score on the tuning seeds, ${kinds}${more}.`), drawn];
 }
+
+/** The colour of a score on fresh seeds. */
+const FRESH = 3;
 
 const SHARES = [0.05, 0.1, 0.25, 0.5, 1];
 
@@ -66,10 +80,10 @@ function sweepRays(key, sweep, fields) {
 
 function sweepTable(sweep) {
   const best = ranked(sweep.points).slice(0, 10);
-  const head = [...sweep.fields.map((f) => heading(f.name)), heading("tuning seeds"), heading("score"), heading("fresh seeds"), heading("confirmed")];
+  const head = [heading("point", false), heading("tuning seeds"), heading("score"), heading("fresh seeds"), heading("confirmed")];
   return [el("h4", {}, "Best points"), table("Best points", head, best.map((p) => el("tr", {},
-    p.at.map((v) => el("td", { class: "number" }, fmt(v))), el("td", { class: "number" }, String(p.score[3])), cell(p.score),
-    el("td", { class: "number" }, p.confirmed ? String(p.confirmed[3]) : "–"), cell(p.confirmed)))),
+    el("th", { scope: "row" }, el("span", { class: "name" }, p.label)), valueCell(String(p.score[3])), cell(p.score),
+    p.confirmed ? valueCell(String(p.confirmed[3])) : missingCell(), cell(p.confirmed))), "stacked"),
   el("p", { class: "muted small" }, "Points tried on the most seeds come first. Score: the mean on the tuning seeds, which the points were chosen on, and its 95% interval; of fewer than five seeds, the seeds. Confirmed: the same on fresh seeds.")];
 }
 

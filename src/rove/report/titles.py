@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from rove.agents import label_of
-from rove.analysis.sentences import Result, best, doubt, headline
+from rove.analysis.sentences import Result, best, doubt, headline, sweep_headline
 from rove.report.folders import Results
 from rove.report.groups import Group
+from rove.search.sweep_result import label
 
 NAMED = 2
 """Maximum number of parts, or of tasks, that a title names."""
@@ -46,7 +47,8 @@ def _of_claims(claims: Sequence[dict[str, str]]) -> str:
 
 def _of_tasks(tasks: Sequence[Sequence[Result]], agents: int) -> str:
     """Say what several tasks show: of few, the best agent on each; of more, how many seeds each
-    agent solved that was run on all tasks whose optimum is known."""
+    agent solved that was run on all tasks whose optimum is known. Runs of one agent with different
+    settings have different labels, and are counted apart."""
     if len(tasks) <= NAMED:
         return "; ".join(headline([best(results)]) + doubt(results) for results in tasks)
     solvable = [results for results in tasks if results[0].solved is not None]
@@ -55,10 +57,11 @@ def _of_tasks(tasks: Sequence[Sequence[Result]], agents: int) -> str:
         own.setdefault(result.agent, []).append(result)
     totals = [_total(results) for results in own.values() if len(results) == len(solvable)]
     if len(solvable) < 2 or not totals:
-        return f"{agents} agent{'s' * (agents > 1)} on {len(tasks)} environments"
+        return f"{agents} agent{'s' * (agents > 1)} on {len(tasks)} tasks"
     first, *rest = sorted(totals, key=lambda r: (-(r.solved or 0) / r.seeds, r.agent))
     counts = [f"{r.agent} {r.solved} of {r.seeds}" for r in rest[:2]]
-    text = f"{first.agent} solves {first.solved} of {first.seeds} seeds on {len(solvable)} tasks"
+    count = f"{len(solvable)} of {len(tasks)}" if len(solvable) < len(tasks) else f"{len(tasks)}"
+    text = f"{first.agent} solves {first.solved} of {first.seeds} seeds on {count} tasks"
     more = [f"{len(rest) - 2} more"] if len(rest) > 2 else []
     return ", ".join([text, *counts, *more]) + doubt(totals)
 
@@ -73,16 +76,11 @@ def _total(results: Sequence[Result]) -> Result:
 
 
 def _of_sweep(sweep: dict[str, Any]) -> str:
-    """Name the point with the highest mean among those tried on the most seeds."""
-    who = f"{label_of(str(sweep.get('agent', '')))} on {sweep.get('environment', '')}"
+    """Name the best point: that with the highest mean among those tried on the most seeds."""
+    agent, task = label_of(str(sweep.get("agent", ""))), str(sweep.get("environment", ""))
     points = [point for point in sweep["points"] if point["scores"]]
     if not points:
-        return f"Sweep of {who}"
-    best = max(points, key=lambda p: (len(p["scores"]), sum(p["scores"]) / len(p["scores"])))
-    at = ", ".join(f"{name} {_value(value)}" for name, value in best["settings"].items())
-    return f"{who}: highest mean of {len(sweep['points'])} points at {at}"
-
-
-def _value(value: Any) -> str:
-    """Format the value of a setting."""
-    return f"{value:g}".replace("-", "−") if isinstance(value, float) else str(value)
+        return f"Sweep of {agent} on {task}"
+    first = max(points, key=lambda p: (len(p["scores"]), sum(p["scores"]) / len(p["scores"])))
+    at, fresh = label(first["settings"]), first["confirmed"]
+    return sweep_headline(agent, task, len(sweep["points"]), at, fresh)

@@ -5,53 +5,132 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
 
+from rove.agents import label_of
 from rove.analysis.intervals import FEWEST, Support, mean_interval
+from rove.analysis.plots import figure, heat_map, interval_curve, titled
+from rove.analysis.sentences import sweep_headline
 
 if TYPE_CHECKING:
-    from rove.search.sweep_result import Sweep
-from rove.analysis.plots import figure, heat_map, interval_curve
+    from rove.search.sweep_result import Point, Sweep
 
-
-def _best_points(axes: Any, points: Sequence[Any], support: Support | None) -> None:
-    """Draw points from top to bottom, each with its seeds, its mean and, from five seeds on, its
-    interval."""
-    for i, point in enumerate(points):
-        scores = np.asarray(point.scores, float)
-        if len(scores) >= FEWEST:
-            axes.hlines(i, *mean_interval(scores, support), color="#555555", lw=1.6)
-        axes.plot(scores, [i] * len(scores), ".", ms=3, alpha=0.5, color="#555555")
-        axes.plot([scores.mean()], [i], "o", ms=4, color="#555555")
-    axes.set_yticks(range(len(points)), [point.label for point in points])
-    axes.invert_yaxis()
+TUNING, FRESH = "#555555", "#c44e52"
+"""The colours of scores on tuning seeds, and of the best point and its score on fresh seeds."""
+BESIDE = 0.12
+"""Distance from a point to its score on fresh seeds; the points have a distance of 1."""
+SHOWN = 20
+"""Maximum number of points of a sweep of three fields or more that are drawn."""
 
 
 def draw(result: "Sweep") -> Figure:
-    """Draw a curve for one field, a heat map for two, or else the best points with intervals."""
+    """Draw a curve for one field, a heat map for two, or else the best points. The best point is
+    marked, with its score on fresh seeds beside it."""
     fields, base = result.plan.fields, result.plan.base
-    support = base.environment.score_range
+    support, best = base.environment.score_range, result.best
     label = f"mean {base.environment.score_label} of a seed"
     if len(fields) == 2:
-        rows, columns = fields.items()
-        drawn = figure(
-            width=max(5.0, 1.8 + 0.62 * len(columns[1])), height=1.6 + 0.36 * len(rows[1])
-        )
-        scores = {tuple(point.settings.values()): point.scores for point in result.points}
-        heat_map(drawn.axes[0], rows, columns, scores, label, support=support)
+        drawn, mark = _map(result, label, support), "box"
     elif len(fields) == 1:
-        drawn = figure()
+        drawn, mark = figure(), "ring"
         ((name, values),) = fields.items()
-        scores = [point.scores for point in result.points]
-        interval_curve(drawn.axes[0], values, scores, name, "#555555", support=support)
-        drawn.axes[0].set_ylabel(label)
+        axes, scores = drawn.axes[0], [point.scores for point in result.points]
+        interval_curve(axes, values, scores, name, TUNING, support=support)
+        at = result.points.index(best)
+        _mark(axes, best, at, at + BESIDE, support)
+        axes.set_ylabel(label)
     else:
-        best = [point for point in result.ranked if np.all(np.isfinite(point.scores))][:20]
-        drawn = figure(width=8.0, height=1.2 + 0.25 * len(best))
-        _best_points(drawn.axes[0], best, support)
+        points = [p for p in result.ranked if np.all(np.isfinite(p.scores))][:SHOWN]
+        drawn, mark = figure(width=8.0, height=1.6 + 0.25 * len(points)), "ring"
+        _best_points(drawn.axes[0], points, support)
         drawn.axes[0].set_xlabel(label)
+    about = f"{_seeds(result)}; {mark}: best point"
+    if _fresh(best):
+        about += f"{'; diamond: its' if mark == 'ring' else ' and its'} score on fresh seeds"
+    agent, task = label_of(base.agent_name), base.environment.name
+    title = sweep_headline(agent, task, len(result.points), best.label, best.confirmed)
+    titled(drawn, title, about)
+    return drawn
+
+
+def _seeds(result: "Sweep") -> str:
+    """Say how many tuning seeds points have, and whether intervals are drawn."""
     counts = [len(point.scores) for point in result.points if point.scores]
     fewest, most = min(counts), max(counts)
     seeds = f"{fewest} to {most}" if fewest < most else f"{most}"
-    about = f"tuning seed{'s' * (most > 1)}{', 95% intervals' * (most >= FEWEST)}"
-    drawn.suptitle(f"{base.label}: {seeds} {about}", fontsize=10)
+    return f"{seeds} tuning seed{'s' * (most > 1)}{', 95% intervals' * (most >= FEWEST)}"
+
+
+def _best_points(axes: Any, points: Sequence["Point"], support: Support | None) -> None:
+    """Draw points from top to bottom, each with its seeds, its mean and, from five seeds on, its
+    interval. The second row is the score of the first point on fresh seeds, if there is one."""
+    rows = [0, *range(1 + bool(_fresh(points[0])), len(points) + bool(_fresh(points[0])))]
+    for i, point in zip(rows, points, strict=True):
+        scores = np.asarray(point.scores, float)
+        if len(scores) >= FEWEST:
+            axes.hlines(i, *mean_interval(scores, support), color=TUNING, lw=1.6)
+        axes.plot(scores, [i] * len(scores), ".", ms=3, alpha=0.5, color=TUNING)
+        axes.plot([scores.mean()], [i], "o", ms=4, color=TUNING)
+    _mark(axes, points[0], 0, 1, support, upright=False)
+    axes.set_yticks(rows, [point.label for point in points])
+    axes.invert_yaxis()
+
+
+def _fresh(point: "Point") -> list[float]:
+    """Return the scores of a point on fresh seeds; none if it was not confirmed or diverged."""
+    scores = point.confirmed or []
+    return scores if np.all(np.isfinite(scores)) else []
+
+
+def _mark(
+    axes: Any, best: "Point", at: float, place: float, support: Support | None, upright: bool = True
+) -> None:
+    """Draw a ring around the best point, which is at `at`, and its score on fresh seeds at `place`,
+    with the seeds and, from five on, the interval. Scores are on the y-axis if `upright`, else on
+    the x-axis."""
+
+    def plot(at: float, scores: Sequence[float], mark: str, **style: Any) -> None:
+        pair = ([at] * len(scores), scores)
+        axes.plot(*(pair if upright else pair[::-1]), mark, color=FRESH, **style)
+
+    ring: dict[str, Any] = {"ms": 10, "mfc": "none", "mew": 1.6}
+    plot(at, [float(np.mean(best.scores))], "o", **ring)
+    fresh = _fresh(best)
+    if not fresh:
+        return
+    mean = float(np.mean(fresh))
+    if len(fresh) >= FEWEST:
+        plot(place, list(map(float, mean_interval(np.array(fresh), support))), "-", lw=1.6)
+    plot(place, fresh, ".", ms=3, alpha=0.5)
+    plot(place, [mean], "D", ms=4.5)
+    axes.annotate(
+        f"fresh seeds: {mean:.3g}",
+        (place, mean) if upright else (mean, place),
+        (8, -3) if upright else (0, 6),
+        ha="left" if upright else "center",
+        textcoords="offset points",
+        fontsize=8,
+        color=FRESH,
+        path_effects=[withStroke(linewidth=3, foreground="white")],
+    )
+
+
+def _map(result: "Sweep", label: str, support: Support | None) -> Figure:
+    """Draw a heat map of two fields, with a box around the best point and its score on fresh seeds
+    in it."""
+    rows, columns = result.plan.fields.items()
+    size = {"width": max(5.0, 1.8 + 0.62 * len(columns[1])), "height": 1.8 + 0.46 * len(rows[1])}
+    drawn = figure(**size)
+    axes, best = drawn.axes[0], result.best
+    scores = {tuple(point.settings.values()): point.scores for point in result.points}
+    heat_map(axes, rows, columns, scores, label, support=support)
+    i, j = (list(f[1]).index(best.settings[f[0]]) for f in (rows, columns))
+    corner = (j - 0.5, i - 0.5)
+    axes.add_patch(Rectangle(corner, 1, 1, fill=False, ec=FRESH, lw=2.4, clip_on=False, zorder=3))
+    if _fresh(best):
+        outline = [withStroke(linewidth=2, foreground="white")]
+        text = f"fresh {np.mean(_fresh(best)):.3g}"
+        style = {"fontsize": 6, "color": FRESH, "path_effects": outline, "weight": "bold"}
+        axes.text(j, i - 0.46, text, ha="center", va="bottom", **style)
     return drawn
