@@ -402,7 +402,7 @@ def test_warnings_are_what_they_say(browser, runs, tmp_path):
     browser.open(report.write([tmp_path], tmp_path / "r.html"))
     assert browser.run("document.querySelector('.warnings summary').textContent") == "2 warnings"
     first = browser.run("document.querySelector('.warnings li').textContent")
-    assert first == "DQN, seed 0: all 30 episodes scored 0, so there was nothing to learn from."
+    assert first == "DQN, seed 0: all 30 episodes scored 0: nothing better was found."
 
 
 @pytest.mark.parametrize("width", [1400, 400])
