@@ -169,6 +169,12 @@ def check_flag(field: str, value: Any) -> None:
         raise ConfigError.must_be(field, value, "True or False")
 
 
+def check_callable(field: str, value: Any) -> None:
+    """Raise `ConfigError` unless the value is a function."""
+    if not callable(value):
+        raise ConfigError.must_be(field, value, "a function")
+
+
 def check_hidden(field: str, value: Any) -> None:
     """Raise `ConfigError` unless the value is a tuple of positive layer widths."""
     if not isinstance(value, tuple):

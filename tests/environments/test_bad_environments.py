@@ -323,6 +323,9 @@ REFUSED = {
     ),
     "not in its discrete space": (with_spaces(spaces.Discrete(4), TWO), "not in its space"),
     "no spaces": (NoSpaces, "action_space is missing"),
+    "far too large": (
+        with_spaces(spaces.Box(0, 1, (4000, 4000), np.uint8), TWO), "has 16,000,000 entries"
+    ),
     "a space that raises": (NotLoaded, "observation_space raised RuntimeError: not loaded"),
     "a reset without seed": (NoSeed, "reset must accept a seed"),
     "a reset without info": (NoInfo, "reset must return .*, got array"),

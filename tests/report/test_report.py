@@ -659,8 +659,7 @@ def test_a_seed_that_found_nothing_is_a_warning(runs, tmp_path):
     write_run(tmp_path / "dqn", runs, "dqn", "chain-5", np.zeros((2, 30)))
     (run,) = group_of(report.write([tmp_path], tmp_path / "r.html"), "chain-5")["runs"]
     assert run["warnings"] == [
-        f"seed {seed}: all 30 episodes scored 0: nothing better was found"
-        for seed in (0, 1)
+        f"seed {seed}: all 30 episodes scored 0: nothing better was found" for seed in (0, 1)
     ]
 
 

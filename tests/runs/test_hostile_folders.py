@@ -288,3 +288,11 @@ def test_an_interrupt_that_a_callback_swallows_is_not_lost(tmp_path):
     )
     assert ended.returncode == 130
     assert "run the same command again" in ended.stderr
+
+
+def test_a_report_that_is_no_function_is_refused_before_anything_is_written(tmp_path):
+    for call in (rove.train, rove.sweep):
+        fields = [{"lr": [1e-3, 1e-4]}] if call is rove.sweep else []
+        with pytest.raises(rove.ConfigError, match="report must be a function, got None"):
+            call("dqn", "chain-4", *fields, episodes=2, report=None, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

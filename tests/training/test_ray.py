@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -276,3 +277,56 @@ def test_a_checkpoint_that_cannot_be_written_ends_its_worker(tmp_path):
     wait_for(lambda: ray.killed == 1, 10)
     assert inbox.empty()
     assert not second.path.exists()
+
+
+def listening() -> set[str]:
+    """Return the addresses on which this machine listens, in hexadecimal."""
+    found = set()
+    for file in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(file).read_text().splitlines()[1:]:
+            _, local, _, state, *_ = line.split()
+            found |= {local} if state == "0A" else set()
+    return found
+
+
+LOOPBACK = ("0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F")
+
+
+@pytest.mark.slow
+def test_a_local_cluster_listens_on_the_loopback_interface_only(tmp_path):
+    pytest.importorskip("ray")
+    before = listening()
+    command = [sys.executable, "-m", "rove", "train", "dqn", "chain-6", "--on", "ray", "--seeds"]
+    command += ["2", "--steps", "100000000", "--out", str(tmp_path / "run")]
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        while b"steps/s" not in driver.stdout.readline():
+            assert driver.poll() is None
+        opened = {address.partition(":")[0] for address in listening() - before}
+    finally:
+        driver.terminate()
+        driver.wait(60)
+    assert opened
+    assert opened <= set(LOOPBACK)
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("ray://", "must be ray://HOST:PORT"),
+        ("ray://:10001", "must be ray://HOST:PORT"),
+        ("ray://localhost:no", "must be ray://HOST:PORT"),
+        ("ray://127.0.0.1:1", "refused"),
+        ("a server that is silent", "does not answer within"),
+    ],
+)
+def test_a_head_that_is_not_there_is_told_before_anything_is_written(address, words, tmp_path):
+    pytest.importorskip("ray")
+    began = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        if address.startswith("a server"):
+            address = f"ray://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(ConfigError, match=words):
+            rove.train("dqn", "chain-5", episodes=3, on=address, out=tmp_path / "run")
+    assert time.monotonic() - began < 10
+    assert not (tmp_path / "run").exists()

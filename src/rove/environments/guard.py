@@ -19,6 +19,8 @@ Decode = Callable[[Any], Any]
 
 
 _LARGEST = float(np.finfo(np.float32).max)
+MOST_ENTRIES = 10_000_000
+"""Maximum number of entries of an observation."""
 
 
 class BadEnvironment(RoveError):
@@ -122,6 +124,10 @@ def encoder(space: Any) -> Encode:
     Boxes are flattened, discrete observations one-hot encoded, and parts concatenated. Parts of a
     dictionary without a fixed size, such as text, are left out.
     """
+    entries = spaces.flatdim(space) if _fixed(space) else 0
+    if entries > MOST_ENTRIES:
+        problem = f"has {entries:,} entries, more than {MOST_ENTRIES:,}"
+        raise BadEnvironment("observation_space", problem)
     if isinstance(space, spaces.Box):
         shape = space.shape
         kinds = "fiub" if space.dtype.kind == "f" else "iub"

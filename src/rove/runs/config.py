@@ -69,6 +69,7 @@ class Config:
         free = (*EXTENDABLE, *(() if self.until_solved else RESTATABLE))
         identity = {k: v for k, v in self.identity().items() if k not in free}
         run = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
+        lanes, label = folder / "lanes" if folder else None, self.label
         return [
             Job(
                 agent=agent,
@@ -77,8 +78,8 @@ class Config:
                 episodes=self.episodes or UNLIMITED,
                 steps=self.steps or UNLIMITED,
                 in_a_row=IN_A_ROW if self.until_solved else UNLIMITED,
-                path=folder / "lanes" / f"seed-{seed}.safetensors" if folder else None,
-                name=f"{self.label}, seed {seed}",
+                path=lanes / f"seed-{seed}.safetensors" if lanes else None,
+                name=f"{label}, seed {seed}",
                 run=run,
                 extendable=self.extendable,
             )

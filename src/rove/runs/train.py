@@ -10,12 +10,7 @@ from typing import Any
 
 from rove.agents.settings import Settings
 from rove.core.learner import Learner
-from rove.errors import (
-    ConfigError,
-    LaneError,
-    as_path,
-    check_flag,
-)
+from rove.errors import ConfigError, LaneError, as_path, check_callable, check_flag
 from rove.runs import tracking
 from rove.runs.config import Config
 from rove.runs.configure import as_environment, configure
@@ -83,6 +78,7 @@ def train(
     )
     path = None if out is None else as_path("out", out)
     config = replace(config, extendable=path is not None)
+    check_callable("report", report)
     with tracking.opened(log, path) as tracker, _shown(progress, config, report) as both:
         run = run_all([(config, path)], both, workers, on, tracker)[0]
     if path is not None and run.outcomes and (path / "learning-curve.png").exists():

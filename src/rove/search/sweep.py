@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rove.agents.settings import Settings
-from rove.errors import LaneError, as_path
+from rove.errors import LaneError, as_path, check_callable
 from rove.parts.files import publish
 from rove.runs import tracking
 from rove.runs.execution import check_jobs
@@ -75,6 +75,7 @@ def sweep(
         points=points,
         **options,
     )
+    check_callable("report", report)
     path = None if out is None else as_path("out", out)
     with tracking.opened(log, path) as tracker:
         if path is not None:

@@ -3,6 +3,7 @@
 A lane is the state of one seed's training on the device.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,6 +77,17 @@ class Episodes(NamedTuple):
     """Standard deviation of Z, averaged in the same way."""
     coverage: np.ndarray
     """Number of cells visited so far."""
+
+
+def structures(jobs: Sequence[Job]) -> list[Any]:
+    """Return the structure of each job's agent and environment: jobs with the same one share a
+    compiled program. Jobs of one run share these objects, whose structure is computed once."""
+    found: dict[tuple[int, int], Any] = {}
+    for job in jobs:
+        key = id(job.agent), id(job.environment)
+        if key not in found:
+            found[key] = jax.tree.structure((job.agent, job.environment))
+    return [found[id(job.agent), id(job.environment)] for job in jobs]
 
 
 NO_ACTIONS = np.zeros((0, 1), np.float32)

@@ -4,10 +4,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
-import jax
-
 from rove.errors import ConfigError, LaneError, check_integer
-from rove.training.outcomes import Job, Outcome
+from rove.training.outcomes import Job, Outcome, structures
 from rove.training.progress import Report, Saved, ignore
 
 Custom: TypeAlias = Callable[[], Sequence[str]]
@@ -56,7 +54,7 @@ def fitting_workers(jobs: Sequence[Job], workers: int | None, at_once: int | Non
     workers = cores() if workers is None else workers
     check_integer("workers", workers, at_least=1)
     at_once = at_once or workers
-    kinds = [jax.tree.structure((job.agent, job.environment)) for job in jobs]
+    kinds = structures(jobs)
     of_kind = {
         kind: job.agent.memory(job.environment.observation_size, job.environment.num_actions)
         for kind, job in dict(zip(kinds, jobs, strict=True)).items()

@@ -9,13 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import jax
-
 from rove.environments import HostEnvironment
 from rove.errors import LaneError, RoveError
 from rove.parts import interrupts, platform
 from rove.training import chunks, host, progress, storage
-from rove.training.outcomes import Job, Outcome
+from rove.training.outcomes import Job, Outcome, structures
 from rove.training.progress import Progress, Report, Saved
 
 ATTEMPTS = 3
@@ -63,7 +61,8 @@ def run_jobs(
     cannot start. A worker that dies is replaced, and its job resumes from its last checkpoint.
     `jobs_in` names a function, as "module:function", with which workers read the jobs of a folder.
     """
-    waiting = {i: jax.tree.structure((job.agent, job.environment)) for i, job in enumerate(jobs)}
+    programs = structures(jobs)
+    waiting = dict(enumerate(programs))
     number = {id(job): i for i, job in enumerate(jobs)}
     attempts = dict.fromkeys(waiting, 0)
     results: dict[int, Outcome | LaneError] = {}
@@ -114,7 +113,7 @@ def run_jobs(
             assign(worker)
         elif "ended" in message:
             if attempts[i] < ATTEMPTS:
-                waiting[i] = jax.tree.structure((job.agent, job.environment))
+                waiting[i] = programs[i]
             else:
                 results[i] = LaneError(f"{job.name}: {message['ended']}, {ATTEMPTS} times")
             workers[workers.index(worker)] = start_worker(inbox)

@@ -13,7 +13,7 @@ from rove.errors import LaneError, RoveError
 from rove.parts import interrupts, platform
 from rove.training import chunks, host, storage
 from rove.training.executors.base import Custom, fitting_workers
-from rove.training.outcomes import Job, Outcome
+from rove.training.outcomes import Job, Outcome, structures
 from rove.training.progress import Report, Saved, ignore
 
 
@@ -67,8 +67,8 @@ class Threads:
         together = self._together
         workers = fitting_workers(jobs, workers, len(jobs) if together else None)
         programs: dict[Any, list[Job]] = {}
-        for job in jobs:
-            programs.setdefault(jax.tree.structure((job.agent, job.environment)), []).append(job)
+        for job, structure in zip(jobs, structures(jobs), strict=True):
+            programs.setdefault(structure, []).append(job)
         groups = list(programs.values()) if together else [[job] for job in jobs]
         stop = threading.Event()
         results: dict[int, Outcome | LaneError] = {}
