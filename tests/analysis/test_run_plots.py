@@ -55,6 +55,8 @@ def test_below_five_seeds_the_seeds_are_drawn_instead_of_an_interval(three, five
 
 def test_the_title_says_what_the_curve_shows(three):
     assert three.plot().get_suptitle() == "GE solves chain-5 on 0 of 3 seeds"
+    (named,) = three.plot_diagnostics().legends
+    assert named.get_title().get_text().startswith("GE on chain-5: 3 seeds")
 
 
 def test_learning_and_the_optimum_are_marked_and_named(three):

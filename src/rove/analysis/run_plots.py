@@ -150,7 +150,8 @@ def diagnostics(run: Run) -> Figure:
             panel(axes)
     who = f"seed {outcome.job.seed}"
     subject = f"beliefs of {who}" if num_snapshots else f"no episode of {who} has ended"
-    title = f"{run.config.label}: {plots.seeds_text(len(run.seeds))}; {subject}"
+    name = f"{label_of(run.config.agent_name)} on {run.config.environment.name}"
+    title = f"{name}: {plots.seeds_text(len(run.seeds))}; {subject}"
     title = plots.wrapped(title, figure, 11)
     legend_title = {"title": title, "title_fontproperties": {"size": 11, "weight": "bold"}}
     plots.legend(figure, ncols=2 * columns + 2, **legend_title)
