@@ -378,3 +378,19 @@ def test_bash_completes_agents_and_options(capsys, tmp_path):
         )
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
         assert done.stdout.split() == completed
+
+
+@pytest.mark.parametrize(
+    ("words", "permuted"),
+    [
+        ("--env.permuted", True),
+        ("--env.permuted True", True),
+        ("--env.permuted=false", False),
+        ("--env.no-permuted false", True),
+    ],
+)
+def test_a_flag_may_be_given_true_or_false(words, permuted, tmp_path):
+    command = ["train", "psrl", "chain-4", "--episodes", "1", "--quiet", *words.split()]
+    cli.main([*command, "--out", str(tmp_path / "run")])
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["environment"]["options"]["permuted"] is permuted

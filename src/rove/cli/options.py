@@ -111,9 +111,11 @@ def split_arguments(
         # Options of the command are left out rather than set to None; settings may be None.
         kind = known[name] if "." in name else _without_none(known[name])
         if kind is bool:
-            if equals:
+            if not equals and remaining and remaining[0].lower() in ("true", "false"):
+                value = remaining.pop(0)
+            if value.lower() not in ("", "true", "false") or (equals and not value):
                 raise RoveError(f"{option} takes no value: write {option}, or leave it out")
-            words.append(option)
+            words.append(_negated(option) if value.lower() == "false" else option)
             continue
         values = [value] if equals else []
         while not equals and remaining and not remaining[0].startswith("--"):
@@ -127,6 +129,13 @@ def split_arguments(
         _check_values(option, kind, values)
         words += [option, *values]
     return positional, words
+
+
+def _negated(option: str) -> str:
+    """Return the opposite of a flag: --env.no-permuted of --env.permuted, and the other way."""
+    group, dot, name = option.removeprefix("--").rpartition(".")
+    opposite = name.removeprefix("no-") if name.startswith("no-") else f"no-{name}"
+    return f"--{group}{dot}{opposite}"
 
 
 def _without_none(kind: Any) -> Any:
