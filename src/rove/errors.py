@@ -50,8 +50,8 @@ class RunFolderError(RoveError):
     """A run folder cannot be read or written, or it contains something else."""
 
 
-_LARGEST = 3.4028234e38
-"""The largest finite float32."""
+_LARGEST = 1e18
+"""Largest magnitude of a number: its square is finite in float32."""
 
 
 def check_number(
@@ -79,6 +79,8 @@ def check_number(
         number = float(value) if numeric and not isinstance(value, str | bytes | bool) else math.nan
     except (TypeError, ValueError, OverflowError):
         raise ConfigError.must_be(field, value, allowed) from None
+    if math.isfinite(number) and abs(number) > _LARGEST:
+        allowed += f" and of magnitude at most {_LARGEST:g}"
     invalid = (
         not abs(number) <= _LARGEST
         or (above is not None and number <= above)

@@ -82,7 +82,7 @@ def configure(
             check_integer(field, value, at_least=1, at_most=UNLIMITED - 1)
     if hasattr(seeds, "tolist"):  # NumPy and JAX arrays
         seeds = seeds.tolist()
-    if not isinstance(seeds, Iterable):
+    if isinstance(seeds, bytes) or not isinstance(seeds, Iterable):
         check_integer("seeds", seeds, at_least=1, at_most=100_000)
         seeds = range(seeds)
     seeds = tuple(seeds)
