@@ -7,7 +7,7 @@ ORACLES := $(VENV)/.oracles
 EXTRAS := $(VENV)/.extras
 DOCS := $(VENV)/.docs
 
-.PHONY: help demo reproduce test check test-slow docs lint types bench tune clean
+.PHONY: help demo reproduce test check test-slow torture docs lint types bench tune clean
 
 help:
 	@echo "make demo        install, and see what exploration does, in a minute or two (demo/)"
@@ -62,6 +62,9 @@ $(EXTRAS): $(INSTALLED)
 
 test-slow: $(ORACLES) $(EXTRAS) $(DOCS)
 	$(BIN)/python -m pytest -m slow -rs
+
+torture: $(ORACLES) $(EXTRAS)
+	$(BIN)/python tests/torture $(if $(QUICK),--quick) --record docs/results/torture.md
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -19,6 +19,8 @@ class Tally:
     attempts: int = 0
     failures: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
+    took: float = 0.0
+    """Seconds that the part took."""
 
     def failed(self, what: str) -> None:
         """Record a failure, and print it."""

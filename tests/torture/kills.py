@@ -20,7 +20,7 @@ progress.CHECKPOINT_SECONDS = period or progress.CHECKPOINT_SECONDS
 from rove.cli.main import main
 main()
 """
-SMALL = "--agent.hidden 16 --agent.learning-starts 100 --agent.buffer-size 2000".split()
+SMALL = ["--agent.hidden", "16", "--agent.learning-starts", "100", "--agent.buffer-size", "2000"]
 KINDS = {
     "compiled": ["train", "ge", "chain-10", "--seeds", "2", "--episodes", "2500", *SMALL],
     "one seed": ["train", "ige", "deep-sea-6", "--seeds", "1", "--episodes", "4000", *SMALL],

@@ -36,8 +36,11 @@ def check_run(raw: dict[str, Any]) -> None:
     _checked("options", environment["options"], dict)
     for seed in _checked("seeds", raw["seeds"], list):
         check_integer("seeds", seed, at_least=0)
-    unit = "steps" if raw["episodes"] is None else "episodes"
+    unit, other = ("steps", "episodes") if raw["episodes"] is None else ("episodes", "steps")
     check_integer(unit, raw[unit], at_least=1)
+    if raw[other] is not None:
+        raise ConfigError.must_be(other, raw[other], "null")
+    _checked("until_solved", raw["until_solved"], bool)
 
 
 def _checked(field: str, value: Any, kind: type) -> Any:

@@ -82,7 +82,9 @@ def configure(
             check_integer(field, value, at_least=1, at_most=UNLIMITED - 1)
     if hasattr(seeds, "tolist"):  # NumPy and JAX arrays
         seeds = seeds.tolist()
-    if isinstance(seeds, bytes) or not isinstance(seeds, Iterable):
+    if isinstance(seeds, bytes):
+        raise ConfigError.must_be("seeds", seeds, "a number of seeds, or a list of them")
+    if not isinstance(seeds, Iterable):
         check_integer("seeds", seeds, at_least=1, at_most=100_000)
         seeds = range(seeds)
     seeds = tuple(seeds)

@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 
 from rove.core.learner import Learner
 from rove.environments import Task
-from rove.errors import ConfigError, RunFolderError, check_integer
+from rove.errors import ConfigError, RunFolderError, check_flag, check_integer
 from rove.parts.files import publish, read_text
 from rove.runs.config import (
     EXTENDABLE,
@@ -23,7 +23,7 @@ from rove.runs.config import (
     task_facts,
 )
 from rove.runs.tables import episodes_csv
-from rove.training.outcomes import Episodes, Job
+from rove.training.outcomes import UNLIMITED, Episodes, Job
 
 SCHEMA = 3
 _PACKAGES = ("rove", "jax", "jaxlib", "equinox", "optax", "numpy")
@@ -128,7 +128,9 @@ class RunFolder:
         if (self.path / "config.json").exists():
             before = self.read()
             grown = any(before.get(key) != identity.get(key) for key in EXTENDABLE)
-            about["extended_from"] = before.get("extended_from", []) + [_budget(before)] * grown
+            history = before.get("extended_from")
+            history = history if isinstance(history, list) else []
+            about["extended_from"] = history + [_budget(before)] * grown
         publish(self.path / "config.json", (json.dumps(about, indent=2) + "\n").encode())
 
     def read(self) -> dict[str, Any]:
@@ -175,6 +177,7 @@ class RunFolder:
                 f"{self.path} contains a sweep; its runs are in the folders points and confirmed"
             )
         try:
+            _check_budget(contents)
             return Config(
                 agent=agent or agent_from(contents["agent"]),
                 environment=environment or environment_from(contents, trust),
@@ -245,11 +248,22 @@ def _shortened(existing: dict[str, Any], new: dict[str, Any]) -> str:
     extended = "; a run can be extended by more of them"
     if not existing.get("extendable"):
         extended = "; it has no replay buffers and cannot be extended"
-    if existing.get("extendable") and existing[unit] > new[unit]:
+    known = type(existing[unit]) is int
+    if existing.get("extendable") and known and existing[unit] > new[unit]:
         return f"it has {existing[unit]} {unit}, more than {new[unit]}, and cannot be shortened"
     if existing[unit] != new[unit]:
         return f"it has {existing[unit]} {unit}, not {new[unit]}{extended}"
     return f"it has seeds {existing.get('seeds')}, not {new['seeds']}{extended}"
+
+
+def _check_budget(contents: dict[str, Any]) -> None:
+    """Raise `ConfigError` or `KeyError` unless the budget in a config.json is valid."""
+    unit, other = ("steps", "episodes") if contents["episodes"] is None else ("episodes", "steps")
+    check_integer(unit, contents[unit], at_least=1, at_most=UNLIMITED - 1)
+    if contents[other] is not None:
+        raise ConfigError.must_be(other, contents[other], "null")
+    check_flag("until_solved", contents["until_solved"])
+    check_flag("extendable", contents["extendable"])
 
 
 def _seeds(values: Any) -> tuple[int, ...]:

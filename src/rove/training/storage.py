@@ -1,5 +1,6 @@
 """Saving the outcome of a job in its checkpoint, and loading it."""
 
+import os
 import zlib
 from pathlib import Path
 from typing import Any
@@ -143,7 +144,7 @@ def resumed(job: Job) -> Outcome:
 
 def exists(job: Job) -> bool:
     """Whether the job has a checkpoint."""
-    return job.path is not None and job.path.exists()
+    return job.path is not None and os.path.lexists(job.path)
 
 
 def is_finished(job: Job) -> bool:

@@ -1,0 +1,45 @@
+"""The bits of a seed do not depend on its neighbours, on workers, or on what trains it."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+from campaign import Tally
+
+import rove
+from rove.runs.configure import configure
+from rove.runs.execution import run_all
+
+SMALL = {"hidden": (8,), "learning_starts": 50, "buffer_size": 500, "batch_size": 16}
+TASKS = [
+    (rove.GE(**SMALL), "chain-8", {"episodes": 40}),
+    (rove.IGE(**SMALL), "deep-sea-5", {"episodes": 40}),
+    (rove.BootstrappedDQN(**SMALL), "chain-8", {"steps": 700}),
+    (rove.PSRL(), "chain-8", {"episodes": 40}),
+    (rove.DQN(**SMALL), "gym/CartPole-v1", {"steps": 400}),
+]
+
+
+def run(tally: Tally, folder: Path) -> None:
+    """Train seed 3 in every company, and compare its parameters and episodes."""
+    companies = [(3,), (3, 4), (0, 3), (5, 3, 1)]
+    ways = [("threads", 1), ("threads", 2), ("processes", 2)]
+    for i, (agent, task, budget) in enumerate(TASKS):
+        first = None
+        for seeds, (on, workers) in itertools.product(companies, ways):
+            config = configure(agent, task, seeds=seeds, **budget)
+            out = folder / f"{i}-{on}-{workers}-{'-'.join(map(str, seeds))}"
+            (trained,) = run_all([(config, out)], workers=workers, on=on)
+            outcome = trained.only(3).outcomes[0]
+            leaves = [outcome.episodes.returns, *_leaves(outcome.lane.agent.phi)]
+            tally.attempts += 1
+            if first is None:
+                first = leaves
+            elif not all(map(np.array_equal, first, leaves)):
+                tally.failed(f"{agent.name} on {task}: seed 3 of {seeds}, {workers} {on}")
+
+
+def _leaves(tree: object) -> list[np.ndarray]:
+    import jax
+
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
