@@ -43,7 +43,7 @@ def test_the_p_values_of_the_title_are_in_the_table(browser, runs, tmp_path):
     best, *others = group["tested"]["p"]
     assert best is None
     expected = [fisher(5, 2, 5), 2 * fisher(5, 0, 5)]  # the lower one times two (Holm)
-    np.testing.assert_allclose(others, expected, rtol=0.1)
+    np.testing.assert_allclose(others, expected, rtol=1e-3)
     low, high = (run_of(group, x)["solved"]["interval"] for x in ("DQN", "GE"))
     assert low[1] > high[0]
     browser.open(page)
@@ -52,12 +52,12 @@ def test_the_p_values_of_the_title_are_in_the_table(browser, runs, tmp_path):
         "[...document.querySelectorAll('.stacked tbody tr')].map(r => r.children[3].textContent)"
     )
     assert cells[0] == "–"
-    np.testing.assert_allclose([float(cell) for cell in cells[1:]], expected, rtol=0.1)
+    assert cells[1:] == [f"{p:.2g}" for p in expected]
     text = browser.run("document.querySelector('main').textContent")
     assert (
-        "p compares the number of solved seeds with that of GE, the best agent: Fisher’s exact "
-        "test, two-sided, adjusted for 2 comparisons (Holm). Titles rank agents only where p is "
-        "below 0.05."
+        "p compares the number of solved seeds with that of GE, the best agent on chain-5: "
+        "Fisher’s exact test, two-sided, adjusted for 2 comparisons (Holm). Titles rank agents "
+        "only where p is below 0.05."
     ) in text
     assert browser.run("chance(0.0004)") == "< 0.001"
 
@@ -96,7 +96,7 @@ def test_the_p_values_of_a_title_over_many_tasks_are_below_its_map(browser, runs
     assert told(page)["title"] == "GE solves 12 of 15 seeds on 3 tasks, DQN 3 of 15"
     first, second = told(page)["sources"][0]["ranking"]
     assert (first["label"], first["p"]) == ("GE", None)
-    assert second["p"] == pytest.approx(fisher(12, 3, 15), rel=0.2)
+    assert second["p"] == pytest.approx(fisher(12, 3, 15), rel=1e-3)
     browser.open(page, 400)
     shown = browser.run(
         "document.querySelector('[aria-label=\"Solved seeds on all tasks\"] tbody').textContent"
@@ -199,10 +199,7 @@ def test_the_page_says_where_settings_come_from(browser, tmp_path):
     assert "Settings: generic defaults, not tuned." in text
     assert "Settings: DQN: not the defaults: " in text or "; DQN: not the defaults: " in text
     folded = browser.run("[...document.querySelectorAll('summary')].map(e => e.textContent)")
-    assert (
-        f"{rove.agents.label_of('thompson')} (bandit-3); settings: generic defaults, not tuned"
-        in folded
-    )
+    assert any(t.endswith(" (bandit-3); settings: generic defaults, not tuned") for t in folded)
 
 
 def test_performance_profiles_are_steps_with_bands(browser, runs, tmp_path):

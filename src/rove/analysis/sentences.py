@@ -5,7 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rove.analysis.intervals import FEWEST, Support, difference_test, holm, mean_interval
+from rove.analysis.intervals import (
+    FEWEST,
+    Support,
+    counts_test,
+    difference_test,
+    holm,
+    mean_interval,
+)
 
 LEVEL = 0.05
 LAST = 20
@@ -100,6 +107,8 @@ def _p_value(a: Result, b: Result) -> float:
     """Return the p-value of a difference: for counts, Fisher's. If the range of the scores is not
     known, it is 0 or 1: whether the intervals of the means are disjoint."""
     x, y = np.array(a.evidence), np.array(b.evidence)
+    if a.solved is not None and b.solved is not None:
+        return counts_test(int(x.sum()), len(x), int(y.sum()), len(y))
     if a.support is not None and b.support is not None and len(x) and len(y):
         return difference_test(x, y, a.support, b.support).p
     if min(len(x), len(y)) < FEWEST:

@@ -34,7 +34,7 @@ from rove.training import solving
 WINDOWS = (1, 20, 100, 500, 2500, 10_000)
 """Available moving windows, in episodes."""
 PICTURED = 24
-"""Maximum number of runs per group, the best ones, with charts of visits and posteriors and with
+"""Maximum number of runs per group, the first ones, with charts of visits and posteriors and with
 differences between them; this keeps large reports small."""
 MORE = ("coverage", "spread", "return_spread")
 """Columns of episodes.csv that are shown in addition to the score."""

@@ -43,7 +43,7 @@ function ranking({ ranking: rows, order }) {
   const best = rows.find((row) => row.p === null).label;
   return [table("Solved seeds on all tasks", [heading("agent", false), heading("seeds that solved their task"), heading(`p against ${best}`)],
     sorted.map((row) => el("tr", {}, nameCell(row), valueCell(`${row.solved} of ${row.seeds}`), chanceCell(row.p))), "narrow stacked"),
-  el("p", { class: "muted small" }, fisherNote(best, rows.length - 1))];
+  el("p", { class: "muted small" }, fisherNote(best, rows.length - 1, "all tasks"))];
 }
 
 /** The cards and the figure of a source: curves of one task, a map of several, or those of a sweep. */

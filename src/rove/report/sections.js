@@ -153,8 +153,8 @@ function part(group) {
 const STOPPED = "A seed that stopped because it had solved the task keeps its last score to the end of the budget";
 
 /** How p-values compare the number of solved seeds with that of the best agent. */
-function fisherNote(best, comparisons) {
-  return `p compares the number of solved seeds with that of ${best}, the best agent: Fisher’s exact test, two-sided${adjusted(comparisons)}.`;
+function fisherNote(best, comparisons, where) {
+  return `p compares the number of solved seeds with that of ${best}, the best agent on ${where}: Fisher’s exact test, two-sided${adjusted(comparisons)}.`;
 }
 
 function adjusted(comparisons) {
@@ -162,12 +162,12 @@ function adjusted(comparisons) {
 }
 
 /** What the p-values of the table are. */
-function testNote({ tested, common, label, unit }) {
+function testNote({ tested, task, common, label, unit }) {
   if (!tested) return "";
   const comparisons = tested.p.length - 1;
   const within = common === null ? "" : ` It is about the first ${fmt(common)} ${unit}s, which all runs have.`;
-  if (tested.what === "solved") return fisherNote(tested.best, comparisons) + within;
-  return `p compares the ${label} in the last 20 episodes with that of ${tested.best}, the best agent: the melded test, two-sided${adjusted(comparisons)}.${within}`;
+  if (tested.what === "solved") return fisherNote(tested.best, comparisons, task) + within;
+  return `p compares the ${label} in the last 20 episodes with that of ${tested.best}, the best agent on ${task}: the melded test, two-sided${adjusted(comparisons)}.${within}`;
 }
 
 /** A table cell with a p-value. */
