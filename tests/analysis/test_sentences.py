@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rove.analysis.sentences import Result, doubt, headline, note_above_optimum
+from rove.analysis.sentences import Result, doubt, headline, note_above_optimum, p_values
 
 GE = Result("GE", "chain-100", 5, 5, 11.0, evidence=(1.0,) * 5, support=(0.0, 1.0))
 DQN = GE._replace(agent="DQN", solved=0, final=0.1, evidence=(0.0,) * 5)
@@ -30,6 +30,12 @@ def test_a_title_says_when_the_seeds_do_not_tell_agents_apart():
     assert doubt([GE]) == ""
     many = [GE, *(DQN._replace(agent=f"A{i}") for i in range(12))]
     assert doubt(many) == " (too few seeds to rank the agents)"  # p = 0.008 times 12
+
+
+def test_p_values_are_those_of_the_best_against_each_other():
+    """In the order given; the smaller of two is doubled (Holm)."""
+    assert p_values([DQN, GE, C51]) == pytest.approx([2 * 2 / 252, None, 2 * 21 / 252])
+    assert p_values([GE]) == [None]
 
 
 def test_scores_of_an_unknown_range_are_told_apart_by_their_intervals():

@@ -29,6 +29,7 @@ from rove.analysis.estimates import (
 from rove.analysis.intervals import (
     DRAWS,
     count_and_interval,
+    counts_test,
     difference_test,
     holm,
     mean_and_interval,
@@ -135,6 +136,8 @@ def test_of_successes_the_melded_difference_is_fishers_exact_test(k, n, j, m):
     found = difference_test(ones(k, n), ones(j, m), UNIT)
     error = 5 * np.sqrt(min(sides) / DRAWS)
     assert found.p == pytest.approx(min(1.0, 2 * min(sides)), abs=2 * error)
+    assert counts_test(k, n, j, m) == pytest.approx(min(1.0, 2 * min(sides)))
+    assert counts_test(j, m, k, n) == pytest.approx(counts_test(k, n, j, m))
     assert found.value == pytest.approx(k / n - j / m)
     back = difference_test(ones(j, m), ones(k, n), UNIT)
     assert back.p == pytest.approx(found.p, abs=2 * error)

@@ -40,13 +40,14 @@ def test_the_page_of_the_grid_is_what_the_command_prints(capsys, monkeypatch):
 
 def test_the_page_of_the_run_folder_names_every_field(tmp_path):
     page = (DOCS / "reference" / "run-folder.md").read_text("utf-8")
-    rove.train("psrl", "chain-4", episodes=1, out=tmp_path)
+    rove.train("psrl", "chain-4", episodes=1, out=tmp_path).draw(tmp_path)
     with safe_open(tmp_path / "lanes" / "seed-0.safetensors", framework="numpy") as file:
         metadata, arrays = json.loads(file.metadata()["rove"]), set(file.keys())
     named = {name for name in arrays if not name.startswith((".", "episodes."))}
     columns = (tmp_path / "episodes.csv").read_text("utf-8").splitlines()[0].split(",")
     config = json.loads((tmp_path / "config.json").read_text("utf-8"))
-    for name in (*config, *columns, *metadata, *named):
+    diagnostics = json.loads((tmp_path / "diagnostics.json").read_text("utf-8"))
+    for name in (*config, *columns, *metadata, *named, *diagnostics):
         assert f"`{name}`" in page
 
 

@@ -78,7 +78,7 @@ def test_a_choice_changes_the_curves(opened):
     text = "document.querySelectorAll('.scroll table')[1].textContent"
     before = opened.run(text)
     assert "difference from" in before
-    choose(opened, 2, 0)  # the other agent
+    choose(opened, 2, 1)  # the other agent
     assert opened.run(text) != before
 
 

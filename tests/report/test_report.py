@@ -384,7 +384,7 @@ def test_all_tasks_together_have_the_most_agents_and_tasks(runs, tmp_path):
     assert [row["label"] for row in overall["agents"]] == ["DQN", "GE", "C51"]
     assert [row["mean"][0] for row in overall["agents"]] == [0.75, 0.5, 0.0]
     assert overall["agents"][0]["mean"][4] == [0.5, 1]  # by seed, over both tasks
-    assert overall["agents"][0]["profile"]["band"] is None
+    assert overall["agents"][0]["band"] is None
     assert overall["left_out"] == ["QR-DQN"]
     (source,) = told(report.write([tmp_path / "chain-5"], tmp_path / "r.html"))["sources"]
     assert source["overall"] is None
@@ -626,7 +626,7 @@ def test_a_run_of_500_episodes_takes_little(runs, tmp_path):
         ]
         (tmp_path / "runs" / agent / "episodes.csv").write_text("\n".join([head, *rows]) + "\n")
     path = report.write([tmp_path / "runs"], tmp_path / "r.html")
-    assert len(json.dumps(told(path), separators=(",", ":"))) / 2 < 36_000
+    assert len(json.dumps(told(path), separators=(",", ":"))) / 2 < 37_000
 
 
 @pytest.mark.slow

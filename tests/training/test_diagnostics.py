@@ -116,7 +116,7 @@ def test_the_alarm_rings_when_the_spread_dies_before_the_return_is_found(run):
     assert not alarms(blinking, np.zeros(70))
 
 
-def test_visits_and_alarms_are_in_the_run_folder(tmp_path):
+def test_visits_alarms_and_greedy_scores_are_in_the_run_folder(tmp_path):
     run = rove.train("dqn", "chain-5", seeds=[3, 4], episodes=4, hidden=(4,), out=tmp_path)
     run.draw(tmp_path)
     told = json.loads((tmp_path / "diagnostics.json").read_text())
@@ -127,3 +127,4 @@ def test_visits_and_alarms_are_in_the_run_folder(tmp_path):
     assert told["cells"] == [5]
     assert list(told["visits"]) == ["3", "4"]
     np.testing.assert_allclose(list(told["visits"].values()), run.visits, atol=1e-6)
+    assert told["greedy"] == {"3": run.evaluate()[0, 0], "4": run.evaluate()[1, 0]}

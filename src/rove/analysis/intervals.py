@@ -121,6 +121,14 @@ def proportion_test(count: int, n: int, limit: float = 0.5) -> Comparison:
     return Comparison(count / n, *interval, p)
 
 
+def counts_test(count: int, n: int, other: int, m: int) -> float:
+    """Return the two-sided p-value of Fisher's exact test of `count` events in n against `other` in
+    m: twice the smaller one-sided one, as `difference_test` estimates it."""
+    total, whole = count + other, math.comb(n + m, n)
+    ways = [math.comb(total, k) * math.comb(n + m - total, n - k) for k in range(n + 1)]
+    return min(1.0, 2 * min(sum(ways[: count + 1]), sum(ways[count:])) / whole)
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return Holm's adjusted p-values. Rejecting all hypotheses whose adjusted p-value is below
     0.05 keeps the probability of any false rejection below 5%."""

@@ -5,7 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rove.analysis.intervals import FEWEST, Support, difference_test, holm, mean_interval
+from rove.analysis.intervals import (
+    FEWEST,
+    Support,
+    counts_test,
+    difference_test,
+    holm,
+    mean_interval,
+)
 
 LEVEL = 0.05
 LAST = 20
@@ -32,21 +39,16 @@ class Result(NamedTuple):
     """The range of the evidence; None if it is not known."""
 
 
-def _order(result: Result) -> tuple[float, float]:
-    """Return a sort key: most seeds solved, then the highest final score."""
-    return -(result.solved or 0) / result.seeds, -result.final
-
-
-def best(results: Sequence[Result]) -> Result:
-    """Return the best of some results on one task."""
-    return min(results, key=_order)
+def ranked(results: Sequence[Result]) -> list[Result]:
+    """Sort results: most seeds solved, then the highest final score."""
+    return sorted(results, key=lambda r: (-(r.solved or 0) / r.seeds, -r.final))
 
 
 def headline(results: Sequence[Result]) -> str:
     """Say in one line what runs on one task show, such as "GE solves chain-100 on 5 of 5 seeds, DQN
     on 0 of 5". The best come first; of many, only the first three are named. If the seeds do not
     tell the best from others, it says so."""
-    first, *others = sorted(results, key=_order)
+    first, *others = ranked(results)
     if first.solved is not None:
         seeds = "seed" if first.seeds == 1 else "seeds"
         text = f"{first.agent} solves {first.task} on {first.solved} of {first.seeds} {seeds}"
@@ -78,12 +80,21 @@ def _joined(words: Sequence[str]) -> str:
     return " and ".join([*([", ".join(words[:-1])] if len(words) > 1 else []), words[-1]])
 
 
+def p_values(results: Sequence[Result]) -> list[float | None]:
+    """Return, for each result, the p-value of its difference from the best one, adjusted for all of
+    these comparisons (Holm); None for the best one."""
+    first = ranked(results)[0]
+    others = [result for result in results if result is not first]
+    adjusted = iter(holm([_p_value(first, other) for other in others]))
+    return [None if result is first else next(adjusted) for result in results]
+
+
 def doubt(results: Sequence[Result]) -> str:
     """Say, in brackets, from which agents the seeds do not tell the best one; empty if from none.
-    Differences are tested at the level of 5% over all of the comparisons (Holm)."""
-    first, *others = sorted(results, key=_order)
-    p_values = holm([_p_value(first, other) for other in others])
-    alike = [r.agent for r, p in zip(others, p_values, strict=True) if p >= LEVEL]
+    Differences are tested at the level of 5% over all of the comparisons: see `p_values`."""
+    first, *others = ordered = ranked(results)
+    pairs = zip(ordered, p_values(ordered), strict=True)
+    alike = [result.agent for result, p in pairs if p is not None and p >= LEVEL]
     if not alike:
         return ""
     if len(alike) == len(others):
@@ -96,6 +107,8 @@ def _p_value(a: Result, b: Result) -> float:
     """Return the p-value of a difference: for counts, Fisher's. If the range of the scores is not
     known, it is 0 or 1: whether the intervals of the means are disjoint."""
     x, y = np.array(a.evidence), np.array(b.evidence)
+    if a.solved is not None and b.solved is not None:
+        return counts_test(int(x.sum()), len(x), int(y.sum()), len(y))
     if a.support is not None and b.support is not None and len(x) and len(y):
         return difference_test(x, y, a.support, b.support).p
     if min(len(x), len(y)) < FEWEST:

@@ -141,21 +141,24 @@ function stepped(points) {
   return points.flatMap(([x, y], i) => (i ? [[x, points[i - 1][1]], [x, y]] : [[x, y]]));
 }
 
+/** The width of the title of rows, left of their labels, in pixels. */
+const HEAD = 40;
+
 /** The maximum length of slanted labels, in pixels. */
 const SLANTED = 240;
 
 /** A heat map: `cells[row][column]` is an estimate or null, `text` what a cell shows, `lines(row, column)` what its
  * tooltip lists, `domain` the range of the colours, and `marked` the row and column of a cell with a frame. */
 function heatMap(name, rows, columns, cells, { lines, text = (cell) => short(cell[0]), domain = null, format = fmt, marked = null }) {
-  const letters = (values) => 6.6 * Math.max(...values.map((v) => format(v).length));
+  const letters = (values) => 7 * Math.max(...values.map((v) => format(v).length));
   const longest = letters(columns.values);
   const beside = (width) => Math.min(letters(rows.values), Math.max(130, 0.3 * width));
   // Labels that do not fit side by side are slanted if there are few, and otherwise left out.
-  const slanted = (width) => longest + 8 > (width - beside(width) - 36) / columns.values.length && columns.values.length <= 12;
+  const slanted = (width) => longest + 8 > (width - beside(width) - HEAD - 2) / columns.values.length && columns.values.length <= 12;
   const below = (width) => 44 + (slanted(width) ? Math.min(longest, SLANTED) * 0.64 : 0);
   const height = (width) => rows.values.length * Math.min(46, Math.max(30, width / 14)) + 4 + below(width);
   return chart(name, height, (root, width, tall) => {
-    const bottom = tall - below(width), left = 34 + beside(width);
+    const bottom = tall - below(width), left = HEAD + beside(width);
     const w = (width - left - 2) / columns.values.length, h = bottom / rows.values.length;
     const [low, high] = domain ?? extent(cells.flat().filter(Boolean).map((c) => c[0]));
     cells.forEach((row, r) => row.forEach((cell, c) => {

@@ -13,12 +13,12 @@ from rove.errors import RoveError
 from rove.report import commands, summaries, titles
 from rove.report.folders import Results, RunData, is_gymnasium
 from rove.report.groups import Group
-from rove.report.labels import colours_of, labels_of, with_several_settings
-from rove.report.numbers import numbers, plain
+from rove.report.labels import colours_of, labels_of, order_of, with_several_settings
+from rove.report.numbers import number, numbers, plain
 from rove.report.tasks import grouped, key_of, names_of
 from rove.search.sweep_result import label
 
-THRESHOLDS = np.linspace(0.0, 1.0, 41)
+THRESHOLDS = np.linspace(0.0, 1.0, 101)
 
 
 def report_data(sources: Sequence[Results], folders: str) -> dict[str, Any]:
@@ -36,6 +36,9 @@ def _source(source: Results, names: Mapping[str, str]) -> dict[str, Any]:
     compared = [[part] for part in parts] if commands.of_source(source) else [parts]
     labels = {run: label for each in compared for run, label in labels_of(each).items()}
     groups = [Group(runs, names[key_of(runs[0])], labels) for runs in parts]
+    order = order_of([group.standings for group in groups])
+    for group in groups:
+        group.arrange(order)
     colours = colours_of([{g.labels[id(run)]: run.name for run in g.runs} for g in groups])
     return {
         "name": source.name,
@@ -47,9 +50,22 @@ def _source(source: Results, names: Mapping[str, str]) -> dict[str, Any]:
         "picture": source.picture and "data:image/png;base64," + _base64(source.picture),
         "sweep": source.sweep and _sweep(source) | {"about": _about(source.config)},
         "several_settings": with_several_settings(source.runs, labels),
+        "order": order,
+        "reference": _reference(order, groups),
+        "ranking": [
+            {"label": r.agent, "colour": colours[r.agent], "solved": r.solved, "seeds": r.seeds}
+            | {"p": None if p is None else number(p)}
+            for r, p in titles.ranking(source, groups)
+        ],
         "groups": [group.as_json(colours) for group in groups],
-        "overall": _overall(groups, colours),
+        "overall": _overall(groups, colours, order),
     }
+
+
+def _reference(order: Sequence[str], groups: Sequence[Group]) -> str | None:
+    """Return the label that others are compared with at first: of those on the most tasks, the
+    first."""
+    return max(order, key=lambda x: sum(x in g.labels.values() for g in groups), default=None)
 
 
 def _failed(run: RunData, task: str) -> dict[str, Any]:
@@ -80,7 +96,9 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _overall(groups: Sequence[Group], colours: dict[str, int]) -> dict[str, Any] | None:
+def _overall(
+    groups: Sequence[Group], colours: dict[str, int], order: Sequence[str]
+) -> dict[str, Any] | None:
     """Return a comparison over tasks with a known optimum, by the fraction of it that agents reach.
     Only agents that were run on all tasks are compared. Tasks with few agents are dropped if that
     leaves more pairs of agent and task."""
@@ -105,10 +123,11 @@ def _overall(groups: Sequence[Group], colours: dict[str, int]) -> dict[str, Any]
                 "label": name,
                 "colour": colours[name],
                 "mean": summaries.mean(table.mean(axis=0), support),
-                "profile": summaries.curve(above, (0.0, 1.0)),
+                "profile": numbers(above.mean(axis=0)),
+                "band": summaries.band(above, (0.0, 1.0)),
             }
         )
-    rows.sort(key=lambda row: -row["mean"][0])
+    rows.sort(key=lambda row: order.index(row["label"]))
     return {
         "tasks": [group.name for group in tasks],
         "left_out": sorted({x for g in known for x in g.labels.values()} - set(everywhere)),

@@ -48,6 +48,11 @@ function short(value) {
   return fmt(typeof value === "number" ? Number(value.toPrecision(3)) : value);
 }
 
+/** Format a p-value with two significant digits. */
+function chance(p) {
+  return p < 0.001 ? "< 0.001" : fmt(Number(p.toPrecision(2)));
+}
+
 /** Return a linear or logarithmic scale from a domain to a range of pixels. */
 function scale([low, high], [from, to], log = false) {
   const f = log ? (x) => Math.log(x) : (x) => x;

@@ -93,7 +93,8 @@ def read_claims(path: Path) -> list[dict[str, str]]:
     try:
         return [
             {key: str(c[key]) for key in ("text", "evidence", "verdict")}
-            | {key: str(c.get(key) or "–") for key in ("after_holm", "direction", "published")}
+            | {key: str(c.get(key) or "–") for key in ("after_holm", "published")}
+            | {"direction": str(c.get("direction") or "not tested")}
             for c in content
         ]
     except (KeyError, TypeError, AttributeError):
@@ -107,6 +108,15 @@ def read_errors(path: Path) -> dict[int, str]:
         return {int(seed): str(error) for seed, error in content.items()}
     except (AttributeError, ValueError):
         raise RunFolderError(f"{path} is not a list of errors written by rove") from None
+
+
+def read_greedy(path: Path) -> dict[int, float]:
+    """Read the greedy scores of diagnostics.json, by seed; empty if there are none."""
+    content = read_json(path) or {}
+    try:
+        return {int(seed): float(score) for seed, score in content.get("greedy", {}).items()}
+    except (AttributeError, TypeError, ValueError):
+        raise RunFolderError(f"{path} has no greedy scores written by rove") from None
 
 
 def read_sweep(path: Path) -> dict[str, Any] | None:

@@ -17,6 +17,7 @@ from rove.report.files import (
     read_claims,
     read_episodes,
     read_errors,
+    read_greedy,
     read_json,
     read_picture,
     read_sweep,
@@ -50,6 +51,9 @@ class RunData:
 
     errors: dict[int, str] = field(default_factory=dict)
     """The errors of the seeds that failed, by seed."""
+
+    greedy_scores: dict[int, float] = field(default_factory=dict)
+    """The greedy scores in diagnostics.json, by seed."""
 
     @cached_property
     def task(self) -> Task:
@@ -114,6 +118,13 @@ class RunData:
                 return False
 
         return {seed: finished(about) for seed, about in self._about.items()}
+
+    @cached_property
+    def greedy(self) -> np.ndarray | None:
+        """The score of the greedy policy of each seed; None if it is not known, as for a run that
+        has not finished since it was extended."""
+        known = all(self.finished.get(s) and s in self.greedy_scores for s in self.seeds)
+        return np.array([self.greedy_scores[s] for s in self.seeds]) if known else None
 
     @cached_property
     def diverged(self) -> np.ndarray:
@@ -278,4 +289,5 @@ def _run(path: Path) -> RunData:
         file = path / "config.json"
         raise RunFolderError(f"{file} is not the configuration of a run: {error}") from None
     errors = read_errors(path / "errors.json")
-    return RunData(path, raw, read_episodes(path / "episodes.csv"), errors)
+    greedy = read_greedy(path / "diagnostics.json")
+    return RunData(path, raw, read_episodes(path / "episodes.csv"), errors, greedy)

@@ -11,9 +11,9 @@ from rove.analysis import curves, intervals
 from rove.analysis.alarms import alarms
 from rove.analysis.curves import area_under_curve, moving_average
 from rove.analysis.intervals import Support
-from rove.analysis.sentences import LAST, Result
+from rove.analysis.sentences import LAST, Result, p_values, ranked
 from rove.environments import Task
-from rove.report import beliefs, commands, summaries
+from rove.report import beliefs, summaries
 from rove.report.binning import (
     FEW_POINTS,
     POINTS,
@@ -27,13 +27,14 @@ from rove.report.binning import (
     unit_of,
 )
 from rove.report.folders import RunData
-from rove.report.numbers import number, numbers, plain
+from rove.report.numbers import number, numbers
+from rove.report.settings import about
 from rove.training import solving
 
 WINDOWS = (1, 20, 100, 500, 2500, 10_000)
 """Available moving windows, in episodes."""
 PICTURED = 24
-"""Maximum number of runs per group, the best ones, with charts of visits and posteriors and with
+"""Maximum number of runs per group, the first ones, with charts of visits and posteriors and with
 differences between them; this keeps large reports small."""
 MORE = ("coverage", "spread", "return_spread")
 """Columns of episodes.csv that are shown in addition to the score."""
@@ -49,8 +50,8 @@ class Group:
         self.every = max(longest // POINTS, 1) if self.unit == "step" else 0
         self.tables = {id(run): score_table(run, self.every) for run in runs}
         self.areas = {id(run): self._areas(run) for run in runs}
-        self.runs = sorted(runs, key=lambda run: -float(np.mean(self.areas[id(run)])))
-        self.labels = {id(run): labels[id(run)] for run in self.runs}
+        self.runs = runs
+        self.labels = {id(run): labels[id(run)] for run in runs}
         self.name = name
         self.task = max((run.task for run in runs), key=_known_optimum)
         self.optimum = self.task.optimum
@@ -79,10 +80,29 @@ class Group:
         return [max(int(np.sum(x <= self.common)) if self.every else self.common, 1) for x in ends]
 
     @property
+    def budget(self) -> str:
+        """The budget of the runs, such as "60 episodes" or "30 to 60 episodes"."""
+        span = sorted({min(self.budgets.values()), max(self.budgets.values())})
+        return f"{' to '.join(f'{n:,}' for n in span)} {self.unit}s"
+
+    @property
     def title(self) -> str:
         """The task and the budget."""
-        span = sorted({min(self.budgets.values()), max(self.budgets.values())})
-        return f"{self.name}, {' to '.join(f'{n:,}' for n in span)} {self.unit}s"
+        return f"{self.name}, {self.budget}"
+
+    @property
+    def standings(self) -> dict[str, float]:
+        """The mean score of each run, by label, on a scale that all tasks have: as a fraction of
+        the optimum or, if that is not known, the fraction of all runs that are no better."""
+        means = np.array([np.mean(self.areas[id(run)]) for run in self.runs])
+        shares = np.less_equal.outer(means, means).mean(axis=0)
+        if self.optimum is not None and self.optimum > 0:
+            shares = means / self.optimum
+        return {self.labels[id(run)]: float(x) for run, x in zip(self.runs, shares, strict=True)}
+
+    def arrange(self, order: Sequence[str]) -> None:
+        """Put the runs into the order of some labels."""
+        self.runs = sorted(self.runs, key=lambda run: order.index(self.labels[id(run)]))
 
     def as_json(self, colours: dict[str, int]) -> dict[str, Any]:
         """Return the data of the group."""
@@ -93,6 +113,7 @@ class Group:
         return {
             "title": self.title,
             "task": self.name,
+            "budget": self.budget,
             "label": self.task.score_label,
             "optimum": None if self.optimum is None else number(self.optimum),
             "bounded": self.support is not None,
@@ -108,6 +129,7 @@ class Group:
             ],
             "pictured": PICTURED if len(self.runs) > PICTURED else None,
             "differences": self._differences() if len(self.runs) <= PICTURED else None,
+            "tested": self._tested(),
         }
 
     def _run(
@@ -135,12 +157,13 @@ class Group:
             "starts": self._starts(run),
             "all": summaries.mean(self.areas[id(run)], self.support),
             "last": summaries.mean(self._last(run), self.support),
+            "greedy": None if run.greedy is None else summaries.mean(run.greedy, self.support),
             "solved": self._solved(run),
             "more": _more(run, self.task.bins),
             "visits": beliefs.visits(run) if pictured else None,
             "beliefs": beliefs.beliefs(run, self.optimum) if pictured else None,
             "warnings": self._warnings(run),
-            "about": _about(run),
+            "about": about(run),
         }
 
     def _curves(self, run: RunData, size: int, windows: Sequence[int]) -> dict[str, Any]:
@@ -186,6 +209,19 @@ class Group:
             )
             results.append(result)
         return results
+
+    def _tested(self) -> dict[str, Any] | None:
+        """Return the p-values that titles rest on: those of the differences of all runs from the
+        best one, and what is tested, "solved" or "last". None for a single run, or if the range of
+        the score is not known."""
+        results = self.results()
+        if len(results) < 2 or results[0].support is None:
+            return None
+        return {
+            "what": "last" if self.optimum is None else "solved",
+            "best": ranked(results)[0].agent,
+            "p": [None if p is None else number(p) for p in p_values(results)],
+        }
 
     def _last(self, run: RunData, ends: Sequence[int | None] | None = None) -> np.ndarray:
         """Return the mean score of the last episodes that each seed played, at its end or before
@@ -257,15 +293,3 @@ def _more(run: RunData, bins: int) -> dict[str, Any]:
             support = (0.0, bins) if counted else None
             curves[column] = {"step": step} | summaries.curve(thin, support)
     return curves
-
-
-def _about(run: RunData) -> dict[str, Any]:
-    """Return the configuration, the versions and the command of a run."""
-    agent, environment = run.raw["agent"], run.raw["environment"]
-    about = {
-        "agent": agent.get("settings") or agent.get("composition") or {},
-        "environment": {"name": run.environment, **(environment.get("options") or {})},
-        "run": {k: run.raw.get(k) for k in ("episodes", "steps", "until_solved", "seeds")},
-        "versions": run.raw.get("versions") or {},
-    }
-    return plain(about) | {"command": commands.of_run(run)}

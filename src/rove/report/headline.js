@@ -5,7 +5,7 @@ const CARDS = 4;
 /** A card with the most important numbers of a run. */
 function card(run, group) {
   const facts = [
-    run.solved ? [`${run.solved.count} of ${run.seeds.length}`, `seed${run.seeds.length > 1 ? "s" : ""} solved it`] : null,
+    run.solved ? [`${run.solved.count} of ${run.seeds.length}`, `seed${run.seeds.length > 1 ? "s" : ""} solved it within ${fmt(run.budget)} ${group.unit}s`] : null,
     [short(run.last[0]), `${group.label}, last 20 episodes${group.optimum !== null ? ` (optimum ${short(group.optimum)})` : ""}`],
     run.solved?.count && run.solved.median !== "inf" ? [short(run.solved.median), "episodes to solve it, median"] : null,
     run.solved ? null : [short(run.all[0]), `${group.label}, ${part(group)}`],
@@ -15,12 +15,9 @@ function card(run, group) {
 }
 
 /** Which agents solve which tasks: a map of the fraction of seeds. */
-function solvedMap(name, groups) {
-  const solvable = groups.filter((group) => group.optimum !== null);
-  const labels = [...new Set(solvable.flatMap((group) => group.runs.map((run) => run.label)))];
+function solvedMap(name, solvable, order) {
   const find = (label, group) => group.runs.find((run) => run.label === label);
-  const share = (label) => solvable.reduce((sum, group) => sum + (find(label, group)?.solved.count ?? 0), 0);
-  labels.sort((a, b) => share(a) - share(b));
+  const labels = order.filter((label) => solvable.some((group) => find(label, group))).reverse();
   const cells = labels.map((label) => solvable.map((group) => {
     const run = find(label, group);
     return run ? [run.solved.count / run.seeds.length, run] : null;
@@ -30,13 +27,23 @@ function solvedMap(name, groups) {
     domain: [0, 1],
     format: String,
     text: ([, run]) => `${run.solved.count}/${run.seeds.length}`,
-    lines: (r, c) => [[null, "seeds that solved it", ratio(cells[r][c][1])], [null, "episodes, median", fmt(cells[r][c][1].solved.median)]],
+    lines: (r, c) => [[null, "seeds that solved it", ratio(cells[r][c][1])], [null, `budget, ${solvable[c].unit}s`, fmt(cells[r][c][1].budget)], [null, "episodes, median", fmt(cells[r][c][1].solved.median)]],
   });
 }
 
 /** A note on the agents whose settings depend on the task. */
 function severalSettings({ several_settings: names }) {
   return names.length ? ` The settings of ${new Intl.ListFormat("en-GB").format(names)} depend on the task: see the configuration.` : "";
+}
+
+/** The solved seeds of each agent on all tasks, and the p-values that the title rests on. */
+function ranking({ ranking: rows, order }) {
+  if (!rows.length) return null;
+  const sorted = order.map((label) => rows.find((row) => row.label === label)).filter(Boolean);
+  const best = rows.find((row) => row.p === null).label;
+  return [table("Solved seeds on all tasks", [heading("agent", false), heading("seeds that solved their task"), heading(`p against ${best}`)],
+    sorted.map((row) => el("tr", {}, nameCell(row), valueCell(`${row.solved} of ${row.seeds}`), chanceCell(row.p))), "narrow stacked"),
+  el("p", { class: "muted small" }, fisherNote(best, rows.length - 1, "all tasks"))];
 }
 
 /** The cards and the figure of a source: curves of one task, a map of several, or those of a sweep. */
@@ -48,7 +55,9 @@ function headline(key, source) {
     return [el("div", { class: "cards" }, group.runs.slice(0, CARDS).map((run) => card(run, group))),
       curves(`${key}-0`, group, `${group.title}. `)];
   }
-  if (groups.filter((group) => group.optimum !== null).length < 2) return [];
-  return [el("p", { class: "muted small" }, `Seeds that solved each task (ten optimal episodes in a row); more intense colours are more seeds.${severalSettings(source)}`),
-    solvedMap(`Seeds that solved each task, ${source.name}`, groups)];
+  const solvable = groups.filter((group) => group.optimum !== null);
+  if (solvable.length < 2) return [];
+  const budgets = [...new Set(solvable.map((group) => group.budget))].join(" or ");
+  return [el("p", { class: "muted small" }, `Seeds that solved each task (ten optimal episodes in a row) within ${budgets}; more intense colours are more seeds.${severalSettings(source)}`),
+    solvedMap(`Seeds that solved each task, ${source.name}`, solvable, source.order), ranking(source)];
 }

@@ -1,15 +1,16 @@
 """Labels of runs, and their colours."""
 
-import dataclasses
 import itertools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from rove.agents import AGENTS, label_of
 from rove.analysis.colours import number_of
 from rove.report.folders import RunData
-from rove.runs.configure import default_settings
+from rove.report.settings import changed, settings_of
 from rove.search.sweep_result import label as settings_label
 
 _ORDER = list(AGENTS)
@@ -38,14 +39,14 @@ def with_several_settings(runs: Sequence[RunData], labels: Mapping[int, str]) ->
     settings, or those searched for an experiment, depend on the task."""
     variants: dict[str, set[str]] = {}
     for run in runs:
-        settings = json.dumps(_settings(run), sort_keys=True)
+        settings = json.dumps(settings_of(run), sort_keys=True)
         variants.setdefault(labels[id(run)], set()).add(settings)
     return [label for label, settings in variants.items() if len(settings) > 1]
 
 
 def _label(run: RunData, alike: Sequence[RunData]) -> str:
     """Return the name of a run's agent, with the settings that tell runs of that agent apart."""
-    names, own = _distinguishing([_changed(x) for x in alike]), _settings(run)
+    names, own = _distinguishing([changed(x) for x in alike]), settings_of(run)
     if names is None:
         return f"{label_of(run.name)}, {run.path.resolve().name}"
     shown = settings_label({name: own[name] for name in names if own.get(name) is not None})
@@ -67,19 +68,13 @@ def _distinguishing(changes: Sequence[Mapping[str, Any]]) -> Sequence[str] | Non
     return next((c for c in choices if variants(c) == variants(varied)), None)
 
 
-def _settings(run: RunData) -> dict[str, Any]:
-    """Return the settings of a run's agent, or the parts it is composed of."""
-    agent = run.raw["agent"]
-    return agent.get("settings") or agent.get("composition") or {}
-
-
-def _changed(run: RunData) -> dict[str, Any]:
-    """Return the settings of a run's agent that are not the defaults for its task."""
-    defaults: dict[str, Any] = {}
-    if run.name in AGENTS:
-        values = dataclasses.asdict(default_settings(run.name, run.task))
-        defaults = json.loads(json.dumps(values))
-    return {k: v for k, v in _settings(run).items() if k not in defaults or defaults[k] != v}
+def order_of(groups: Sequence[Mapping[str, float]]) -> list[str]:
+    """Return the order of labels on a page, given their standings on each task: by the mean over
+    tasks, highest first."""
+    own: dict[str, list[float]] = {}
+    for label, standing in (pair for group in groups for pair in group.items()):
+        own.setdefault(label, []).append(standing)
+    return sorted(own, key=lambda label: (-np.mean(own[label]), label))
 
 
 def _budget(run: RunData) -> str:

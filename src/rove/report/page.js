@@ -24,12 +24,12 @@ function overall(key, source) {
   const drawn = lineChart("Performance profiles", () => ({
     x: { title: "fraction of the optimum, τ", domain: [0, 1] },
     y: { title: "fraction of seeds above τ", domain: [0, 1] },
-    series: summary.agents.filter((a) => keys.has(a.label)).map((a) => ({ label: a.label, colour: a.colour, xs: summary.thresholds, ys: a.profile.mean, ...seedsOrBand(a.profile) })),
+    series: summary.agents.filter((a) => keys.has(a.label)).map((a) => ({ label: a.label, colour: a.colour, steps: true, xs: summary.thresholds, ys: a.profile, band: a.band })),
   }));
   const means = table("All tasks", [heading("agent", false), heading("seeds"), heading("mean fraction of the optimum")],
     summary.agents.map((a) => el("tr", {}, nameCell(a), el("td", { class: "number" }, String(a.mean[3])), cell(a.mean))), "narrow stacked");
   return [el("h3", { id: key }, "All tasks together"),
-    el("p", { class: "muted" }, `Mean score over the whole budget as a fraction of the optimum, on ${summary.tasks.join(", ")}. A seed’s scores are averaged over the tasks; intervals are over seeds.${summary.left_out.length ? ` Not run on all of these tasks and therefore omitted: ${summary.left_out.join("; ")}.` : ""}${severalSettings(source)}`),
+    el("p", { class: "muted" }, `Mean score over the whole budget as a fraction of the optimum, on ${summary.tasks.join(", ")}. A seed’s scores are averaged over the tasks; intervals are over seeds${summary.agents.some((a) => a.band) ? ", and shaded in the figure" : ""}.${summary.left_out.length ? ` Not run on all of these tasks and therefore omitted: ${summary.left_out.join("; ")}.` : ""}${severalSettings(source)}`),
     keys, drawn, means];
 }
 
@@ -56,7 +56,7 @@ function sourceSection(key, source, first, only) {
     source.overall ? overall(`${key}-all`, source) : null,
     source.sweep ? sweepSection(`${key}-sweep`, source.sweep) : null,
     source.picture ? el("details", { class: "picture" }, el("summary", {}, `Figure of the ${source.sweep ? "sweep" : "experiment"}, as in its folder`), el("img", { src: source.picture, alt: `Figure of ${source.name}` })) : null,
-    source.groups.map((group, i) => groupSection(`${key}-${i}`, group, single)));
+    source.groups.map((group, i) => groupSection(`${key}-${i}`, group, source.reference, single)));
 }
 
 /** Links to the parts of the page, if there are several. */

@@ -152,28 +152,61 @@ function part(group) {
 
 const STOPPED = "A seed that stopped because it had solved the task keeps its last score to the end of the budget";
 
-/** A table that compares the agents. */
-function comparison(key, group) {
+/** How p-values compare the number of solved seeds with that of the best agent. */
+function fisherNote(best, comparisons, where) {
+  return `p compares the number of solved seeds with that of ${best}, the best agent on ${where}: Fisher’s exact test, two-sided${adjusted(comparisons)}.`;
+}
+
+function adjusted(comparisons) {
+  return `${comparisons > 1 ? `, adjusted for ${comparisons} comparisons (Holm)` : ""}. Titles rank agents only where p is below 0.05`;
+}
+
+/** What the p-values of the table are. */
+function testNote({ tested, task, common, label, unit }) {
+  if (!tested) return "";
+  const comparisons = tested.p.length - 1;
+  const within = common === null ? "" : ` It is about the first ${fmt(common)} ${unit}s, which all runs have.`;
+  if (tested.what === "solved") return fisherNote(tested.best, comparisons, task) + within;
+  return `p compares the ${label} in the last 20 episodes with that of ${tested.best}, the best agent on ${task}: the melded test, two-sided${adjusted(comparisons)}.${within}`;
+}
+
+/** A table cell with a p-value. */
+function chanceCell(p) {
+  return p === null ? missingCell() : valueCell(chance(p));
+}
+
+/** Where the settings of the runs come from. */
+function settingsNote({ runs }) {
+  const sources = [...new Set(runs.map((run) => run.about.source))];
+  const who = (source) => runs.filter((run) => run.about.source === source).map((run) => run.label).join(", ");
+  return `Settings: ${sources.map((source) => (sources.length > 1 ? `${who(source)}: ${source}` : source)).join("; ")}.`;
+}
+
+/** A table that compares the agents; `reference` is the agent that they are compared with at first. */
+function comparison(key, group, reference) {
   const box = el("div");
   const several = group.runs.length > 1 && group.differences;
-  const against = choice(`${key} against`, "Compare with", group.runs.map((run, i) => [i, run.label]), group.runs.length - 1, () => fill());
-  const solvable = group.optimum !== null, budgets = group.common !== null;
+  const first = Math.max(0, group.runs.findIndex((run) => run.label === reference));
+  const against = choice(`${key} against`, "Compare with", group.runs.map((run, i) => [i, run.label]), first, () => fill());
+  const solvable = group.optimum !== null, budgets = group.common !== null, greedy = group.runs.some((run) => run.greedy);
+  const test = (what) => group.tested?.what === what;
+  const testHeading = () => heading(`p against ${group.tested.best}`);
   const fill = () => {
     const j = Number(against.value);
     const head = [
-      heading("agent", false), heading("seeds"), ...(budgets ? [heading(`budget, ${group.unit}s`)] : []), ...(solvable ? [heading("solved"), heading("episodes to solve, median")] : []),
-      heading(`${group.label}, last 20 episodes`), heading(`${group.label}, ${part(group)}`),
+      heading("agent", false), heading("seeds"), ...(budgets ? [heading(`budget, ${group.unit}s`)] : []), ...(solvable ? [heading(budgets ? "solved" : `solved within ${group.budget}`), ...(test("solved") ? [testHeading()] : []), heading("episodes to solve, median")] : []),
+      heading(`${group.label}, last 20 episodes`), ...(test("last") ? [testHeading()] : []), ...(greedy ? [heading(`${group.label}, greedy`)] : []), heading(`${group.label}, ${part(group)}`),
       ...(several ? [heading(`difference from ${group.runs[j].label}, ${part(group)}`)] : []),
     ];
     box.replaceChildren(table(`Agents on ${group.title}`, head, group.runs.map((run, i) => el("tr", {},
       nameCell(run), valueCell(String(run.seeds.length)), budgets ? valueCell(fmt(run.budget)) : [],
-      solvable ? [solvedCell(run), valueCell(fmt(run.solved.median))] : [],
-      cell(run.last), cell(run.all),
+      solvable ? [solvedCell(run), test("solved") ? chanceCell(group.tested.p[i]) : [], valueCell(fmt(run.solved.median))] : [],
+      cell(run.last), test("last") ? chanceCell(group.tested.p[i]) : [], greedy ? cell(run.greedy) : [], cell(run.all),
       several ? (i === j ? missingCell() : cell(group.differences[i][j])) : [])), "stacked"));
   };
   fill();
   return [el("h4", {}, several ? "Comparison" : "Numbers"), several ? el("div", { class: "controls" }, against) : null, box,
-    el("p", { class: "muted small" }, intervalNote(group))];
+    [testNote(group), intervalNote(group), settingsNote(group)].map((text) => el("p", { class: "muted small" }, text))];
 }
 
 /** What the small numbers of the table are. */
@@ -185,6 +218,7 @@ function intervalNote(group) {
     group.common === null ? "" : `The budgets differ: mean scores and their differences are over the first ${fmt(group.common)} ${group.unit}s, which all runs have; the other columns are at the end of each run’s own budget.`,
     Math.max(...sizes) >= FEWEST ? `Below a number is its 95% interval over seeds: for counts the exact one (Clopper–Pearson), for means ${kinds}. Claims are judged by the same intervals.` : "",
     group.stopped ? `${STOPPED} in mean scores over it; the last 20 episodes are those that were played.` : "",
+    group.runs.some((run) => run.greedy) ? "Greedy is the score of one episode of the greedy policy after training, without exploration." : "",
     sizes.some((n) => n > 1 && n < FEWEST) ? "With fewer than five seeds, the values of the seeds are shown instead of an interval." : "",
     group.optimum !== null ? "Solved means ten optimal episodes in a row; the median counts seeds that have not solved the task as censored (Kaplan–Meier)." : "",
   ].filter(Boolean).join(" ");
@@ -192,7 +226,7 @@ function intervalNote(group) {
 
 /** A note on which runs are shown, if not all are. */
 function pictured(group) {
-  return group.pictured ? `Shown are the ${group.pictured} runs with the highest mean score. ` : "";
+  return group.pictured ? `Shown are the first ${group.pictured} runs of the table. ` : "";
 }
 
 /** A command, which wraps only between words. */
@@ -216,7 +250,7 @@ const CONFIGURATION = "Configuration, versions and the command to run it again";
 
 function about(group) {
   return el("details", {}, el("summary", {}, CONFIGURATION),
-    group.runs.map((run) => el("details", {}, el("summary", {}, `${run.label} (${run.folder})`), configuration(run.about))));
+    group.runs.map((run) => el("details", {}, el("summary", {}, `${run.label} (${run.folder}); settings: ${run.about.source}`), configuration(run.about))));
 }
 
 /** What the curves are. */
@@ -233,11 +267,11 @@ function curveNote(group, series) {
 }
 
 /** The section of a task; `drawn` if its curves are in the headline already. */
-function groupSection(key, group, drawn) {
+function groupSection(key, group, reference, drawn) {
   const warnings = group.runs.flatMap((run) => run.warnings.map((text) => `${run.label}, ${text}.`));
   return el("section", { "aria-label": group.title, id: key },
     drawn ? null : [el("h3", {}, group.title), curves(key, group)],
-    comparison(key, group), visitSection(key, group), beliefSection(key, group),
+    comparison(key, group, reference), visitSection(key, group), beliefSection(key, group),
     warnings.length ? el("details", { class: "warnings" }, el("summary", {}, `${warnings.length} warning${warnings.length > 1 ? "s" : ""}`), el("ul", {}, warnings.map((text) => el("li", {}, text)))) : null,
     about(group));
 }

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rove.agents import label_of
-from rove.analysis.sentences import Result, best, doubt, headline, sweep_headline
+from rove.analysis.sentences import Result, doubt, headline, p_values, ranked, sweep_headline
 from rove.report.folders import Results
 from rove.report.groups import Group
 from rove.search.sweep_result import label
@@ -50,15 +50,11 @@ def _of_tasks(tasks: Sequence[Sequence[Result]], agents: int) -> str:
     agent solved that was run on all tasks whose optimum is known. Runs of one agent with different
     settings have different labels, and are counted apart."""
     if len(tasks) <= NAMED:
-        return "; ".join(headline([best(results)]) + doubt(results) for results in tasks)
-    solvable = [results for results in tasks if results[0].solved is not None]
-    own: dict[str, list[Result]] = {}
-    for result in (result for results in solvable for result in results):
-        own.setdefault(result.agent, []).append(result)
-    totals = [_total(results) for results in own.values() if len(results) == len(solvable)]
-    if len(solvable) < 2 or not totals:
+        return "; ".join(headline(ranked(results)[:1]) + doubt(results) for results in tasks)
+    solvable, totals = _solvable(tasks), _totals(tasks)
+    if not totals:
         return f"{agents} agent{'s' * (agents > 1)} on {len(tasks)} tasks"
-    first, *rest = sorted(totals, key=lambda r: (-(r.solved or 0) / r.seeds, r.agent))
+    first, *rest = ranked(totals)
     counts = [f"{r.agent} {r.solved} of {r.seeds}" for r in rest[:2]]
     count = f"{len(solvable)} of {len(tasks)}" if len(solvable) < len(tasks) else f"{len(tasks)}"
     text = f"{first.agent} solves {first.solved} of {first.seeds} seeds on {count} tasks"
@@ -66,9 +62,35 @@ def _of_tasks(tasks: Sequence[Sequence[Result]], agents: int) -> str:
     return ", ".join([text, *counts, *more]) + doubt(totals)
 
 
+def ranking(source: Results, groups: Sequence[Group]) -> list[tuple[Result, float | None]]:
+    """Return what the title of more than two tasks rests on: the solved seeds of each agent on all
+    tasks, and the p-value of the difference from the best agent; empty for other titles."""
+    if source.claims or source.sweep is not None or len(groups) <= NAMED:
+        return []
+    totals = _totals([group.results() for group in groups])
+    return list(zip(totals, p_values(totals), strict=True)) if len(totals) > 1 else []
+
+
+def _solvable(tasks: Sequence[Sequence[Result]]) -> list[Sequence[Result]]:
+    """Return the tasks whose optimum is known."""
+    return [results for results in tasks if results[0].solved is not None]
+
+
+def _totals(tasks: Sequence[Sequence[Result]]) -> list[Result]:
+    """Return the results over all tasks with a known optimum, of the agents that were run on all of
+    them; empty for a single such task."""
+    own: dict[str, list[Result]] = {}
+    solvable = _solvable(tasks)
+    for result in (result for results in solvable for result in results):
+        own.setdefault(result.agent, []).append(result)
+    everywhere = [results for results in own.values() if len(results) == len(solvable)]
+    return [_total(results) for results in everywhere] if len(solvable) > 1 else []
+
+
 def _total(results: Sequence[Result]) -> Result:
     """Return the results of an agent on several tasks as one, with the seeds of all of them."""
     return results[0]._replace(
+        final=0.0,  # of tasks with different scores there is none
         solved=sum(r.solved or 0 for r in results),
         seeds=sum(r.seeds for r in results),
         evidence=tuple(seed for r in results for seed in r.evidence),

@@ -220,11 +220,13 @@ class Run:
             for seed, row in zip(self.seeds, self.visits, strict=True)
         }
         cells = self.config.environment.cells
+        greedy = dict(zip(self.seeds, self.evaluate()[:, 0].tolist(), strict=True))
         diagnostics = {
             "alarms": self.alarms,
             "not_watched": self.not_watched,
             "cells": cells,
             "visits": visits,
+            "greedy": greedy,
         }
         publish(folder / "diagnostics.json", (json.dumps(diagnostics) + "\n").encode())
 

@@ -1,0 +1,56 @@
+"""The settings of a run's agent, where they come from, and the rest of its configuration."""
+
+import dataclasses
+import json
+from typing import Any
+
+from rove.agents import AGENTS
+from rove.agents.tuned import tuned_for
+from rove.report import commands
+from rove.report.folders import RunData
+from rove.report.numbers import plain
+from rove.runs.configure import default_settings
+
+NAMED = 5
+"""Maximum number of changed settings that are named."""
+
+
+def settings_of(run: RunData) -> dict[str, Any]:
+    """Return the settings of a run's agent, or the parts it is composed of."""
+    agent = run.raw["agent"]
+    return agent.get("settings") or agent.get("composition") or {}
+
+
+def changed(run: RunData) -> dict[str, Any]:
+    """Return the settings of a run's agent that are not the defaults for its task."""
+    defaults: dict[str, Any] = {}
+    if run.name in AGENTS:
+        values = dataclasses.asdict(default_settings(run.name, run.task))
+        defaults = json.loads(json.dumps(values))
+    own = settings_of(run)
+    return {k: v for k, v in own.items() if k not in defaults or defaults[k] != v}
+
+
+def source_of(run: RunData) -> str:
+    """Say where the settings of a run come from, such as "defaults, tuned on chain-10"."""
+    if run.name not in AGENTS or "settings" not in run.raw["agent"]:
+        return "custom agent"
+    names = list(changed(run))
+    if names:
+        more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
+        return f"not the defaults: {', '.join([*names[:NAMED], *more])}"
+    tuned_on = tuned_for(run.name, run.task.name)
+    return f"defaults, tuned on {tuned_on}" if tuned_on else "generic defaults, not tuned"
+
+
+def about(run: RunData) -> dict[str, Any]:
+    """Return the configuration of a run, its versions, where its settings come from and its
+    command."""
+    environment = run.raw["environment"]
+    shown = {
+        "agent": settings_of(run),
+        "environment": {"name": run.environment, **(environment.get("options") or {})},
+        "run": {k: run.raw.get(k) for k in ("episodes", "steps", "until_solved", "seeds")},
+        "versions": run.raw.get("versions") or {},
+    }
+    return plain(shown) | {"source": source_of(run), "command": commands.of_run(run)}
