@@ -32,7 +32,7 @@ from rove.runs.train import load, train
 
 if TYPE_CHECKING:
     from rove import report
-    from rove.runs.compare import compare
+    from rove.runs.compare import compare, difference
     from rove.search.sweep import sweep
     from rove.search.sweep_result import Sweep
 
@@ -67,6 +67,7 @@ __all__ = [
     "Sweep",
     "adopt",
     "compare",
+    "difference",
     "load",
     "register",
     "report",
@@ -79,6 +80,7 @@ __all__ += returns.__all__
 
 _LAZY = {
     "compare": "rove.runs.compare:compare",
+    "difference": "rove.runs.compare:difference",
     "report": "rove.report",
     "sweep": "rove.search.sweep:sweep",
     "Sweep": "rove.search.sweep_result:Sweep",

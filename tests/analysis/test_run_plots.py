@@ -48,7 +48,7 @@ def test_below_five_seeds_the_seeds_are_drawn_instead_of_an_interval(three, five
     )
     assert "3 seeds (thin) and their mean" in str(texts(few))
     assert "95%" not in str(texts(few))
-    assert "5 seeds, mean and 95% interval" in str(texts(many))
+    assert "5 seeds (thin), mean and 95% interval" in str(texts(many))
     assert len(bands(three.plot_diagnostics())) == 0
     assert len(bands(five.plot_diagnostics())) > 1
 

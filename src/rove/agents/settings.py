@@ -121,6 +121,9 @@ def with_settings(settings: Settings, changes: dict[str, Any]) -> Settings:
 
 def gaussian_with_entropy(sigma: float, draw: Literal["sample", "mean"] = "sample") -> Gaussian:
     """Return a Gaussian return with σ > 0; at σ = 0 the entropy of q_φ would have no weight."""
+    if sigma == 0:
+        allowed = f"at least {LEAST_SIGMA:g}; the limit σ → 0 is the agent noisynet"
+        raise ConfigError.must_be("sigma", sigma, allowed)
     check_number("sigma", sigma, at_least=LEAST_SIGMA)
     return Gaussian(sigma, draw)
 

@@ -122,13 +122,14 @@ def draw_seeds(axes: Any, xs: np.ndarray, values: np.ndarray, colour: str) -> No
         axes.plot(xs, values.T, color=colour, lw=0.7, alpha=0.55)
 
 
-def seeds_text(n: int) -> str:
-    """Say what a curve is: '5 seeds, mean and 95% interval', or '3 seeds (thin) and their mean'."""
+def seeds_text(n: int, thin: bool = False) -> str:
+    """Say what a curve is: '5 seeds, mean and 95% interval', or '3 seeds (thin) and their mean'.
+    `thin`: whether seeds are drawn beside the interval."""
     if n == 1:
         return "1 seed"
-    return (
-        f"{n} seeds, mean and 95% interval" if n >= FEWEST else f"{n} seeds (thin) and their mean"
-    )
+    if n < FEWEST:
+        return f"{n} seeds (thin) and their mean"
+    return f"{n} seeds{' (thin)' * thin}, mean and 95% interval"
 
 
 def over_episodes(axes: Any, name: str = "episode") -> None:

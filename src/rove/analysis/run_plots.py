@@ -37,6 +37,7 @@ def learning_curve(run: Run) -> Figure:
     figure, environment = plots.figure(), run.config.environment
     axes, steps = figure.axes[0], run.config.steps
     every = max(steps // plots.POINTS, 1) if steps else 1
+    thin = len(run.seeds) <= MOST_SEEDS
     at = np.arange(every, (steps or 0) + 1, every)
     plots.learning_curves(
         axes,
@@ -46,14 +47,14 @@ def learning_curve(run: Run) -> Figure:
         label=environment.score_label,
         every=every,
         support=environment.score_range,
-        seeds=len(run.seeds) <= MOST_SEEDS,
+        seeds=thin,
     )
     plots.over_episodes(axes, "step" if steps else "episode")
     starts = int(run.outcomes[0].job.agent.learning_starts)
     last = max(int(outcome.lane.step) for outcome in run.outcomes)
     first_update = starts if 1 < starts <= last else None
     plots.mark_learning(axes, first_update if steps else _learning_start(run))
-    about = f"{plots.seeds_text(len(run.seeds))}; moving window of {plots.WINDOW} episodes"
+    about = f"{plots.seeds_text(len(run.seeds), thin)}; moving window of {plots.WINDOW} episodes"
     title = headline([result(run)]) if run.returns.size else run.config.label
     plots.titled(figure, title, about)
     return figure
@@ -139,7 +140,11 @@ def diagnostics(run: Run) -> Figure:
     outcome = run.outcomes[0]
     num_snapshots = min(len(outcome.episodes.returns).bit_length(), SNAPSHOTS)
     note = _note(run, num_snapshots)
-    rows = [_progress(run) if run.returns.size else [], *(_beliefs(run, num_snapshots, note))]
+    progress = _progress(run) if run.returns.size else []
+    first, *others = _beliefs(run, num_snapshots, note)
+    rows = [progress, first, *others]
+    if len(progress) == 1:  # no cells are counted: the spread is beside the beliefs
+        rows = [progress + first, *others]
     rows = [row for row in rows if row] or [[]]
     columns = max(map(len, rows)) or 1
     size = {"width": max(3.4 * columns, 7.6), "height": 1.0 + 2.6 * len(rows)}

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from rove.agents.tuned import tuned_for
 from rove.analysis.estimates import solve_summary
 from rove.analysis.intervals import mean_and_interval
 from rove.environments import Bandit, HostEnvironment
+from rove.runs.configure import default_settings
 from rove.runs.live import format_score, print_line
 from rove.search.sweep_result import Sweep, SweepProgress, format_value
 
@@ -28,7 +30,7 @@ class SweepLive:
     output is not a terminal."""
 
     def __init__(self, console: Console, total: int, quiet: bool = False):
-        self._console, self._last_line, self._quiet = console, 0.0, quiet
+        self._console, self._last_line, self._line, self._quiet = console, 0.0, "", quiet
         self._progress = bars.Progress(
             bars.TextColumn("runs"),
             bars.BarColumn(bar_width=24),
@@ -46,9 +48,10 @@ class SweepLive:
         text = _status(progress)
         self._progress.update(self._bar, completed=progress.done, status=text)
         if not self._console.is_terminal and time.monotonic() - self._last_line > 5.0:
-            self._last_line = time.monotonic()
             line = f"{progress.done} of {progress.total} runs" + (f", {text}" if text else "")
-            print_line(self._console, line)
+            if line != self._line:
+                self._last_line, self._line = time.monotonic(), line
+                print_line(self._console, line)
 
     def __enter__(self) -> "SweepLive":
         self._progress.start()
@@ -140,6 +143,9 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
     if isinstance(run.config.agent, Settings):
         source = tuned_for(run.config.agent_name, run.config.environment.name)
         text = f"tuned on {source}" if source else "generic, not tuned for this environment"
+        default = default_settings(run.config.agent_name, run.config.environment)
+        changed = [f.name for f in fields(default) if _differs(f.name, default, run.config.agent)]
+        text += f"; changed: {', '.join(changed)}" if changed else ""
         console.print(f"default settings: {text}", highlight=False, soft_wrap=True)
     last = [value for value in summary["last_20"] if value is not None]
     if len(last) > 1:
@@ -167,6 +173,10 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
             highlight=False,
             soft_wrap=True,
         )
+
+
+def _differs(name: str, one: Any, other: Any) -> bool:
+    return getattr(one, name) != getattr(other, name)
 
 
 def scores(console: Console, run: "Run", table: np.ndarray, as_json: bool) -> None:

@@ -22,6 +22,11 @@ from rove.search import space
 from rove.search import sweep as sweeps
 from rove.training.executors import cores
 
+NOTHING_FOUND = (
+    "to explore more: ige or bootstrapped_dqn with a larger --agent.prior, ge with "
+    "--agent.resample episode or a larger --agent.rho, or more episodes"
+)
+
 
 def train(arguments: list[str]) -> None:
     """Run `rove train`."""
@@ -60,6 +65,8 @@ def train(arguments: list[str]) -> None:
             display.closing_table(console, run, summary)
         for alarm in run.alarms:
             errors.print(f"[bold yellow]warning:[/] {alarm}", highlight=False)
+        if any("nothing better was found" in alarm for alarm in run.alarms):
+            errors.print(NOTHING_FOUND, highlight=False, soft_wrap=True)
         _warn_untrained(run)
     if run.errors:
         raise LaneError("\n".join(map(str, run.errors)))

@@ -153,7 +153,8 @@ def _curves(runs: dict[tuple[str, str], Run]) -> str:
             for line, outcome in zip(table, runs[task, agent].outcomes, strict=True):
                 line[: len(outcome.scores)] = outcome.scores
             curves[agent] = table
-        plots.learning_curves(axes, curves, environment.optimum, label="return", seeds=True)
+        support = environment.score_range
+        plots.learning_curves(axes, curves, environment.optimum, support=support, seeds=True)
         axes.set_title(task, loc="left")
     plots.legend(figure)
     return _svg(figure)

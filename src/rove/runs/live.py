@@ -4,6 +4,7 @@ import contextlib
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from importlib.util import find_spec
 
@@ -19,6 +20,8 @@ MOST_ROWS = 12
 """Maximum number of seeds that get a row each; with more, the seeds of a run share one."""
 LINE_SECONDS = 5.0
 """Seconds between two lines of the log."""
+PACE_SECONDS = 15.0
+"""Seconds over which the pace is measured."""
 COMPILING = "starting (compiling takes about 10 s the first time)"
 
 
@@ -36,8 +39,7 @@ class Live:
         drawn = notebook if console.is_jupyter else console.is_terminal
         self._bars_shown = not quiet and drawn
         self._lock = threading.Lock()
-        self._last_line, self._began = 0.0, time.monotonic()
-        self._created = self._began
+        self._last_line, self._created = 0.0, time.monotonic()
         runs = {job.name.rpartition(", seed")[0] for job in jobs}
         self._title = next(iter(runs)) if len(runs) == 1 else ""
         self._name = self._title or f"{len(runs)} runs, {len(jobs)} seeds"
@@ -60,7 +62,8 @@ class Live:
         self._total = self._progress.add_task("total", total=1.0, count="", status=COMPILING)
         self._latest: dict[int, Progress] = {}
         """The latest progress by the identity of its job: jobs of an experiment may share names."""
-        self._done_before: float | None = None
+        self._pace: deque[tuple[float, float]] = deque()
+        """When how much was done, in the last seconds."""
 
     def _row_of(self, job: Job) -> str:
         run, _, seed = job.name.rpartition(", seed ")
@@ -97,8 +100,6 @@ class Live:
         done = sum(map(_fraction, self._latest.values()))
         total = sum(map(len, self._jobs.values()))
         started = any(p.steps_per_second for p in self._latest.values())
-        if started and self._done_before is None:  # what was done before this call costs nothing
-            self._done_before, self._began = done, time.monotonic()
         left = self._time_left(done, total) if started else COMPILING
         finished = len(self._latest) == total and all(p.finished for p in self._latest.values())
         self._progress.update(
@@ -109,9 +110,14 @@ class Live:
         )
 
     def _time_left(self, done: float, total: int) -> str:
-        """Estimate the time left from the pace since the first report."""
-        newly = done - (self._done_before or 0.0)
-        passed = time.monotonic() - self._began
+        """Estimate the time left from the pace of the last 15 seconds: earlier, programs were being
+        compiled."""
+        now = time.monotonic()
+        self._pace.append((now, done))
+        while now - self._pace[0][0] > PACE_SECONDS and len(self._pace) > 2:
+            self._pace.popleft()
+        began, before = self._pace[0]
+        passed, newly = now - began, done - before
         if newly <= 0.0 or passed < 1.0:
             return ""
         since = _clock(time.monotonic() - self._created)
