@@ -147,7 +147,7 @@ function solvedCell({ solved, seeds }) {
 /** The part of the budget that mean scores are over. */
 function part(group) {
   if (group.common !== null) return `first ${fmt(group.common)} ${group.unit}s`;
-  return group.stopped ? "whole budget" : `all ${group.unit}s`;
+  return group.stopped ? "whole budget" : (group.unit === "step" ? "mean over steps" : "all episodes");
 }
 
 const STOPPED = "A seed that stopped because it had solved the task keeps its last score to the end of the budget";
