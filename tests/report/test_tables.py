@@ -234,7 +234,7 @@ def test_the_title_of_rows_is_clear_of_their_labels(browser, runs, tmp_path):
             .getBoundingClientRect(); return [box("agent").right, box("Bootstrapped DQN").left]; })(
             [...document.querySelectorAll('svg[aria-label^="Seeds that solved"] text')])"""
         )
-        assert left - right > 6
+        assert left - right > 12
 
 
 def test_budgets_are_said_beside_solved_seeds(browser, runs, tmp_path):
