@@ -50,8 +50,8 @@ class RunFolderError(RoveError):
     """A run folder cannot be read or written, or it contains something else."""
 
 
-_LARGEST = 1e18
-"""Largest magnitude of a number: its square is finite in float32."""
+_LARGEST = 3.4028234e38
+"""The largest finite float32."""
 
 
 def check_number(

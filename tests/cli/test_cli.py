@@ -252,7 +252,7 @@ def test_a_folder_that_cannot_be_written(capsys, tmp_path):
 
 @pytest.mark.slow
 def test_a_lane_that_diverges_ends_with_1(tmp_path):
-    done = rove("train", "dqn", "chain-5", "--agent.lr", 1e18, "--out", tmp_path / "d", *SMALL)
+    done = rove("train", "dqn", "chain-5", "--agent.lr", 1e30, "--out", tmp_path / "d", *SMALL)
     assert done.returncode == 1
     assert "loss" in done.stderr
     assert "Traceback" not in done.stderr
@@ -378,6 +378,13 @@ def test_bash_completes_agents_and_options(capsys, tmp_path):
         )
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
         assert done.stdout.split() == completed
+
+
+def test_a_range_of_scores_may_have_fractions(tmp_path):
+    command = ["train", "dqn", "CartPole-v1", "--steps", "30", "--quiet", "--env.score-range"]
+    cli.main([*command, "-0.5", "500", "--out", str(tmp_path / "run"), "--agent.hidden", "4"])
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["score_range"] == [-0.5, 500.0]
 
 
 @pytest.mark.parametrize(

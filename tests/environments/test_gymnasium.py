@@ -245,6 +245,22 @@ def test_the_optimum_of_a_gymnasium_environment_can_be_given(tmp_path):
         rove.adopt(lambda: Numbered(6), optimum=float("nan"))
 
 
+def test_the_range_of_scores_can_be_given():
+    agent = rove.DQN(hidden=(8,), learning_starts=10, buffer_size=100)
+    tasks = [rove.adopt(lambda: Numbered(6), score_range=given) for given in ((0.0, 1.0), None)]
+    first, second = (rove.train(agent, task, episodes=3, seeds=2) for task in tasks)
+    found = rove.difference(first, first)
+    assert (found.value, found.p) == (0.0, 1.0)
+    with pytest.raises(ConfigError, match="range of scores is known: give score_range"):
+        rove.difference(second, second)
+    with pytest.raises(ConfigError, match=r"score_range must be a .* number above 1"):
+        rove.adopt(lambda: Numbered(6), score_range=(1.0, 0.0))
+    with pytest.raises(ConfigError, match="score_range must be two numbers"):
+        rove.environments.make("gym/CartPole-v1", score_range=[1.0])
+    sparse = rove.environments.make("gym/MountainCar-v0", sparse=1.0)
+    assert sparse.score_range == (0.0, 1.0)
+
+
 def test_a_goal_that_pays_has_a_known_optimum():
     assert rove.environments.make("gym/MountainCar-v0", sparse=1.0).optimum == 1.0
     assert rove.environments.make("gym/MountainCar-v0", sparse=1.0, optimum=2.0).optimum == 2.0

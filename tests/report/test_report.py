@@ -334,7 +334,7 @@ def test_a_lane_that_solved_its_task_keeps_its_score(tmp_path):
 @pytest.mark.parametrize("until_solved", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_lane_that_diverged_is_told_and_gains_nothing_by_it(until_solved, tmp_path):
     """It has the lowest score it ever had for the rest of its budget, and never solves the task."""
-    agent = rove.DQN(hidden=(4,), lr=1e18, learning_starts=300, batch_size=4, epsilon=1.0)
+    agent = rove.DQN(hidden=(4,), lr=1e30, learning_starts=300, batch_size=4, epsilon=1.0)
     config = configure(agent, "chain-5", seeds=2, episodes=30, until_solved=until_solved)
     (run,) = run_all([(config, tmp_path / "d")])
     assert len(run.errors) == 2

@@ -36,7 +36,7 @@ def until_first_file(process, out: Path) -> None:
 
 @pytest.mark.parametrize(
     ("agent", "limit"),
-    [("ge", 4), *(pytest.param(agent, 20, marks=pytest.mark.slow) for agent in AGENTS)],
+    [("ge", 2), *(pytest.param(agent, 20, marks=pytest.mark.slow) for agent in AGENTS)],
 )
 def test_killed_runs_end_bit_identical(tmp_path, agent, limit):
     """Kills at random moments: every other one at any time since the start, the others at any time

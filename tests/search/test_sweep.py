@@ -265,7 +265,7 @@ def test_a_point_that_diverges_is_last_and_has_no_score(tmp_path):
 
     def sweep(heard):
         return rove.sweep(
-            SMALL, "chain-5", {"lr": (1e18, 1e-3)}, seeds=2, confirm_seeds=1, episodes=30,
+            SMALL, "chain-5", {"lr": (1e30, 1e-3)}, seeds=2, confirm_seeds=1, episodes=30,
             out=tmp_path, report=heard.append,
         )  # fmt: skip
 
@@ -283,7 +283,7 @@ def test_a_point_that_diverges_is_last_and_has_no_score(tmp_path):
     assert (tmp_path / "sweep.csv").read_bytes() == table
     ill = tmp_path / "points" / "0000"
     with pytest.raises(LaneError, match=r"seed 1001: the loss was not a finite .*smaller lr"):
-        rove.train(SMALL, "chain-5", seeds=[1000, 1001], episodes=30, lr=1e18, out=ill)
+        rove.train(SMALL, "chain-5", seeds=[1000, 1001], episodes=30, lr=1e30, out=ill)
     loaded = rove.load(ill)
     assert loaded.seeds == ()
     assert len(loaded.errors) == 2

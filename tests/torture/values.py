@@ -22,7 +22,7 @@ from rove.cli.main import main
 from rove.environments import ENVIRONMENTS
 from rove.errors import RoveError
 
-WRONG: list[Any] = [math.nan, math.inf, -math.inf, -7, "nonsense", [], {}, object(), b"x", 10**30]
+WRONG: list[Any] = [math.nan, math.inf, -math.inf, -7, "nonsense", [], {}, object(), b"x", 10**40]
 """Values that no field takes, except those in `FITTING`."""
 FITTING = {"hidden": [[]], "rho": [-7], "mu": [-7], "v_min": [-7], "out": ["nonsense"]}
 """Values of these that some fields do take."""

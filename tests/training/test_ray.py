@@ -145,7 +145,7 @@ def test_a_killed_driver_loses_nothing_and_leaves_nothing(tmp_path):
 
 @on_ray
 def test_a_lane_that_diverges_is_told_and_costs_the_others_nothing():
-    ill = config(1, lr=1e18)
+    ill = config(1, lr=1e30)
     runs = run_all([(ill, None), (config(1), None)], on="ray", workers=1)
     assert "the loss was not a finite number" in str(runs[0].errors[0])
     np.testing.assert_array_equal(runs[1].returns, run_all([(config(1), None)])[0].returns)

@@ -131,7 +131,7 @@ def test_visits_count_episodes_not_steps():
 
 
 def test_a_lane_that_diverges_costs_the_others_nothing():
-    bad = ge(seeds=[0], lr=1e18).jobs(None)
+    bad = ge(seeds=[0], lr=1e30).jobs(None)
     good = ge(seeds=[1]).jobs(None)
     results = Threads().execute(bad + good)
     assert results[0].finished

@@ -151,7 +151,7 @@ def _check_values(option: str, kind: Any, values: Sequence[str]) -> None:
         return
     if entries := members(kind):
         count = len(values) if ... in entries else len(entries)
-        valid = len(values) == count and all(_converts(value, int) for value in values)
+        valid = len(values) == count and all(_converts(value, entries[0]) for value in values)
     else:
         valid = _converts(given, kind)
     if not valid:

@@ -51,6 +51,11 @@ _OPTIONS: dict[str, tuple[Any, str]] = {
         "The best possible score of an episode, if you know it: needed to tell whether the task is "
         "solved. (With a positive --env.sparse it is 1, for an episode that reaches the goal.)",
     ),
+    "score_range": (
+        tuple[float, float] | None,
+        "The minimum and maximum score of an episode, if you know them: intervals of few seeds "
+        "rely on them. (With a positive --env.sparse they are 0 and 1.)",
+    ),
     "axes": (
         tuple[int, int] | None,
         "The two entries of an observation, horizontal and vertical, whose range is divided into "
@@ -88,6 +93,7 @@ def adopt(
     longest_episode: int = LONGEST_EPISODE,
     sparse: float | None = None,
     optimum: float | None = None,
+    score_range: tuple[float, float] | None = None,
     axes: tuple[int, int] | None = None,
 ) -> HostEnvironment:
     """Use a custom Gymnasium environment for training.
@@ -100,12 +106,14 @@ def adopt(
       −1 if failure.
     - `optimum`: the best possible score of an episode, if it is known: needed to tell whether the
       task is solved. With a positive `sparse` it is 1, for an episode that reaches the goal.
+    - `score_range`: the minimum and maximum score of an episode, if they are known: intervals of
+      few seeds, and `rove.difference`, rely on them. With a positive `sparse` they are 0 and 1.
     - `axes`: the two entries of an observation, horizontal and vertical, whose range is divided
       into cells to count visits. Defaults to both entries of a bounded box with two entries. In
       a discrete space each state is a cell.
     """
     own: dict[str, Any] = {"normalise": normalise, "longest_episode": longest_episode}
-    own |= {"sparse": sparse, "optimum": optimum, "axes": axes}
+    own |= {"sparse": sparse, "optimum": optimum, "score_range": score_range, "axes": axes}
     if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
         build = functools.partial(_copied, environment)
     elif callable(environment):
@@ -160,8 +168,10 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
     discrete = isinstance(env.observation_space, gymnasium.spaces.Discrete)
     states = int(env.observation_space.n) if discrete else 0
     reaches_goal = isinstance(own.get("sparse"), float | int) and own["sparse"] > 0
-    if reaches_goal and own.get("optimum") is None:
-        own["optimum"] = 1.0
+    if reaches_goal:
+        own["optimum"] = 1.0 if own.get("optimum") is None else own["optimum"]
+        own["score_range"] = own.get("score_range") or (0.0, 1.0)
+    own["score_range"] = _pair(own.get("score_range"))
     space = guard.action_space
     vector_actions = isinstance(space, gymnasium.spaces.Box)
     actions = math.prod(space.shape) if vector_actions else int(space.n)
@@ -175,6 +185,15 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
         states=states if states <= MOST_STATES else 0,
         **own,
     )
+
+
+def _pair(value: Any) -> tuple[float, float] | None:
+    """Return the minimum and maximum score as a tuple."""
+    if value is None:
+        return None
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ConfigError.must_be("score_range", value, "two numbers, for example 0 1")
+    return value[0], value[1]
 
 
 def _grid(space: Any, axes: Any) -> tuple[tuple[int, int] | None, tuple[Coordinate, ...]]:

@@ -30,7 +30,7 @@ LONGEST_EPISODE = 100_000
 """Default number of steps after which an unfinished episode raises an error."""
 PROBES = 3
 """Number of initial observations for which diagnostics are recorded."""
-ROVE_OPTIONS = ("normalise", "longest_episode", "sparse", "optimum", "axes")
+ROVE_OPTIONS = ("normalise", "longest_episode", "sparse", "optimum", "score_range", "axes")
 """Options of rove, which are not passed to Gymnasium."""
 CLIP = 10.0
 """Bound on normalised observations, in standard deviations."""
@@ -118,6 +118,8 @@ class HostEnvironment(Task):
     """Single reward that replaces all others, paid when the task terminates (see `adopt`)."""
     optimum: float | None = eqx.field(default=None, static=True)
     """The best possible score of an episode, if it is known."""
+    score_range: tuple[float, float] | None = eqx.field(default=None, static=True)
+    """The minimum and maximum score of an episode, if they are known."""
     axes: tuple[int, int] | None = eqx.field(default=None, static=True)
     """The two entries of an observation, horizontal and vertical, whose grid counts visits."""
     grid: tuple[Coordinate, ...] = eqx.field(default=(), static=True)
@@ -131,6 +133,10 @@ class HostEnvironment(Task):
             check_number("sparse", self.sparse, at_least=-1e6, at_most=1e6)
         if self.optimum is not None:
             check_number("optimum", self.optimum, at_least=-1e9, at_most=1e9)
+        if self.score_range is not None:
+            low, high = self.score_range
+            check_number("score_range", low, at_least=-1e9, at_most=1e9)
+            check_number("score_range", high, above=low, at_most=1e9)
         check_integer("longest_episode", self.longest_episode, at_least=1)
 
     @property
@@ -161,11 +167,6 @@ class HostEnvironment(Task):
         if self.sparse is None:
             return returns
         return terminated.astype(int) if self.sparse > 0 else length
-
-    @property
-    def score_range(self) -> tuple[float, float] | None:
-        """(0, 1) if the score is whether a goal was reached; otherwise None, for unknown."""
-        return (0.0, 1.0) if self.sparse is not None and self.sparse > 0 else None
 
     @property
     def bins(self) -> int:
@@ -251,5 +252,6 @@ class HostEnvironment(Task):
         """Return all options, in a form that JSON can represent."""
         shared = {name: getattr(self, name) for name in ROVE_OPTIONS}
         shared["axes"] = self.axes and list(self.axes)
+        shared["score_range"] = self.score_range and list(self.score_range)
         described = dict(zip(_SPACES, map(str, self.source.spaces), strict=True))
         return shared | (described if self.source.object_id else json.loads(self.source.options))

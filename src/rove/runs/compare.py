@@ -49,7 +49,10 @@ def difference(run: Run, other: Run) -> Comparison:
     if environment.name != second.name:
         raise ConfigError.must_be("other", other.config.label, f"a run on {environment.name}")
     if environment.score_range is None:
-        reason = f"on an environment with a known range of scores, unlike {environment.name}"
+        reason = (
+            "on an environment whose range of scores is known: give score_range to rove.adopt, "
+        )
+        reason += "or --env.score-range"
         raise ConfigError.must_be("run", run.config.label, reason)
     mine, theirs = (np.nanmean(x.scores, axis=1) for x in (run, other))
     return difference_test(mine, theirs, environment.score_range)

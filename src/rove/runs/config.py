@@ -27,7 +27,7 @@ NAMED = 10
 """Maximum number of actions whose names are recorded."""
 EXTENDABLE = ("seeds", "episodes", "steps")
 """The parts of `Config.identity` that may grow when a run is extended."""
-RESTATABLE = ("optimum",)
+RESTATABLE = ("optimum", "score_range")
 """The parts that may be stated later, because only reports depend on them."""
 
 
@@ -106,12 +106,12 @@ class Config:
         else:
             agent = {"composition": _describe(self.agent)}
         options = environments.options(self.environment)
-        optimum = options.pop("optimum", None)
+        stated = {name: options.pop(name, None) for name in RESTATABLE}
         identity = {
             "agent": agent,
             "environment": {"name": self.environment.name, "options": options}
             | _custom_mark(self.environment),
-            "optimum": optimum,
+            **stated,
             "seeds": list(self.seeds),
             "episodes": self.episodes,
             "steps": self.steps,
@@ -160,7 +160,8 @@ def environment_from(identity: dict[str, Any], trust: bool = False) -> Task:
 
     A name such as gym/PACKAGE:ID would import PACKAGE, and so run its code. That needs `trust`.
     """
-    description, optimum = identity["environment"], identity.get("optimum")
+    description = identity["environment"]
+    stated = {k: identity[k] for k in RESTATABLE if identity.get(k) is not None}
     if not trust and (package := _package_in(description)):
         raise RunFolderError(
             f"the run's environment is from the package {package}, which would be imported: if you "
@@ -172,7 +173,6 @@ def environment_from(identity: dict[str, Any], trust: bool = False) -> Task:
             "pass it to rove.load(folder, environment=...)"
         )
     try:
-        stated = {} if optimum is None else {"optimum": optimum}
         return environments.make(description["name"], **description["options"] | stated)
     except ConfigError as error:
         raise RunFolderError(
