@@ -22,21 +22,21 @@ main()
 """
 SMALL = ["--agent.hidden", "16", "--agent.learning-starts", "100", "--agent.buffer-size", "2000"]
 KINDS = {
-    "compiled": ["train", "ge", "chain-10", "--seeds", "2", "--episodes", "2500", *SMALL],
-    "one seed": ["train", "ige", "deep-sea-6", "--seeds", "1", "--episodes", "4000", *SMALL],
-    "steps": ["train", "bootstrapped_dqn", "chain-8", "--seeds", "2", "--steps", "20000", *SMALL],
-    "table": ["train", "psrl", "chain-20", "--seeds", "2", "--episodes", "9000"],
-    "Gymnasium": ["train", "dqn", "CartPole-v1", "--seeds", "2", "--steps", "5000", *SMALL],
+    "compiled": ["train", "ge", "chain-10", "--seeds", "2", "--episodes", "900", *SMALL],
+    "one seed": ["train", "ige", "deep-sea-6", "--seeds", "1", "--episodes", "1200", *SMALL],
+    "steps": ["train", "bootstrapped_dqn", "chain-8", "--seeds", "2", "--steps", "6000", *SMALL],
+    "table": ["train", "psrl", "chain-20", "--seeds", "2", "--episodes", "4000"],
+    "Gymnasium": ["train", "dqn", "CartPole-v1", "--seeds", "2", "--steps", "2500", *SMALL],
     "normalised": [
-        *["train", "dqn", "FrozenLake-v1", "--seeds", "2", "--episodes", "500"],
+        *["train", "dqn", "FrozenLake-v1", "--seeds", "2", "--episodes", "200"],
         *["--env.normalise", *SMALL],
     ],
     "sweep": [
         *["sweep", "dqn", "chain-6", "--agent.lr=1e-3,1e-4", "--seeds", "2"],
-        *["--episodes", "600", *SMALL],
+        *["--episodes", "250", *SMALL],
     ],
     "threads": [
-        *["train", "ge", "chain-10", "--seeds", "2", "--episodes", "2000", "--on", "threads"],
+        *["train", "ge", "chain-10", "--seeds", "2", "--episodes", "900", "--on", "threads"],
         *SMALL,
     ],
 }
