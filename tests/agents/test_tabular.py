@@ -43,7 +43,7 @@ def history(rng: np.random.Generator, length: int) -> list[tuple[int, int, float
     return rows
 
 
-def shown(s: int, thermometer: bool = False) -> jax.Array:
+def agent_observation(s: int, thermometer: bool = False) -> jax.Array:
     states = np.arange(STATES)
     return jnp.asarray(states <= s if thermometer else states == s, jnp.float32)
 

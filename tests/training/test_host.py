@@ -45,7 +45,13 @@ class Counting(gymnasium.Env):
     def step(self, action):
         self.time += 1
         over = self.time == 3
-        return self.shown(), float(self.time), over and self.ends, over and not self.ends, {}
+        return (
+            self.shown(),
+            float(self.time),
+            over and self.ends,
+            over and not self.ends,
+            {},
+        )
 
 
 def content(out):

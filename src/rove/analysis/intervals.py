@@ -15,7 +15,7 @@ Support: TypeAlias = tuple[float | int, float | int]
 """The smallest and the largest possible value of a quantity."""
 DRAWS, BAND_DRAWS = 100_000, 2000
 """Number of Monte Carlo draws for the intervals of numbers, and for the bands of curves."""
-FEWEST = 5
+MIN_SEEDS = 5
 """Minimum number of seeds for an interval; pictures and tables of fewer show the seeds."""
 BLOCK = 256
 """Number of points of a curve whose intervals are computed at a time."""
@@ -193,7 +193,7 @@ def mean_and_interval(values: Num[np.ndarray, " seeds"], support: Support | None
     mean, n = f"{np.mean(values):.{digits}f}", f"n = {len(values)}"
     if len(values) < 2 or not np.all(np.isfinite(values)):
         return f"{mean}, {n}"
-    if len(values) < FEWEST:
+    if len(values) < MIN_SEEDS:
         return f"{mean} ({', '.join(f'{x:.{digits}f}' for x in values)}), {n}"
     low, high = mean_interval(np.asarray(values, float), support)
     digits = _decimals(np.array([*values, low, high]))
@@ -209,7 +209,7 @@ def _decimals(values: Num[np.ndarray, " seeds"]) -> int:
 
 def count_and_interval(count: int, n: int) -> str:
     """Format a count as '4 of 5 (95% interval 28% to 99%)', without the interval if n is small."""
-    if n < FEWEST:
+    if n < MIN_SEEDS:
         return f"{count} of {n}"
     low, high = proportion_interval(count, n)
     return f"{count} of {n} (95% interval {low:.0%} to {high:.0%})"

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from rove.agents import label_of
 from rove.analysis.colours import PALETTE, line_of
 from rove.analysis.curves import moving_average
-from rove.analysis.intervals import BAND_DRAWS, FEWEST, Support, mean_interval
+from rove.analysis.intervals import BAND_DRAWS, MIN_SEEDS, Support, mean_interval
 from rove.errors import RunFolderError
 from rove.parts.files import publish
 
@@ -90,7 +90,7 @@ def learning_curves(
         alpha = 0.2 if len(curves) <= 3 else 0.1
         if seeds:
             draw_seeds(axes, episodes, smooth, line.get_color())
-        if not seeds or len(scores) >= FEWEST:
+        if not seeds or len(scores) >= MIN_SEEDS:
             seeds_or_band(axes, episodes, smooth, line.get_color(), points, support, alpha)
     if optimum is not None:
         mark_optimum(axes, optimum)
@@ -109,7 +109,7 @@ def seeds_or_band(
 ) -> None:
     """Draw the 95% interval of the mean of values, [seeds, n], at some points of a curve; of fewer
     than five seeds, thin lines for the seeds."""
-    if len(values) >= FEWEST:
+    if len(values) >= MIN_SEEDS:
         low, high = mean_interval(values[:, points], support, draws=BAND_DRAWS)
         axes.fill_between(xs[points], low, high, color=colour, alpha=alpha, lw=0)
     else:
@@ -127,7 +127,7 @@ def seeds_text(n: int, thin: bool = False) -> str:
     `thin`: whether seeds are drawn beside the interval."""
     if n == 1:
         return "1 seed"
-    if n < FEWEST:
+    if n < MIN_SEEDS:
         return f"{n} seeds (thin) and their mean"
     return f"{n} seeds{' (thin)' * thin}, mean and 95% interval"
 
@@ -240,7 +240,7 @@ def heat_map(
         means[i, j] = seeds.mean() if len(seeds) and np.all(np.isfinite(seeds)) else np.nan
         if means.size <= MANY_CELLS and np.isfinite(means[i, j]):
             text = f"{means[i, j]:.3g}"
-            if len(seeds) >= FEWEST:
+            if len(seeds) >= MIN_SEEDS:
                 low, high = mean_interval(seeds, support)
                 text += f"\n{low:.3g}–{high:.3g}"
             texts[i, j] = axes.text(j, i, text, ha="center", va="center", fontsize=6)
@@ -269,8 +269,8 @@ def interval_curve(
     drawn = [(i, s) for i, s in drawn if len(s) and np.all(np.isfinite(s))]
     at = [i for i, _ in drawn]
     (line,) = axes.plot(at, [s.mean() for _, s in drawn], "o-", ms=4, color=colour, label=label)
-    several = [i for i, s in drawn if len(s) >= FEWEST]
-    kept = [s for _, s in drawn if len(s) >= FEWEST]
+    several = [i for i, s in drawn if len(s) >= MIN_SEEDS]
+    kept = [s for _, s in drawn if len(s) >= MIN_SEEDS]
     ends = np.array([mean_interval(s, support) for s in kept]).reshape(-1, 2)
     if several == at:
         axes.fill_between(at, ends[:, 0], ends[:, 1], color=line.get_color(), alpha=0.2, lw=0)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rove.analysis.intervals import (
-    FEWEST,
+    MIN_SEEDS,
     Support,
     counts_test,
     difference_test,
@@ -111,7 +111,7 @@ def _p_value(a: Result, b: Result) -> float:
         return counts_test(int(x.sum()), len(x), int(y.sum()), len(y))
     if a.support is not None and b.support is not None and len(x) and len(y):
         return difference_test(x, y, a.support, b.support).p
-    if min(len(x), len(y)) < FEWEST:
+    if min(len(x), len(y)) < MIN_SEEDS:
         return 1.0
     (low, high), (other_low, other_high) = mean_interval(x, None), mean_interval(y, None)
     return float(low <= other_high and other_low <= high)

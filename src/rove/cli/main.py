@@ -106,7 +106,9 @@ def _dispatch(arguments: list[str]) -> None:
 def _message(error: RoveError, arguments: Sequence[str]) -> str:
     """Return the text of an error, which names an option as it was given."""
     text = str(error)
-    named = isinstance(error, ConfigError) and re.match(rf"(every \w+ in )?{error.field}\b", text)
+    named = isinstance(error, ConfigError) and re.match(
+        rf"(every \w+ in )?{re.escape(error.field)}\b", text
+    )
     if isinstance(error, ConfigError) and named:
         field = error.field.replace("_", "-")
         for option in (word.partition("=")[0] for word in arguments if word.startswith("--")):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rove import environments
 from rove.agents.settings import Settings
+from rove.analysis.alarms import found_nothing
 from rove.cli import display
 from rove.cli.console import console, errors, say
 from rove.cli.run_options import SweepOptions, TrainOptions, parse_config, parse_named, parse_seeds
@@ -65,7 +66,8 @@ def train(arguments: list[str]) -> None:
             display.closing_table(console, run, summary)
         for alarm in run.alarms:
             errors.print(f"[bold yellow]warning:[/] {alarm}", highlight=False)
-        if any("nothing better was found" in alarm for alarm in run.alarms):
+        optimum = config.environment.optimum
+        if any(found_nothing(outcome.scores, optimum) for outcome in run.outcomes):
             errors.print(NOTHING_FOUND, highlight=False, soft_wrap=True)
         _warn_untrained(run)
     if run.errors:

@@ -141,14 +141,14 @@ class Task(eqx.Module):
         """Return a few observations, by name, for which diagnostics are recorded."""
         return {}
 
-    def shown(
+    def agent_observation(
         self, state: State, observation: Float[Array, " features"]
     ) -> Float[Array, " features"]:
         """Return the observation as the agent sees it, for example normalised."""
         return observation
 
     def vector(self, observation: Any) -> np.ndarray:
-        """Convert a user's observation to a vector, as `shown` takes it."""
+        """Convert a user's observation to a vector, as `agent_observation` takes it."""
         shape = (self.observation_size,)
         try:
             x = np.asarray(observation, np.float32)

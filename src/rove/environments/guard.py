@@ -47,7 +47,7 @@ class Guard:
     """An environment that is checked at every step.
 
     `reset` and `step` return valid vectors and numbers, or raise `BadEnvironment`. `owned` says
-    whether `close` closes the environment.
+    whether `close` closes the environment, and `sparse` is the only reward, paid on termination.
     """
 
     def __init__(

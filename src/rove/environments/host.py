@@ -206,7 +206,7 @@ class HostEnvironment(Task):
             return cell(self.grid, (vertical, horizontal))
         return jnp.argmax(observation) if self.states else None
 
-    def shown(
+    def agent_observation(
         self, state: HostState, observation: Float[Array, " features"]
     ) -> Float[Array, " features"]:
         return state.statistics.normalised(observation) if state.statistics else observation

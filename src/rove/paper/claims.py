@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from rove.analysis.intervals import FEWEST, Support, difference_test, holm, proportion_test
+from rove.analysis.intervals import MIN_SEEDS, Support, difference_test, holm, proportion_test
 
 LEVEL = 0.05
 """Significance level, before and after the adjustment for several claims."""
@@ -64,7 +64,7 @@ class Claim:
             count, n = int(holds.sum()), len(holds)
             test = proportion_test(count, n)
             evidence += f"{f'; {name}' * bool(name)}: {count} of {n} seeds"
-            if n >= FEWEST:
+            if n >= MIN_SEEDS:
                 evidence += f" (95% interval {test.low:.0%} to {test.high:.0%})"
             tests.append(test)
         below = [test.p for test in tests if test.value <= 0.5]
@@ -87,7 +87,7 @@ class Claim:
         interval = f", 95% interval {test.low:.3g} to {test.high:.3g}"
         evidence = (
             f"mean {what} {better.mean():.4g} and {worse.mean():.4g}; difference "
-            f"{test.value:.3g}{interval if min(sizes) >= FEWEST else ''}, "
+            f"{test.value:.3g}{interval if min(sizes) >= MIN_SEEDS else ''}, "
             f"n = {' and '.join(map(str, sizes))}"
         )
         return Claim.judge(text, evidence, test.value > 0.0, test.p)

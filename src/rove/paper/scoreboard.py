@@ -10,7 +10,7 @@ import numpy as np
 
 from rove.agents import settings_of
 from rove.agents.tuned import tuned
-from rove.analysis.intervals import FEWEST, Support, mean_interval
+from rove.analysis.intervals import MIN_SEEDS, Support, mean_interval
 from rove.environments import Bandit, Task, make
 from rove.paper.base import Experiment, Key, Runs
 from rove.paper.claims import Claim
@@ -58,7 +58,7 @@ class Cell(NamedTuple):
         """Solved seeds, mean value and its 95% interval, such as "10/10 84 (70–101)"; without the
         interval if there are few seeds."""
         mean = f"{self.values.mean():.0f}"
-        if len(self.values) >= FEWEST:
+        if len(self.values) >= MIN_SEEDS:
             low, high = mean_interval(self.values, self.support)
             mean += f" ({low:.0f}–{high:.0f})"
         if not len(self.solved):

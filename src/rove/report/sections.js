@@ -14,7 +14,7 @@ function columnMeans(rows) {
   return Array.from({ length: count }, (_, i) => rows.reduce((sum, row) => sum + row[i], 0) / rows.length);
 }
 
-const FEWEST = 5;
+const MIN_SEEDS = 5;
 const DRAWN = 5;
 
 /** The band of a curve, or its seeds: those of few seeds are drawn unless intervals are wanted. */
@@ -71,7 +71,7 @@ function curves(key, group, title = "") {
   const names = (v) => (v === "scores" ? group.label : VIEWS[v].text);
   const view = choice(`${key} view`, "Show", views.map((v) => [v, names(v)]), "scores", again);
   const window = choice(`${key} window`, "Moving window", group.windows.map((w) => [w, w === 1 ? "none" : `${fmt(w)} episodes`]), group.window, again);
-  const several = group.runs.filter((run) => run.seeds.length >= FEWEST);
+  const several = group.runs.filter((run) => run.seeds.length >= MIN_SEEDS);
   const intervals = checkbox(`${key} intervals`, "95% intervals instead of seeds", several.some((run) => run.seeds.length > DRAWN), again);
   intervals.hidden = !several.length;
   const about = el("p", { class: "muted small" });
@@ -216,10 +216,10 @@ function intervalNote(group) {
     : "Student’s, since the range of the score is not known";
   return [
     group.common === null ? "" : `The budgets differ: mean scores and their differences are over the first ${fmt(group.common)} ${group.unit}s, which all runs have; the other columns are at the end of each run’s own budget.`,
-    Math.max(...sizes) >= FEWEST ? `Below a number is its 95% interval over seeds: for counts the exact one (Clopper–Pearson), for means ${kinds}. Claims are judged by the same intervals.` : "",
+    Math.max(...sizes) >= MIN_SEEDS ? `Below a number is its 95% interval over seeds: for counts the exact one (Clopper–Pearson), for means ${kinds}. Claims are judged by the same intervals.` : "",
     group.stopped ? `${STOPPED} in mean scores over it; the last 20 episodes are those that were played.` : "",
     group.runs.some((run) => run.greedy) ? "Greedy is the score of one episode of the greedy policy after training, without exploration." : "",
-    sizes.some((n) => n > 1 && n < FEWEST) ? "With fewer than five seeds, the values of the seeds are shown instead of an interval." : "",
+    sizes.some((n) => n > 1 && n < MIN_SEEDS) ? "With fewer than five seeds, the values of the seeds are shown instead of an interval." : "",
     group.optimum !== null ? "Solved means ten optimal episodes in a row; the median counts seeds that have not solved the task as censored (Kaplan–Meier)." : "",
   ].filter(Boolean).join(" ");
 }

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rove.analysis import estimates, intervals
-from rove.analysis.intervals import BAND_DRAWS, FEWEST, Support
+from rove.analysis.intervals import BAND_DRAWS, MIN_SEEDS, Support
 from rove.report.numbers import number, numbers
 
 Estimate = list[Any]
@@ -20,7 +20,7 @@ DRAWN = 5
 
 def mean(values: np.ndarray, support: Support | None) -> Estimate:
     """Return the mean over seeds."""
-    if len(values) < FEWEST:
+    if len(values) < MIN_SEEDS:
         return [number(np.mean(values)), None, None, len(values), numbers(values)]
     low, high = intervals.mean_interval(values, support)
     return [number(np.mean(values)), number(low), number(high), len(values), None]
@@ -30,7 +30,7 @@ def difference(a: np.ndarray, b: np.ndarray, support: Support | None) -> tuple[E
     """Return the difference of two means, and the opposite one. Its interval also needs the range
     of the values."""
     value, low, high, n = a.mean() - b.mean(), np.nan, np.nan, min(len(a), len(b))
-    if n >= FEWEST and support is not None and np.isfinite(value):
+    if n >= MIN_SEEDS and support is not None and np.isfinite(value):
         test = intervals.difference_test(a, b, support)
         low, high = test.low, test.high
     both = ((value, low, high), (-value, -high, -low))
@@ -51,7 +51,7 @@ def curve(values: np.ndarray, support: Support | None) -> dict[str, Any]:
 
 def band(values: np.ndarray, support: Support | None) -> list[list[Any]] | None:
     """Return the 95% interval of the mean over seeds at each point; None for few seeds."""
-    if len(values) < FEWEST:
+    if len(values) < MIN_SEEDS:
         return None
     low, high = intervals.mean_interval(values, support, draws=BAND_DRAWS)
     return [numbers(low), numbers(high)]
@@ -68,7 +68,7 @@ def solved(when: Sequence[int | None], watched: np.ndarray) -> dict[str, Any]:
     at = np.unique([0.0, *times[known & (times <= until)]])
     counts = [int(np.sum(times[known] <= time)) for time in at]
     sides = [intervals.proportion_interval(count, n) for count in [*counts, int(known.sum())]]
-    few = n < FEWEST
+    few = n < MIN_SEEDS
     median = estimates.median_episodes_to_solve(times, known).value
     return {
         "count": int(known.sum()),

@@ -109,7 +109,9 @@ class Run:
         lane = outcome.lane
 
         def act(observation: Any) -> Any:
-            x = environment.shown(lane.environment, jnp.asarray(environment.vector(observation)))
+            x = environment.agent_observation(
+                lane.environment, jnp.asarray(environment.vector(observation))
+            )
             return environment.action(_greedy(agent, lane.agent, x))
 
         return act

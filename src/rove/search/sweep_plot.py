@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from rove.agents import label_of
-from rove.analysis.intervals import FEWEST, Support, mean_interval
+from rove.analysis.intervals import MIN_SEEDS, Support, mean_interval
 from rove.analysis.plots import figure, heat_map, interval_curve, titled
 from rove.analysis.sentences import sweep_headline
 
@@ -59,7 +59,7 @@ def _seeds(result: "Sweep") -> str:
     counts = [len(point.scores) for point in result.points if point.scores]
     fewest, most = min(counts), max(counts)
     seeds = f"{fewest} to {most}" if fewest < most else f"{most}"
-    return f"{seeds} tuning seed{'s' * (most > 1)}{', 95% intervals' * (most >= FEWEST)}"
+    return f"{seeds} tuning seed{'s' * (most > 1)}{', 95% intervals' * (most >= MIN_SEEDS)}"
 
 
 def _best_points(axes: Any, points: Sequence["Point"], support: Support | None) -> None:
@@ -68,7 +68,7 @@ def _best_points(axes: Any, points: Sequence["Point"], support: Support | None) 
     rows = [0, *range(1 + bool(_fresh(points[0])), len(points) + bool(_fresh(points[0])))]
     for i, point in zip(rows, points, strict=True):
         scores = np.asarray(point.scores, float)
-        if len(scores) >= FEWEST:
+        if len(scores) >= MIN_SEEDS:
             axes.hlines(i, *mean_interval(scores, support), color=TUNING, lw=1.6)
         axes.plot(scores, [i] * len(scores), ".", ms=3, alpha=0.5, color=TUNING)
         axes.plot([scores.mean()], [i], "o", ms=4, color=TUNING)
@@ -100,7 +100,7 @@ def _mark(
     if not fresh:
         return
     mean = float(np.mean(fresh))
-    if len(fresh) >= FEWEST:
+    if len(fresh) >= MIN_SEEDS:
         plot(place, list(map(float, mean_interval(np.array(fresh), support))), "-", lw=1.6)
     plot(place, fresh, ".", ms=3, alpha=0.5)
     plot(place, [mean], "D", ms=4.5)

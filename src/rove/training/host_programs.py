@@ -31,7 +31,7 @@ def _begin(
     """Take an episode's first observation, and choose the first action."""
     state = environment.updated(lane.environment, observation)
     seen = mark(environment, state, jnp.zeros_like(lane.seen))
-    shown = environment.shown(state, observation)
+    shown = environment.agent_observation(state, observation)
     lane = lane._replace(environment=state, observation=shown, seen=seen)
     return lane, act(agent, lane)
 
@@ -51,7 +51,7 @@ def _step(
     """
     observation, reward, ended = response[:-3], response[-3], response[-2:] > 0.5
     state = environment.updated(lane.environment, observation)
-    shown = environment.shown(state, observation)
+    shown = environment.agent_observation(state, observation)
     lane, _ = complete_step(
         agent, environment, lane, action, Step(state, shown, reward, ended[0], ended[1]), learn
     )

@@ -209,7 +209,7 @@ def probe_observations(environment: Task, state: State) -> Float[Array, "n featu
     """Return the observations that diagnostics use: the environment's probes, or the observation
     after a reset."""
     probes = environment.probes() or {"start": environment.reset(noise.root(0))[1]}
-    return jnp.stack([environment.shown(state, x) for x in probes.values()])
+    return jnp.stack([environment.agent_observation(state, x) for x in probes.values()])
 
 
 @partial(jax.jit, inline=True)
