@@ -43,7 +43,7 @@ def history(rng: np.random.Generator, length: int) -> list[tuple[int, int, float
     return rows
 
 
-def agent_observation(s: int, thermometer: bool = False) -> jax.Array:
+def coded(s: int, thermometer: bool = False) -> jax.Array:
     states = np.arange(STATES)
     return jnp.asarray(states <= s if thermometer else states == s, jnp.float32)
 
@@ -52,7 +52,7 @@ def after(agent, rows, thermometer: bool = False):
     """The agent's state after these transitions, and the losses on the way."""
     state, losses = agent.init(STATES, ACTIONS, noise.root(0)), []
     for s, a, r, s_next, terminated in rows:
-        x, y = shown(s, thermometer), shown(s_next, thermometer)
+        x, y = coded(s, thermometer), coded(s_next, thermometer)
         if terminated:
             y = jnp.zeros(STATES)  # as Deep Sea has it: the last observation tells nothing
         row = Transition(x, jnp.array(a), jnp.array(r, jnp.float32), y, jnp.array(terminated))
@@ -63,9 +63,9 @@ def after(agent, rows, thermometer: bool = False):
 
 def test_the_number_of_a_state():
     for s in range(STATES):
-        assert int(state_index(shown(s))) == s
-        assert int(state_index(shown(s, thermometer=True))) == s
-        assert int(state_index(-0.5 * shown(s))) == s
+        assert int(state_index(coded(s))) == s
+        assert int(state_index(coded(s, thermometer=True))) == s
+        assert int(state_index(-0.5 * coded(s))) == s
     assert int(state_index(jnp.zeros(STATES))) == 0
 
 
@@ -193,8 +193,8 @@ def test_psrl_acts_on_its_draw_and_is_greedy_on_the_mean():
     q_drawn = numpy_q(np.asarray(model.transition), np.asarray(model.reward), 0.9, 100)
     np.testing.assert_allclose(drawn.theta, q_drawn, rtol=1e-3, atol=1e-4)
     for s in range(STATES):
-        assert int(greedy(agent, drawn, shown(s))) == q[s].argmax()
-        assert int(act(agent, drawn, shown(s), noise.root(7))) == q_drawn[s].argmax()
+        assert int(greedy(agent, drawn, coded(s))) == q[s].argmax()
+        assert int(act(agent, drawn, coded(s), noise.root(7))) == q_drawn[s].argmax()
     held = resample_theta(drawn, jnp.array(False), noise.root(8))
     np.testing.assert_array_equal(held.theta, drawn.theta)
     other = resample_theta(drawn, jnp.array(True), noise.root(8))
@@ -242,7 +242,7 @@ def test_moment_updating_as_published():
     np.testing.assert_allclose(losses, errors, rtol=1e-3, atol=1e-5)
     for s in range(STATES):
         best = np.argmax([tables[s, a][0] for a in range(ACTIONS)])
-        assert int(greedy(agent, state, shown(s))) == best
+        assert int(greedy(agent, state, coded(s))) == best
 
 
 def test_returns_that_are_known_give_the_conjugate_posterior():
