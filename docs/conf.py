@@ -17,6 +17,7 @@ extensions = [
     "sphinx_copybutton",
     "api",
     "commands",
+    "layout",
     "mathml",
     "names",
     "root_pages",
