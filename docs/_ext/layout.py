@@ -14,7 +14,7 @@ PROSE = 40
 
 def pieces(text: str) -> list[str]:
     """Split code where a line may break: "a/b::c" into "a/", "b::" and "c"."""
-    return [piece for piece in re.split(r"(?<=/)|(?<=::)|(?<=[a-z]_)(?=[a-z])", text) if piece]
+    return [piece for piece in re.split(r"(?<=/)|(?<=\w::)|(?<=[a-z]_)(?=[a-z])", text) if piece]
 
 
 def break_code(literal: nodes.literal) -> None:
@@ -37,7 +37,7 @@ def label_cells(table: nodes.table) -> None:
         return
     table["classes"].append("prose")
     for row in body:
-        for heading, cell in list(zip(head[0][0], row, strict=True))[1:]:
+        for heading, cell in zip(head[0][0], row, strict=True):
             for paragraph in cell.children[:1]:
                 text = heading.astext()
                 paragraph.insert(0, nodes.inline(text, text, classes=["column"]))
@@ -47,7 +47,7 @@ def is_part(node: nodes.Node) -> bool:
     return isinstance(node, nodes.thead | nodes.tbody)
 
 
-def arrange(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+def arrange(_app: Sphinx, doctree: nodes.document, _docname: str) -> None:
     for table in doctree.findall(nodes.table):
         label_cells(table)
     for literal in list(doctree.findall(nodes.literal)):

@@ -116,3 +116,21 @@ def test_names_in_the_text_lead_to_the_reference_and_that_to_the_source(site):
     assert "def lookahead" in re.sub(
         "<[^>]+>", "", (site / "_modules/rove/core/algorithm.html").read_text("utf-8")
     )
+
+
+def test_long_code_breaks_at_its_joints_and_short_code_does_not(site):
+    page = (site / "paper" / "paper-to-code.html").read_text("utf-8")
+    parts = ("tests/", "core/", "test_", "identities.py::", "test_", "ge_", "with_", "a_")
+    spans = [f'<span class="pre">{part}</span>' for part in (*parts, "dirac_", "is_", "dqn")]
+    assert "<wbr>".join(spans) in page
+    assert re.search(r'<code class="short [^"]*"><span class="pre">Gaussian\(sigma\)</span>', page)
+
+
+def test_cells_of_prose_name_their_column_and_numbers_do_not(site):
+    prose = re.compile(r'<table class="prose [^>]*>.*?</table>', re.DOTALL)
+    equations = prose.findall((site / "paper" / "paper-to-code.html").read_text("utf-8"))[0]
+    rows = equations.count("<tr") - 1
+    assert equations.count('<span class="column">what it says</span>') == rows > 5
+    claims = prose.findall((site / "scoreboard.html").read_text("utf-8"))
+    assert len(claims) == 1
+    assert '<th class="head"><p>verdict</p></th>' in claims[0]
