@@ -6,6 +6,7 @@ import random
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Set
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -82,6 +83,7 @@ def run(tally: Tally, folder: Path, kills: int) -> None:
         seconds[kind] = time.monotonic() - began
         whole[kind] = content(folder / f"{kind}-whole")
     of_kind: Counter[str] = Counter()
+    raylets = set(processes_with("raylet"))
 
     def one(number: int, kind: str, period: float) -> None:
         if tally.attempts < kills:
@@ -94,6 +96,8 @@ def run(tally: Tally, folder: Path, kills: int) -> None:
     with ThreadPoolExecutor(2) as pool:
         for number, (_, period, kind) in enumerate(rounds):
             pool.submit(one, number, kind, period)
+    if orphans := _orphans("raylet", raylets):
+        tally.failed(f"Ray: orphans {orphans} after all kills")
     tally.notes = [f"{kind}: {count} kills" for kind, count in sorted(of_kind.items())]
 
 
@@ -130,9 +134,9 @@ def _until_done(
     return killed
 
 
-def _orphans(text: str, seconds: float = 20.0) -> list[int]:
-    """Return the processes that still name a folder after a while."""
-    deadline = time.monotonic() + seconds
-    while (found := processes_with(text)) and time.monotonic() < deadline:
+def _orphans(text: str, known: Set[int] = frozenset()) -> set[int]:
+    """Return the new processes whose command line contains a text, after 20 seconds."""
+    deadline = time.monotonic() + 20
+    while (found := set(processes_with(text)) - known) and time.monotonic() < deadline:
         time.sleep(0.2)
     return found
