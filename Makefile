@@ -15,6 +15,7 @@ help:
 	@echo "make test        install; lint, types, tests"
 	@echo "make check       lint, types and the tests of the core, in less than a minute"
 	@echo "make test-slow   learning checks of minutes, Ray, videos, trackio, more cases of other tests"
+	@echo "make torture     kills, bad values, bad environments, hostile files; QUICK=1 takes minutes"
 	@echo "make docs        the documentation as a site (docs/_build/html/index.html)"
 	@echo "make bench       throughput beside stable-baselines3 (benchmarks/README.md)"
 	@echo "make tune        search the settings of every agent again (docs/tuning/)"
@@ -64,7 +65,7 @@ test-slow: $(ORACLES) $(EXTRAS) $(DOCS)
 	$(BIN)/python -m pytest -m slow -rs
 
 torture: $(ORACLES) $(EXTRAS)
-	$(BIN)/python tests/torture $(if $(QUICK),--quick) --record docs/results/torture.md
+	$(BIN)/python tests/torture $(if $(QUICK),--quick) --record docs/results/reliability.md
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -1,8 +1,9 @@
 """The campaign against kills, bad values, bad environments and hostile files: `make torture`.
 
-python tests/torture                 about 30 minutes on two cores
+python tests/torture                 about 40 minutes on two cores
 python tests/torture --quick         about 5 minutes
 python tests/torture --only kills    one part
+python tests/torture --soak 60       minutes of training whose memory is watched meanwhile
 python tests/torture --record FILE   also writes the table as Markdown
 
 Exits with 1 if anything failed.
@@ -14,47 +15,61 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from campaign import PYTHON, Tally  # noqa: E402
 
-# Attempts: kills, values in Python, mutations of folders, seconds of soaking.
-FULL, QUICK = (200, 2000, 300, 600), (16, 300, 40, 60)
+# How much of each part, in full and in quick form: bad values in Python, mutations of folders,
+# every n-th environment, companies of a seed, rounds of disks, kills.
+AMOUNTS = {
+    "values": (2000, 300),
+    "files": (300, 20),
+    "environments": (1, 6),
+    "neighbours": (4, 1),
+    "disks": (2, 1),
+    "kills": (200, 12),
+}
+SOAK_MINUTES = (30, 4)
 TESTS = {
-    "environments": ["tests/environments/test_bad_environments.py"],
     "reports in a browser": ["tests/report/test_browser.py"],
-    "disk full, read-only, signals": [
-        *["tests/runs/test_resume.py", "tests/training/test_processes.py"],
-        "tests/training/test_checkpoint.py",
+    "signals and damaged checkpoints": [
+        *["tests/runs/test_resume.py", "tests/runs/test_hostile_folders.py"],
+        *["tests/training/test_processes.py", "tests/training/test_checkpoint.py"],
     ],
     "Ray": ["tests/training/test_ray.py"],
 }
-"""Parts that are tests as well, slow ones included."""
+"""Parts that are tests as well, slow ones included in full form."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--only", nargs="*", choices=[*AMOUNTS, "soak", *TESTS])
+    parser.add_argument("--soak", type=float, metavar="MINUTES")
     parser.add_argument("--record", type=Path)
     options = parser.parse_args()
-    kills, values, files, seconds = QUICK if options.quick else FULL
-    own = {"values": values, "files": files, "neighbours": None, "kills": kills, "soak": seconds}
+    chosen = options.only or [*AMOUNTS, *TESTS, "soak"]
+    soak = Tally("soak")
+    minutes = options.soak or SOAK_MINUTES[options.quick]
+    soaking = threading.Thread(target=_own, args=(soak, 60 * minutes))
+    if "soak" in chosen:
+        soaking.start()  # at low priority, beside the other parts
     tallies = []
-    for name in (*own, *TESTS):
-        if options.only and name not in options.only:
-            continue
+    for name in [name for name in chosen if name != "soak"]:
         print(f"{name} …", flush=True)
-        tally = Tally(name)
-        if name in own:
-            _own(tally, own[name])
+        tallies.append(tally := Tally(name))
+        if name in AMOUNTS:
+            _own(tally, AMOUNTS[name][options.quick])
         else:
             _tests(tally, TESTS[name], options.quick)
-        tally.took = tally.seconds
-        tallies.append(tally)
+    if "soak" in chosen:
+        print("soak …", flush=True)
+        soaking.join()
+        tallies.append(soak)
     table = _table(tallies)
     print(table)
     if options.record:
@@ -62,13 +77,14 @@ def main() -> int:
     return int(any(tally.failures for tally in tallies))
 
 
-def _own(tally: Tally, amount: float | None) -> None:
+def _own(tally: Tally, amount: float) -> None:
     """Run a part in an empty folder."""
     part = __import__(tally.name)
     with tempfile.TemporaryDirectory(prefix="rove-torture-") as folder:
         place = Path(folder) / "place"
         place.mkdir()
-        part.run(tally, place, *([] if amount is None else [amount]))
+        part.run(tally, place, amount)
+    tally.took = tally.seconds
 
 
 def _tests(tally: Tally, paths: list[str], quick: bool) -> None:
@@ -78,7 +94,7 @@ def _tests(tally: Tally, paths: list[str], quick: bool) -> None:
     ended = subprocess.run(command, cwd=HERE.parent.parent, capture_output=True, text=True)
     counts = dict(re.findall(r"(\d+) (passed|failed|errors?)", ended.stdout)[::-1])
     found = {kind: int(count) for count, kind in counts.items()}
-    tally.attempts = sum(found.values())
+    tally.attempts, tally.took = sum(found.values()), tally.seconds
     for line in ended.stdout.splitlines():
         if line.startswith(("FAILED", "ERROR")):
             tally.failed(line)
@@ -91,7 +107,8 @@ def _table(tallies: list[Tally]) -> str:
     lines += [
         f"| {t.name} | {t.attempts:,} | {len(t.failures)} | {t.took / 60:.1f} |" for t in tallies
     ]
-    return "\n".join(lines)
+    notes = [f"- {tally.name}: {'; '.join(tally.notes)}." for tally in tallies if tally.notes]
+    return "\n".join([*lines, "", *notes])
 
 
 def _page(table: str, quick: bool) -> str:
@@ -99,10 +116,18 @@ def _page(table: str, quick: bool) -> str:
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE
     ).stdout.strip()
     command = "make torture" + " QUICK=1" * quick
-    return (
-        f"# Torture\n\n`{command}`, {datetime.date.today()}, commit {commit}, two cores. What each "
-        f"part does is in `tests/torture`.\n\n{table}\n"
-    )
+    return f"""# Reliability
+
+`{command}` kills runs, passes bad values, trains on environments that misbehave, damages run
+folders and disks, and watches memory. Every attempt has to end as documented: results with the bits
+of an undisturbed run, or an error in one sentence; no code of a run folder is executed, nothing
+outside of the folder changes, nothing hangs and nothing is left behind. What each part does is in
+`tests/torture`.
+
+{datetime.date.today()}, commit {commit}, two cores.
+
+{table}
+"""
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ class Tally:
     began: float = field(default_factory=time.monotonic)
     took: float = 0.0
     """Seconds that the part took."""
+    notes: list[str] = field(default_factory=list)
+    """What was measured, or how the attempts are divided."""
 
     def failed(self, what: str) -> None:
         """Record a failure, and print it."""
@@ -50,6 +53,13 @@ def at_most(seconds: int) -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+def kill(process: subprocess.Popen) -> None:
+    """Kill a process and its group, which it leads."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
 
 
 def processes_with(text: str) -> list[int]:

@@ -1,15 +1,16 @@
 """Random kill -9 of whole process groups: in the end, the bits of a run that was never killed."""
 
-import contextlib
 import gzip
-import os
+import itertools
 import random
-import signal
 import subprocess
 import time
+from collections import Counter
+from collections.abc import Set
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from campaign import PYTHON, Tally, processes_with
+from campaign import PYTHON, Tally, kill, processes_with
 from safetensors import safe_open
 
 LAUNCH = """
@@ -20,6 +21,8 @@ progress.CHECKPOINT_SECONDS = period or progress.CHECKPOINT_SECONDS
 from rove.cli.main import main
 main()
 """
+SHIPPED = 0.0
+"""Stands for the period of checkpoints that rove is shipped with."""
 SMALL = ["--agent.hidden", "16", "--agent.learning-starts", "100", "--agent.buffer-size", "2000"]
 KINDS = {
     "compiled": ["train", "ge", "chain-10", "--seeds", "2", "--episodes", "900", *SMALL],
@@ -39,6 +42,8 @@ KINDS = {
         *["train", "ge", "chain-10", "--seeds", "2", "--episodes", "900", "--on", "threads"],
         *SMALL,
     ],
+    "Ray": ["train", "ge", "chain-10", "--seeds", "2", "--episodes", "900", "--on", "ray", *SMALL],
+    "reproduce": ["reproduce", "figure-5", "--quick"],
 }
 
 
@@ -60,46 +65,78 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def start(kind: str, folder: Path, period: float) -> subprocess.Popen:
-    command = [PYTHON, "-c", LAUNCH, str(period), *KINDS[kind], "--quiet", "--out", str(folder)]
+    command = [PYTHON, "-c", LAUNCH, str(period), *KINDS[kind], "--out", str(folder)]
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, start_new_session=True, text=True, **pipes)
 
 
-def run(tally: Tally, folder: Path, kills: int, seed: int = 0) -> None:
+def run(tally: Tally, folder: Path, kills: int) -> None:
     """Kill every kind of run until `kills` are reached, with a short period of checkpoints and with
-    the one that is shipped, and compare each end with a run that was left alone."""
-    generator = random.Random(seed)
+    the shipped one, two runs at a time, and compare each end with a run that was left alone."""
     whole, seconds = {}, {}
     for kind in KINDS:
-        began, process = time.monotonic(), start(kind, folder / f"{kind}-whole", 0.0)
-        if process.wait(600):
-            tally.failed(f"{kind}: left alone, it fails: {process.stderr.read()[-300:]}")
+        began, process = time.monotonic(), start(kind, folder / f"{kind}-whole", SHIPPED)
+        error = process.communicate(timeout=900)[1]
+        if process.returncode:
+            tally.failed(f"{kind}: left alone, it fails: {error[-300:]}")
             return
         seconds[kind] = time.monotonic() - began
         whole[kind] = content(folder / f"{kind}-whole")
-    rounds = 0
-    while tally.attempts < kills:
-        kind = list(KINDS)[rounds % len(KINDS)]
-        period = (0.2, 0.0)[rounds // len(KINDS) % 2]  # 0: the shipped one
-        out = folder / f"{kind}-{rounds}"
-        rounds += 1
-        for _ in range(generator.randint(2, 5)):
-            process = start(kind, out, period)
-            time.sleep(generator.uniform(0.1, 1.2 * seconds[kind]))
-            ended = process.poll() is not None
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            time.sleep(0.2)
-            tally.attempts += not ended
-            if orphans := processes_with(str(out)):
-                tally.failed(f"{kind}: orphans {orphans} after a kill")
-            if ended:
-                break
+    of_kind: Counter[str] = Counter()
+    raylets = set(processes_with("raylet"))
+
+    def one(number: int, kind: str, period: float) -> None:
+        if tally.attempts < kills:
+            out = folder / f"{kind}-{number}"
+            killed = _until_done(tally, kind, out, period, seconds[kind], whole[kind], number)
+            tally.attempts += killed
+            of_kind[f"{kind}, {'shipped' if period == SHIPPED else 'short'} period"] += killed
+
+    rounds = itertools.product(range(kills), (0.2, SHIPPED), KINDS)
+    with ThreadPoolExecutor(2) as pool:
+        for number, (_, period, kind) in enumerate(rounds):
+            pool.submit(one, number, kind, period)
+    if orphans := _orphans("raylet", raylets):
+        tally.failed(f"Ray: orphans {orphans} after all kills")
+    tally.notes = [f"{kind}: {count} kills" for kind, count in sorted(of_kind.items())]
+
+
+def _until_done(
+    tally: Tally,
+    kind: str,
+    out: Path,
+    period: float,
+    seconds: float,
+    whole: dict[str, bytes],
+    seed: int,
+) -> int:
+    """Kill a run several times at random moments, let it finish, and return how often it was killed
+    while it was at work."""
+    generator, killed = random.Random(seed), 0
+    for _ in range(generator.randint(3, 6)):
         process = start(kind, out, period)
-        error = process.communicate(timeout=600)[1]
-        if process.returncode:
-            tally.failed(f"{kind}: cannot be resumed: {error[-300:]}")
-        elif content(out) != whole[kind]:
-            differing = {k for k, v in whole[kind].items() if content(out).get(k) != v}
-            tally.failed(f"{kind}, period {period}: other bits in {sorted(differing)[:3]}")
+        time.sleep(generator.uniform(0.1, seconds))
+        at_work = process.poll() is None
+        kill(process)
+        killed += at_work
+        if orphans := _orphans(str(out)):
+            tally.failed(f"{kind}: orphans {orphans} after a kill")
+        if not at_work:
+            break
+    process = start(kind, out, period)
+    error = process.communicate(timeout=900)[1]
+    found = content(out)
+    if process.returncode:
+        tally.failed(f"{kind}: cannot be resumed: {error[-300:]}")
+    elif found != whole:
+        differing = sorted(k for k in found.keys() | whole.keys() if found.get(k) != whole.get(k))
+        tally.failed(f"{kind}, period {period}: other bits in {differing[:3]}")
+    return killed
+
+
+def _orphans(text: str, known: Set[int] = frozenset()) -> set[int]:
+    """Return the new processes whose command line contains a text, after 20 seconds."""
+    deadline = time.monotonic() + 20
+    while (found := set(processes_with(text)) - known) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return found

@@ -3,12 +3,14 @@
 import itertools
 from pathlib import Path
 
+import jax
 import numpy as np
 from campaign import Tally
 
 import rove
 from rove.runs.configure import configure
 from rove.runs.execution import run_all
+from rove.training.outcomes import Outcome
 
 SMALL = {"hidden": (8,), "learning_starts": 50, "buffer_size": 500, "batch_size": 16}
 TASKS = [
@@ -20,9 +22,9 @@ TASKS = [
 ]
 
 
-def run(tally: Tally, folder: Path) -> None:
-    """Train seed 3 in every company, and compare its parameters and episodes."""
-    companies = [(3,), (3, 4), (0, 3), (5, 3, 1)]
+def run(tally: Tally, folder: Path, count: int) -> None:
+    """Train seed 3 in so many companies, and compare its parameters and episodes."""
+    companies = [(3,), (3, 4), (0, 3), (5, 3, 1)][-count:]
     ways = [("threads", 1), ("threads", 2), ("processes", 2)]
     for i, (agent, task, budget) in enumerate(TASKS):
         first = None
@@ -31,15 +33,14 @@ def run(tally: Tally, folder: Path) -> None:
             out = folder / f"{i}-{on}-{workers}-{'-'.join(map(str, seeds))}"
             (trained,) = run_all([(config, out)], workers=workers, on=on)
             outcome = trained.only(3).outcomes[0]
-            leaves = [outcome.episodes.returns, *_leaves(outcome.lane.agent.phi)]
             tally.attempts += 1
             if first is None:
-                first = leaves
-            elif not all(map(np.array_equal, first, leaves)):
+                first = leaves(outcome)
+            elif not all(map(np.array_equal, first, leaves(outcome))):
                 tally.failed(f"{agent.name} on {task}: seed 3 of {seeds}, {workers} {on}")
 
 
-def _leaves(tree: object) -> list[np.ndarray]:
-    import jax
-
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+def leaves(outcome: Outcome) -> list[np.ndarray]:
+    """Return the returns of the episodes and the parameters at the end."""
+    parameters = jax.tree.leaves(outcome.lane.agent.phi)
+    return [outcome.episodes.returns, *map(np.asarray, parameters)]

@@ -24,7 +24,18 @@ def run(tally: Tally, folder: Path, seconds: float) -> None:
     """Train each kind for so long, and fit a line through its memory."""
     processes = {}
     for kind, words in KINDS.items():
-        command = [PYTHON, "-m", "rove", *words, "--quiet", "--out", str(folder / kind)]
+        command = [
+            "nice",
+            "-n",
+            "19",
+            PYTHON,
+            "-m",
+            "rove",
+            *words,
+            "--quiet",
+            "--out",
+            str(folder / kind),
+        ]
         processes[kind] = subprocess.Popen(command, start_new_session=True)
     samples: dict[str, list[tuple[float, float, int]]] = {kind: [] for kind in KINDS}
     began = time.monotonic()
@@ -41,7 +52,10 @@ def run(tally: Tally, folder: Path, seconds: float) -> None:
         tally.attempts += 1
         late = np.array([s for s in samples[kind] if s[0] > seconds / 3])
         growth = np.polyfit(late[:, 0] / 3600, late[:, 1], 1)[0] - _episodes(folder / kind, now)
-        print(f"  {kind}: {growth:.1f} MB/h, {late[0, 2]:g} to {late[-1, 2]:g} descriptors")
+        tally.notes.append(
+            f"{kind}, {seconds / 60:.0f} minutes: memory grows by {growth:.1f} MB/h from "
+            f"{late[0, 1]:.0f} MB, descriptors from {late[0, 2]:g} to {late[-1, 2]:g}"
+        )
         if growth > LIMIT:
             tally.failed(f"{kind}: memory grows by {growth:.1f} MB/h")
         if late[-1, 2] > late[0, 2] + 2:

@@ -25,17 +25,19 @@ from rove.training.executors.base import Custom, cores, fitting_workers
 from rove.training.outcomes import Job, Outcome
 from rove.training.progress import Report, Saved, ignore
 
-# Messages get a separate pipe, since any module may print to stdout, even while it is imported.
+# Orders and answers get separate pipes, since any module may read stdin or print to stdout, even
+# while it is imported: it finds stdin empty, and prints to stderr.
 # Isolated (-I), a worker does not import from the current folder unless its parent does.
 _WORKER = """
 import sys
 sys.path[:] = sys.argv[1:]
 import os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-answers = os.fdopen(os.dup(1), "w")
+orders, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 os.dup2(2, 1)
 from rove.training.executors.processes import main
-main(answers)
+main(orders, answers)
 """
 
 
@@ -97,17 +99,17 @@ class Processes:
         return pool.run_jobs(jobs, _Process, at_once, report, saved, self._jobs_in)
 
 
-def main(answers: TextIO) -> None:
-    """Run a worker, which reads jobs from stdin and exits as soon as its parent is gone."""
+def main(orders: TextIO, answers: TextIO) -> None:
+    """Run a worker, which reads its orders and exits as soon as its parent is gone."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # like SIGINT
-    stop, orders = threading.Event(), queue.Queue()
+    stop, received = threading.Event(), queue.Queue()
 
     def listen() -> None:
-        for line in sys.stdin:
+        for line in orders:
             order = json.loads(line)
             if "stop" in order:
                 stop.set()
-            orders.put(order)
+            received.put(order)
         os._exit(1)
 
     def answer(**message: Any) -> None:
@@ -116,6 +118,6 @@ def main(answers: TextIO) -> None:
     platform.prepare(lanes=1)
     threading.Thread(target=listen, daemon=True).start()
     answer(ready=True)
-    while "stop" not in (order := orders.get()):
+    while "stop" not in (order := received.get()):
         pool.work(order, answer, stop)
     os._exit(0)  # the listening thread cannot be stopped in any other way
