@@ -74,6 +74,22 @@ def mean_interval(
     return low.reshape(x.shape[1:]), high.reshape(x.shape[1:])
 
 
+def mean_band(
+    values: Float[np.ndarray, "seeds *rest"],
+    support: Support | None,
+    seen: Support | None = None,
+    draws: int = BAND_DRAWS,
+) -> tuple[Float[np.ndarray, "*rest"], Float[np.ndarray, "*rest"]]:
+    """Return the 95% interval of the mean over seeds, for a picture. Without a support, where it is
+    Student's, it is cut off at the range of the values `seen`, so that no impossible score is
+    drawn."""
+    low, high = mean_interval(values, support, draws=draws)
+    if support is not None and within(np.asarray(values, float), support):
+        return low, high
+    limits = seen or (np.nanmin(values), np.nanmax(values))
+    return np.clip(low, *limits), np.clip(high, *limits)
+
+
 def difference_test(
     a: Num[np.ndarray, " n"],
     b: Num[np.ndarray, " m"],

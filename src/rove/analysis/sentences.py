@@ -15,8 +15,6 @@ from rove.analysis.intervals import (
 )
 
 LEVEL = 0.05
-LAST = 20
-"""Number of last episodes whose mean is the final score."""
 
 
 class Result(NamedTuple):
@@ -37,6 +35,8 @@ class Result(NamedTuple):
     score, within the budget that all of them have."""
     support: Support | None = None
     """The range of the evidence; None if it is not known."""
+    lost: int = 0
+    """Number of seeds that solved the task and lost it again."""
 
 
 def ranked(results: Sequence[Result]) -> list[Result]:
@@ -52,7 +52,8 @@ def headline(results: Sequence[Result]) -> str:
     if first.solved is not None:
         seeds = "seed" if first.seeds == 1 else "seeds"
         text = f"{first.agent} solves {first.task} on {first.solved} of {first.seeds} {seeds}"
-        parts = [f"{r.agent} on {r.solved} of {r.seeds}" for r in others]
+        text += _lost(first)
+        parts = [f"{r.agent} on {r.solved} of {r.seeds}{_lost(r)}" for r in others]
     else:
         text = f"{first.agent} on {first.task}: {first.label} {_number(first.final)} at the end"
         parts = [f"{r.agent} {_number(r.final)}" for r in others]
@@ -60,6 +61,10 @@ def headline(results: Sequence[Result]) -> str:
     if len(parts) > 2:
         named.append(f"{len(parts) - 2} more agent{'s' * (len(parts) > 3)}")
     return _joined(named) + doubt(results)
+
+
+def _lost(result: Result) -> str:
+    return f" ({result.lost} lost it again)" if result.lost else ""
 
 
 def sweep_headline(

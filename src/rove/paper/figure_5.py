@@ -118,7 +118,10 @@ class Figure5(Experiment):
 
     def draw(self, runs: Runs, out: Path) -> None:
         """Write figure-5.png and figure-5.svg."""
-        from rove.analysis import plots  # imported here because Matplotlib is slow to import
+        from rove.analysis import (
+            plots,
+            setting_plots,
+        )  # imported here because Matplotlib is slow to import
 
         figure = plots.figure(2, 2, width=11.0, height=7.6)
         top, bottom = figure.axes[:2], figure.axes[2:]
@@ -126,8 +129,10 @@ class Figure5(Experiment):
             colour = plots.line_of(f"ge-{resample}")["color"]
             over_rho = [scores(lanes_at(runs, k)) for k in self._rho_line(resample)]
             over_sigma = [scores(lanes_at(runs, k)) for k in self._sigma_line(resample)]
-            plots.interval_curve(top[0], self.rhos, over_rho, "ρ", colour, name, LENGTHS)
-            plots.interval_curve(top[1], self.sigmas, over_sigma, "σ", colour, name, LENGTHS)
+            setting_plots.interval_curve(top[0], self.rhos, over_rho, "ρ", colour, name, LENGTHS)
+            setting_plots.interval_curve(
+                top[1], self.sigmas, over_sigma, "σ", colour, name, LENGTHS
+            )
         for axes in top:
             axes.set_ylabel("episode length")
         plots.legend(figure)
@@ -144,7 +149,9 @@ class Figure5(Experiment):
         means = [float(point.mean()) for plane in planes.values() for point in plane.values()]
         for axes, letter, (resample, name) in zip(bottom, "cd", LABELS.items(), strict=True):
             sides, limits = (("ρ", self.rhos), ("σ", self.sigmas)), (min(means), max(means))
-            plots.heat_map(axes, *sides, planes[resample], "episode length", limits, LENGTHS)
+            setting_plots.heat_map(
+                axes, *sides, planes[resample], "episode length", limits, LENGTHS
+            )
             axes.set_title(f"({letter}) {name}: over ρ and σ", loc="left")
         config = next(iter(runs.values())).config
         figure.supxlabel(
