@@ -9,17 +9,19 @@ TAIL = 0.01
 """Probability that is left out at either end of a distribution."""
 SMOOTHING = (0.01, 0.03)
 """Limits of the standard deviation of the kernel, as fractions of the range that is drawn. Between
-them it is the distance between positions. A narrower distribution is drawn as wide as the first."""
+them it is the distance between positions. A narrower distribution is drawn as wide as the first, or
+as the distance between the points of the curve."""
 Distribution = tuple[Num[np.ndarray, " n"], Num[np.ndarray, " n"]]
 """Ascending positions, and their probabilities or densities."""
 
 
 def drawn_range(distributions: Sequence[Distribution]) -> tuple[float, float]:
-    """Return a range that contains some distributions, except for their tails, with a margin."""
+    """Return a range that contains some distributions, except for their tails, with a margin. Those
+    of a network that diverged are left out."""
     ends = []
     for x, weights in map(_normalised, distributions):
-        ends += [x[i] for i in _central(x, weights)]
-    low, high = float(min(ends)), float(max(ends))
+        ends += [x[i] for i in _central(x, weights) if np.isfinite(x[i])]
+    low, high = float(min(ends, default=0.0)), float(max(ends, default=0.0))
     room = max(0.08 * (high - low), 0.01 * max(abs(low), abs(high)), 1e-6)
     return low - room, high + room
 
@@ -28,13 +30,14 @@ def smoothed(
     distribution: Distribution, low: float, high: float, points: int
 ) -> Float[np.ndarray, " points"]:
     """Return the heights of a distribution at evenly spaced points from `low` to `high`, smoothed
-    by a Gaussian kernel and scaled to a maximum of 1."""
+    by a Gaussian kernel and scaled to a maximum of 1; zeros if a network diverged."""
     grid, (x, weights) = np.linspace(low, high, points), _normalised(distribution)
     first, last = _central(x, weights)
     apart = (x[last] - x[first]) / max(last - first, 1)
-    width = (high - low) * np.clip(apart / (high - low), *SMOOTHING)
+    narrow, wide = max(SMOOTHING[0], 1 / (points - 1)), SMOOTHING[1]
+    width = (high - low) * np.clip(apart / (high - low), narrow, wide)
     heights = np.exp(-0.5 * np.square(np.subtract.outer(grid, x) / width)) @ weights
-    return heights / max(float(heights.max()), 1e-300)
+    return np.nan_to_num(heights / max(float(heights.max()), 1e-300))
 
 
 def mean(distribution: Distribution) -> float:

@@ -149,9 +149,7 @@ def differences(axes: Any, values: np.ndarray, episodes: np.ndarray) -> None:
     axes.set_xlabel("episode")
 
 
-def returns(
-    axes: Any, distributions: Sequence[densities.Distribution], names: Sequence[str]
-) -> None:
+def returns(axes: Any, distributions: Sequence[tuple[Any, Any]], names: Sequence[str]) -> None:
     """Draw Z(s, a) of every action, with its mean as a dot on the axis. The limits are those of the
     distributions, which are scaled to the same height, and are drawn at least 1% of the axis wide:
     otherwise a narrow one would be invisible, or hide a wide one."""

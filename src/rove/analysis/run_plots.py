@@ -18,7 +18,7 @@ from rove.analysis.sentences import Result, headline, note_above_optimum
 from rove.environments import HostEnvironment
 from rove.errors import ConfigError
 from rove.training.lane import SNAPSHOTS
-from rove.training.solving import LAST, episodes_to_solve, is_lost
+from rove.training.solving import LAST, episodes_to_solve
 
 if TYPE_CHECKING:
     from rove.runs.result import Run
@@ -102,10 +102,9 @@ def result(run: Run) -> Result:
     """Return what the title says about a run."""
     environment, scores = run.config.environment, [o.scores for o in run.outcomes]
     optimum = environment.optimum
-    solved, lost = None, 0
+    solved = None
     if optimum is not None:
         solved = sum(episodes_to_solve(row, optimum) is not None for row in scores)
-        lost = sum(is_lost(row, optimum) for row in scores)
     final = [np.mean(row[-LAST:]) for row in scores if len(row)]
     return Result(
         label_of(run.config.agent_name),
@@ -114,7 +113,7 @@ def result(run: Run) -> Result:
         len(scores),
         float(np.mean(final)),
         environment.score_label,
-        lost=lost,
+        lost=sum(run.lost),
     )
 
 

@@ -166,7 +166,7 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
     if optimum is not None:
         console.print(
             f"seeds that solved it (ten episodes in a row at the optimum of {optimum:g}): "
-            + solve_summary([outcome.scores for outcome in run.outcomes], optimum),
+            + solve_summary([o.scores for o in run.outcomes], optimum, sum(summary["lost"])),
             highlight=False,
         )
     elif isinstance(run.config.environment, HostEnvironment):

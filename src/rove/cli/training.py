@@ -62,7 +62,7 @@ def train(arguments: list[str]) -> None:
         for alarm in run.alarms:
             errors.print(f"[bold yellow]warning:[/] {alarm}", highlight=False)
         scores = [outcome.scores for outcome in run.outcomes]
-        for tip in advice(scores, config.environment.optimum):
+        for tip in advice(scores, config.environment.optimum, run.lost):
             errors.print(tip, highlight=False, soft_wrap=True)
         _warn_untrained(run)
     if run.errors:

@@ -21,17 +21,17 @@ function drawsChart(name, beliefs, probe, now) {
   });
 }
 
-/** Z(s, ·) after one of the recorded episodes, on the range that it has then, with its means as dots. */
+/** Z(s, ·) after one of the recorded episodes, on the same scale for all of them, with its means as dots. */
 function returnsChart(name, beliefs, probe, now) {
   return chart(name, 220, (root, width, tall) => {
-    const { x: domain, y: heights, means } = beliefs.returns[now()][probe];
+    const { x: domain, y, means } = beliefs.returns[probe];
     const { box, sx, sy } = frame(root, width, tall, { title: "return", domain }, { title: "density, scaled", domain: [0, 1.05], ticks: [] });
-    heights.forEach((ys, action) => {
+    y[now()].forEach(([first, ...heights], action) => {
       const { colour } = look(action);
-      const points = ys.map((y, i) => [box.left + ((box.right - box.left) * i) / (ys.length - 1), sy(y / 999)]);
-      root.append(svg("path", { class: `band ${colour}`, d: `${path([[box.left, box.bottom], ...points, [box.right, box.bottom]])}Z` }));
+      const points = [0, ...heights, 0].map((h, i) => [box.left + ((box.right - box.left) * Math.max(0, Math.min(60, first - 1 + i))) / 60, sy(h / 99)]);
+      root.append(svg("path", { class: `band ${colour}`, d: `${path(points)}Z` }));
       root.append(svg("path", { class: `line ${colour}`, d: path(points) }));
-      root.append(dots([[sx(means[action]), box.bottom]], `large ${colour}`));
+      root.append(dots([[sx(means[now()][action]), box.bottom]], `large ${colour}`));
     });
     return null;
   });
@@ -69,5 +69,5 @@ function beliefSection(key, group) {
   };
   fill();
   return [el("details", { class: "beliefs" }, el("summary", {}, "Posterior over training: what the agent believes about Q and Z"),
-    el("p", { class: "muted small" }, `${pictured(group)}Only seed ${runs[0].beliefs.seed}, so there are no intervals. q(Q(s, a)): 16 draws of Q with θ ~ q(θ), and their mean. Z(s, a): the return distribution at the mean of q(θ), with its mean as a dot; all are scaled to one height and drawn at least 1% of the axis wide, and the axis has the range that they have after that episode.`), body)];
+    el("p", { class: "muted small" }, `${pictured(group)}Only seed ${runs[0].beliefs.seed}, so there are no intervals. q(Q(s, a)): 16 draws of Q with θ ~ q(θ), and their mean. Z(s, a): the return distribution at the mean of q(θ), with its mean as a dot; all are scaled to one height and drawn at least 2% of the axis wide.`), body)];
 }

@@ -19,10 +19,10 @@ from rove.training.solving import LAST
 
 ACTIONS = 10
 """Maximum number of actions that are drawn, as in diagnostics.png."""
-POINTS = 101
+POINTS = 61
 """Number of points of a picture of Z."""
 POLICY = ["action of the policy"]
-HIGHEST = 999
+HIGHEST = 99
 """Heights are scaled to integers up to this one."""
 MORE = ("coverage", "spread", "return_spread")
 """Columns of episodes.csv that are shown in addition to the score."""
@@ -79,10 +79,10 @@ def beliefs(run: RunData, optimum: float | None) -> dict[str, Any] | None:
     taken = min(len(columns["score"]).bit_length(), SNAPSHOTS)
     actions = min(values.shape[-1], ACTIONS)
     flat = outputs.reshape(-1, outputs.shape[-1])
-    pictures = [
-        tuple(map(np.asarray, pair)) for pair in jax.vmap(agent.densities)(jnp.asarray(flat))
-    ][:actions]
-    values = values[:taken, ..., :actions]
+    drawn = [tuple(map(np.asarray, pair)) for pair in jax.vmap(agent.densities)(jnp.asarray(flat))][
+        :actions
+    ]
+    values, count = values[:taken, ..., :actions], taken * len(probes)
     ended = columns["terminated"]
     return {
         "seed": seed,
@@ -94,13 +94,9 @@ def beliefs(run: RunData, optimum: float | None) -> dict[str, Any] | None:
         "probes": probes,
         # [snapshot][probe][action][draw]
         "values": numbers(values.transpose(0, 2, 3, 1), 3),
-        # [snapshot][probe]
         "returns": [
-            [
-                _picture([(x[at], y[at]) for x, y in pictures])
-                for at in range(k * len(probes), (k + 1) * len(probes))
-            ]
-            for k in range(taken)
+            _pictures([[(x[k], y[k]) for x, y in drawn] for k in range(probe, count, len(probes))])
+            for probe in range(len(probes))
         ],
     }
 
@@ -110,13 +106,20 @@ def _names(known: Sequence[str], count: int, kind: str) -> list[str]:
     return [known[i] if i < len(known) else f"{kind} {i}" for i in range(count)]
 
 
-def _picture(distributions: Sequence[densities.Distribution]) -> dict[str, Any]:
-    """Return a picture of Z(s, ·): its range and, of each action, heights at evenly spaced points
-    and the mean."""
-    low, high = densities.drawn_range(distributions)
-    heights = [densities.smoothed(z, low, high, POINTS) for z in distributions]
+def _pictures(snapshots: Sequence[Sequence[densities.Distribution]]) -> dict[str, Any]:
+    """Return pictures of Z(s, ·) over training: their common range and, for each snapshot and
+    action, the mean and the heights at evenly spaced points."""
+    low, high = densities.drawn_range([z for actions in snapshots for z in actions])
     return {
         "x": numbers(np.array([low, high]), 6),
-        "y": [np.round(HIGHEST * row).astype(int).tolist() for row in heights],
-        "means": numbers(np.array([densities.mean(z) for z in distributions]), 6),
+        "y": [[_heights(z, low, high) for z in actions] for actions in snapshots],
+        "means": [numbers(np.array([*map(densities.mean, actions)]), 6) for actions in snapshots],
     }
+
+
+def _heights(distribution: densities.Distribution, low: float, high: float) -> list[int]:
+    """Return the index of the first height that is not 0, and the heights from there to the last
+    one that is not 0."""
+    heights = np.round(HIGHEST * densities.smoothed(distribution, low, high, POINTS)).astype(int)
+    shown = np.flatnonzero(heights)
+    return [int(shown[0]), *heights[shown[0] : shown[-1] + 1].tolist()] if len(shown) else [0]

@@ -161,7 +161,7 @@ class Group:
             "visits": beliefs.visits(run) if pictured else None,
             "beliefs": beliefs.beliefs(run, self.optimum) if pictured else None,
             "warnings": self._warnings(run),
-            "advice": advice([x["score"] for x in run.columns.values()], self.optimum),
+            "advice": self._advice(run),
             "about": about(run),
         }
 
@@ -199,7 +199,7 @@ class Group:
                 when = self._when(run)
                 pairs = zip(when, self._shared(run), strict=True)
                 evidence = np.array([at is not None and at <= n for at, n in pairs], float)
-                solved, lost, support = sum(map(bool, when)), self._lost(run), (0.0, 1.0)
+                solved, lost, support = sum(map(bool, when)), sum(self._lost(run)), (0.0, 1.0)
             result = Result(
                 agent=self.labels[id(run)],
                 task=self.name,
@@ -252,10 +252,13 @@ class Group:
         rows = [columns["score"] for columns in run.columns.values()]
         return [solving.episodes_to_solve(row, self.optimum) for row in rows]
 
-    def _lost(self, run: RunData) -> int:
-        """Return how many seeds solved their task and lost it again."""
-        assert self.optimum is not None
-        return sum(solving.is_lost(x["score"], self.optimum) for x in run.columns.values())
+    def _lost(self, run: RunData) -> list[bool]:
+        """Return whether each seed solved its task and lost it again."""
+        rows = [columns["score"] for columns in run.columns.values()]
+        greedy = [None] * len(rows) if run.greedy is None else run.greedy.tolist()
+        pairs = zip(rows, greedy, strict=True)
+        best = self.optimum
+        return [best is not None and solving.is_lost(row, best, x) for row, x in pairs]
 
     def _solved(self, run: RunData) -> dict[str, Any] | None:
         """Return how soon seeds solved their task; None if its optimum is unknown. A diverged seed
@@ -265,15 +268,20 @@ class Group:
         watched = np.array([len(columns["score"]) for columns in run.columns.values()])
         end = max(int(watched.max()), run.raw.get("episodes") or 0)
         solved = summaries.solved(self._when(run), np.where(run.diverged, end, watched))
-        return solved | {"lost": self._lost(run)}
+        return solved | {"lost": sum(self._lost(run))}
 
     def _warnings(self, run: RunData) -> list[str]:
         """Return a sentence for each sign that the training of a seed went wrong."""
         return [
             sentence
-            for seed, columns in run.columns.items()
-            for sentence in alarms(seed, columns["score"], columns["spread"], self.optimum)
+            for (seed, x), lost in zip(run.columns.items(), self._lost(run), strict=True)
+            for sentence in alarms(seed, x["score"], x["spread"], self.optimum, lost)
         ]
+
+    def _advice(self, run: RunData) -> list[str]:
+        """Return what to try against the warnings."""
+        scores = [columns["score"] for columns in run.columns.values()]
+        return advice(scores, self.optimum, self._lost(run))
 
     def _differences(self) -> list[list[Any]]:
         """Return, at [i][j], the mean score of run i minus that of run j."""

@@ -224,7 +224,7 @@ function intervalNote(group) {
     group.stopped ? `${STOPPED} in mean scores over it; the last 20 episodes are those that were played.` : "",
     group.runs.some((run) => run.greedy) ? "Greedy is the score of one episode of the greedy policy after training, without exploration." : "",
     sizes.some((n) => n > 1 && n < MIN_SEEDS) ? "With fewer than five seeds, the values of the seeds are shown instead of an interval." : "",
-    group.optimum !== null ? `Solved means ten optimal episodes in a row${group.runs.some((run) => run.solved.lost) ? ", and lost again that fewer than half of the last 20 are optimal" : ""}; the median counts seeds that have not solved the task as censored (Kaplan–Meier).` : "",
+    group.optimum !== null ? `Solved means ten optimal episodes in a row${group.runs.some((run) => run.solved.lost) ? ", and lost again that fewer than half of the last 20 are optimal, nor is the greedy policy" : ""}; the median counts seeds that have not solved the task as censored (Kaplan–Meier).` : "",
   ].filter(Boolean).join(" ");
 }
 

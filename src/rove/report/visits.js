@@ -64,7 +64,7 @@ function shades() {
     svg("svg", { class: "chart", viewBox: "0 0 18 12", "aria-hidden": "true" }, svg("rect", { class: "cell", width: 18, height: 12, "fill-opacity": shade(fraction) })), fmt(fraction))));
 }
 
-/** The maximum number of cells of a row that are drawn as bars. */
+/** The maximum number of bars. */
 const BARS = 64;
 
 /** The section on state visits. */
@@ -81,17 +81,18 @@ function visitSection(key, group) {
       return drawn;
     }))];
   }
+  const bars = cells[0] * runs.length <= BARS;
   const keys = legend(`${key} visits`, runs, () => drawn.again());
   const drawn = lineChart(`State visits, ${group.title}`, () => ({
-    bars: cells[0] <= BARS,
+    bars,
     x: { title: "cell", whole: true },
     y: { title: "fraction of episodes", domain: [0, 1.02] },
     series: runs.filter((run) => keys.has(run.label)).map((run) => ({
       label: run.label, colour: run.colour, xs: run.visits.mean.map((_, i) => run.visits.first + i), ys: run.visits.mean, ...seedsOrRange(run.visits),
     })),
   }), 240);
-  const seeds = cells[0] <= BARS ? " (bars) and each seed (dots)" : " (thick) and each seed (thin)";
-  const range = cells[0] <= BARS ? " (bars)" : ", with the range from the lowest to the highest seed";
+  const seeds = bars ? " (bars) and each seed (dots)" : " (thick) and each seed (thin)";
+  const range = bars ? " (bars)" : ", with the range from the lowest to the highest seed";
   const kinds = runs[0].visits.seeds ? (n > 1 ? seeds : "") : range;
   return [head(kinds), runs.length > 1 ? keys : null, drawn];
 }

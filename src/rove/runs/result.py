@@ -87,11 +87,16 @@ class Run:
 
     @property
     def lost(self) -> list[bool]:
-        """For each seed, whether it solved the task and lost it again: fewer than half of its last
-        20 episodes are optimal."""
+        """For each seed, whether it solved the task and lost it again.
+
+        It has lost it if fewer than half of its last 20 episodes are optimal, and an episode of the
+        greedy policy is not optimal either.
+        """
         optimum = self.config.environment.optimum
         scores = [outcome.scores for outcome in self.outcomes]
-        return [optimum is not None and is_lost(row, optimum) for row in scores]
+        if optimum is None or not any(is_lost(row, optimum) for row in scores):
+            return [False] * len(scores)
+        return [is_lost(row, optimum, x) for row, x in zip(scores, self.greedy, strict=True)]
 
     @property
     def visits(self) -> np.ndarray:
@@ -203,8 +208,8 @@ class Run:
         """
         optimum = self.config.environment.optimum
         warnings = (
-            alarms(outcome.job.seed, outcome.scores, outcome.episodes.spread, optimum)
-            for outcome in self.outcomes
+            alarms(outcome.job.seed, outcome.scores, outcome.episodes.spread, optimum, lost)
+            for outcome, lost in zip(self.outcomes, self.lost, strict=True)
         )
         return list(itertools.chain.from_iterable(warnings))
 

@@ -31,8 +31,11 @@ def is_optimal(
     return np.asarray(scores) >= optimum - TOLERANCE
 
 
-def is_lost(scores: Num[np.ndarray, " episodes"], optimum: float) -> bool:
+def is_lost(
+    scores: Num[np.ndarray, " episodes"], optimum: float, greedy: float | None = None
+) -> bool:
     """Return whether a solved task was lost again: fewer than half of the last 20 episodes are
-    optimal."""
+    optimal, nor is the score of the greedy policy, if it is given."""
     solved = episodes_to_solve(scores, optimum) is not None
-    return solved and float(np.mean(is_optimal(scores, optimum)[-LAST:])) < 0.5
+    lost = solved and float(np.mean(is_optimal(scores, optimum)[-LAST:])) < 0.5
+    return lost and (greedy is None or not is_optimal(np.array([greedy]), optimum)[0])
