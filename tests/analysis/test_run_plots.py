@@ -38,9 +38,9 @@ def ticks(axes):
     return [x for x in axes.get_xticks() if low <= x <= high]
 
 
-def test_below_five_seeds_the_seeds_are_drawn_instead_of_an_interval(three, five):
-    few, many = three.plot(), five.plot()
-    assert len(bands(few)) == 0
+def test_up_to_five_seeds_are_drawn_instead_of_an_interval(three, five):
+    few, many = three.plot(), rove.Run(five.config, five.outcomes + five.outcomes[:1]).plot()
+    assert len(bands(few)) == len(bands(five.plot())) == 0
     assert len(bands(many)) == 1
     thin = [line for line in few.axes[0].lines if line.get_linewidth() < 1]
     np.testing.assert_array_equal(
@@ -48,7 +48,7 @@ def test_below_five_seeds_the_seeds_are_drawn_instead_of_an_interval(three, five
     )
     assert "3 seeds (thin) and their mean" in str(texts(few))
     assert "95%" not in str(texts(few))
-    assert "5 seeds (thin), mean and 95% interval" in str(texts(many))
+    assert "6 seeds (thin), mean and 95% interval" in str(texts(many))
 
 
 def test_diagnostics_draw_seeds_or_their_range_and_no_interval(five):
@@ -66,7 +66,7 @@ def test_diagnostics_draw_seeds_or_their_range_and_no_interval(five):
 
 @pytest.mark.parametrize("support", [None, (0.0, 1.0)])
 def test_a_band_shows_no_impossible_score(support):
-    scores = np.array([[0.0, 1.0, 1.0]] * 4 + [[0.0, 0.0, 1.0]])
+    scores = np.array([[0.0, 1.0, 1.0]] * 5 + [[0.0, 0.0, 1.0]])
     figure = plots.figure()
     plots.learning_curves(figure.axes[0], {"ge": scores}, window=1, support=support)
     (band,) = bands(figure)

@@ -16,7 +16,10 @@ Support: TypeAlias = tuple[float | int, float | int]
 DRAWS, BAND_DRAWS = 100_000, 2000
 """Number of Monte Carlo draws for the intervals of numbers, and for the bands of curves."""
 MIN_SEEDS = 5
-"""Minimum number of seeds for an interval; pictures and tables of fewer show the seeds."""
+"""Minimum number of seeds for the interval of a number; tables of fewer show the seeds."""
+DRAWN = 5
+"""Maximum number of seeds that a picture draws as curves instead of an interval, which would be
+wide."""
 BLOCK = 256
 """Number of points of a curve whose intervals are computed at a time."""
 

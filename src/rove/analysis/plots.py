@@ -1,4 +1,4 @@
-"""Figures. A curve is a mean over seeds with its 95% interval or, of fewer than five, the seeds."""
+"""Figures. A curve is a mean over seeds with its 95% interval or, of at most five, the seeds."""
 
 import io
 import textwrap
@@ -15,7 +15,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from rove.agents import label_of
 from rove.analysis.colours import PALETTE, line_of
 from rove.analysis.curves import moving_average
-from rove.analysis.intervals import MIN_SEEDS, Support, mean_band
+from rove.analysis.intervals import DRAWN, Support, mean_band
 from rove.errors import RunFolderError
 from rove.parts.files import publish
 
@@ -73,7 +73,7 @@ def learning_curves(
     seeds: bool = False,
 ) -> None:
     """Draw the smoothed mean of scores of shape [seeds, episodes], for each name, with its 95%
-    interval; of fewer than five seeds, or with `seeds`, with every seed. `label` names the
+    interval; of at most five seeds, or with `seeds`, with every seed. `label` names the
     scores, `names` overrides the labels of curves, `every` is the spacing of the scores, and
     `support` is their range; an interval never leaves it or, if it is not known, the range of all
     scores of the curves."""
@@ -92,7 +92,7 @@ def learning_curves(
         alpha = 0.2 if len(curves) <= 3 else 0.1
         if seeds:
             draw_seeds(axes, episodes, smooth, line.get_color())
-        if not seeds or len(scores) >= MIN_SEEDS:
+        if not seeds or len(scores) > DRAWN:
             limits = (support, (seen[0], seen[1]))
             seeds_or_band(axes, episodes, smooth, line.get_color(), points, *limits, alpha=alpha)
     if optimum is not None:
@@ -111,9 +111,9 @@ def seeds_or_band(
     seen: Support | None = None,
     alpha: float = 0.2,
 ) -> None:
-    """Draw the 95% interval of the mean of values, [seeds, n], at some points of a curve; of fewer
-    than five seeds, thin lines for the seeds. For `support` and `seen` see `mean_band`."""
-    if len(values) >= MIN_SEEDS:
+    """Draw the 95% interval of the mean of values, [seeds, n], at some points of a curve; of at
+    most five seeds, thin lines for the seeds. For `support` and `seen` see `mean_band`."""
+    if len(values) > DRAWN:
         low, high = mean_band(values[:, points], support, seen)
         axes.fill_between(xs[points], low, high, color=colour, alpha=alpha, lw=0)
     else:
@@ -140,7 +140,7 @@ def seeds_text(n: int, thin: bool = False) -> str:
     `thin`: whether seeds are drawn beside the interval."""
     if n == 1:
         return "1 seed"
-    if n < MIN_SEEDS:
+    if n <= DRAWN:
         return f"{n} seeds (thin) and their mean"
     return f"{n} seeds{' (thin)' * thin}, mean and 95% interval"
 

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 
 from rove.analysis import estimates, intervals
-from rove.analysis.intervals import MIN_SEEDS, Support
+from rove.analysis.intervals import DRAWN, MIN_SEEDS, Support
 from rove.report.numbers import number, numbers
 
 Estimate = list[Any]
-DRAWN = 5
-"""Maximum number of seeds that are drawn as curves instead of an interval."""
 
 
 def mean(values: np.ndarray, support: Support | None) -> Estimate:
