@@ -59,8 +59,14 @@ def headline(results: Sequence[Result]) -> str:
         parts = [f"{r.agent} {_number(r.final)}" for r in others]
     named = [text, *parts[:2]]
     if len(parts) > 2:
-        named.append(f"{len(parts) - 2} more agent{'s' * (len(parts) > 3)}")
+        named.append(f"{len(parts) - 2} more {_kind(results)}{'s' * (len(parts) > 3)}")
     return _joined(named) + doubt(results)
+
+
+def _kind(results: Sequence[Result]) -> str:
+    """Return what is compared: agents, or settings if all results are of one agent, as in "GE,
+    rho=-2"."""
+    return "setting" if len({r.agent.partition(", ")[0] for r in results}) == 1 else "agent"
 
 
 def _lost(result: Result) -> str:
@@ -103,7 +109,7 @@ def doubt(results: Sequence[Result]) -> str:
     if not alike:
         return ""
     if len(alike) == len(others):
-        return f" (too few seeds to rank {'them' if len(alike) < 3 else 'the agents'})"
+        return f" (too few seeds to rank {'them' if len(alike) < 3 else f'the {_kind(results)}s'})"
     names = [*alike[:2], *([f"{len(alike) - 2} more"] if len(alike) > 2 else [])]
     return f" (the seeds do not tell {_joined(names)} from {first.agent})"
 

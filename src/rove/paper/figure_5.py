@@ -166,7 +166,7 @@ def draw(points: Mapping[Point, np.ndarray], seeds: int, episodes: int, out: Pat
 
     figure = plots.figure(2, 2, width=11.0, height=7.6)
     top, bottom = figure.axes[:2], figure.axes[2:]
-    rhos, sigmas = (sorted({point[k] for point in points}) for k in (1, 2))
+    rhos, sigmas = sorted({rho for _, rho, _ in points}), sorted({sigma for _, _, sigma in points})
     for resample, name in LABELS.items():
         lines = {
             "ρ": (rhos, [points[resample, rho, SIGMA] for rho in rhos]),

@@ -115,9 +115,10 @@ function heading(text, number = true) {
   return el("th", { scope: "col", class: number ? "number" : "" }, text);
 }
 
-/** A table cell with a value and what is known about it. */
+/** A table cell with a value and what is known about it, in one line or several. */
 function valueCell(value, more = "") {
-  return el("td", { class: "number" }, el("div", {}, value, more ? [el("br"), el("span", { class: "muted" }, more)] : []));
+  const lines = [more].flat().filter(Boolean);
+  return el("td", { class: "number" }, el("div", {}, value, lines.flatMap((line) => [el("br"), el("span", { class: "muted" }, line)])));
 }
 
 /** A table cell without a value, which the list on a phone leaves out. */
@@ -145,7 +146,7 @@ function nameCell(run) {
 /** How many seeds solved the task, with the exact interval of that count. */
 function solvedCell({ solved, seeds }) {
   const limits = solved.interval && solved.interval.map((share) => `${Math.round(100 * share)}%`).join(" to ");
-  return valueCell(`${solved.count} of ${seeds.length}`, [limits, lostAgain(solved)].filter(Boolean).join("; "));
+  return valueCell(`${solved.count} of ${seeds.length}`, [limits, lostAgain(solved)]);
 }
 
 /** The part of the budget that mean scores are over. */
