@@ -120,7 +120,7 @@ def draw(runs: Mapping[Key, Run | Recorded], out: Path) -> None:
     for agent in _agents(runs, VISITS):
         visits = runs[VISITS, agent].visits
         states = np.arange(1, visits.shape[1] + 1)
-        style = plots.line_of(agent)
+        style: dict[str, Any] = dict(plots.line_of(agent))
         axes.plot(states, visits.mean(0), **style, label=label(agent), lw=1.6)
         plots.seeds_or_band(axes, states, visits, style["color"], support=(0.0, 1.0), alpha=0.1)
     axes.set_title("(d) State visits in the first 20 episodes, N = 128", loc="left")
