@@ -37,7 +37,7 @@ def all_drawn(browser):
     """How many figures there are; each must hold shapes, all of finite numbers."""
     shapes = browser.run(
         f"""[...{FIGURES}].map(f => [f.querySelector(".chart svg")?.getAttribute("aria-label"),
-        f.querySelectorAll("path.line, path.ray, rect.cell").length,
+        f.querySelectorAll("path.line, path.ray, rect.cell, rect.bar").length,
         /NaN|undefined|Infinity/.test(f.innerHTML)])"""
     )
     for name, count, broken in shapes:

@@ -205,7 +205,7 @@ def test_a_board_has_the_coordinates_of_its_environment(own, tmp_path):
     group = group_of(report.write([own / "rooms"], tmp_path / "r.html"), "Rooms")
     visits = group["runs"][0]["visits"]
     assert visits["cells"] == [40, 40]
-    assert visits["sides"] == [["observation 1", 0, 5], ["observation 0", -1, 2]]
+    assert visits["sides"] == [["observation 1", 0, 5, 40], ["observation 0", -1, 2, 40]]
     assert visits["mean"][0] == 1  # the start: lowest of both
 
 
@@ -231,7 +231,8 @@ def test_a_folder_without_facts_is_shown_without_visits(own, tmp_path):
         [1], {"cells": "x"}, {"cells": [2, -1]}, {"cells": [1, 2, 3]}, {"optimum": "x"},
         {"score_range": [0.0]}, {"coordinates": [["x", 2.0, 1.0]]}, {"action_names": [1]},
         {"cells": [2, 2], "coordinates": [["x", 0.0, 1.0], ["y", 0.0]]}, {"probes": 3},
-        {"optimum": float("nan")}, {"score_label": []},
+        {"optimum": float("nan")}, {"score_label": []}, {"first_cell": 0.5},
+        {"cells": [2, 2], "coordinates": [["x", 0.0, 1.0, 0], ["y", 0.0, 1.0, 2]]},
     ],
 )  # fmt: skip
 def test_facts_of_other_kinds_are_refused(facts, runs, tmp_path):

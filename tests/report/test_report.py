@@ -171,7 +171,7 @@ def test_curves_are_those_of_the_run_and_three_seeds_have_no_interval(page, runs
     assert (low, high, n) == (None, None, 3)
     np.testing.assert_allclose(seeds, area, rtol=1e-3)
     assert shown["solved"]["interval"] is shown["solved"]["band"] is None
-    assert shown["more"]["coverage"]["band"] is shown["visits"]["band"] is None
+    assert shown["more"]["coverage"]["range"] is shown["visits"]["range"] is None
     assert len(shown["more"]["coverage"]["seeds"]) == len(shown["visits"]["seeds"]) == 3
     assert group["bounded"]
 
@@ -279,13 +279,15 @@ def test_visits_and_beliefs_are_those_of_the_run(page, runs):
     assert np.array(beliefs["values"]).shape == (6, 3, 2, 16)
     np.testing.assert_allclose(beliefs["values"][4][1][0], values[4, :, 1, 0], rtol=1e-2)
     outputs = np.asarray(run.outcomes[0].lane.snapshots.outputs)
-    points, heights = map(np.asarray, run.config.compose().densities(jnp.asarray(outputs[4, 2]))[1])
-    z = beliefs["returns"][4][2][1]
-    np.testing.assert_allclose(z["x"], [points[0], points[-1]], rtol=1e-3)
-    np.testing.assert_allclose(z["top"], heights.max(), rtol=1e-2)
-    assert max(z["y"]) == 999
+    points = np.asarray(run.config.compose().densities(jnp.asarray(outputs[4, 2]))[1][0])
+    z = beliefs["returns"][2]
+    assert z["x"][0] < points[50] < z["x"][1]
+    np.testing.assert_allclose(z["means"][4][1], points[50], rtol=1e-3)
+    first, *shown_heights = z["y"][4][1]
+    assert max(shown_heights) == 99
+    peak = first + int(np.argmax(shown_heights))
+    assert np.linspace(*z["x"], 61)[peak] == pytest.approx(points[50], abs=np.diff(z["x"])[0] / 60)
     board = group_of(page, "deep-sea-4")["runs"][0]
-    assert board["beliefs"]["discrete"]
     assert board["visits"]["cells"] == [4, 4]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rove import environments
 from rove.agents.settings import Settings
-from rove.analysis.alarms import found_nothing
+from rove.analysis.alarms import advice
 from rove.cli import display
 from rove.cli.console import console, errors, say
 from rove.cli.run_options import SweepOptions, TrainOptions, parse_config, parse_named, parse_seeds
@@ -22,11 +22,6 @@ from rove.runs.result import Run
 from rove.search import space
 from rove.search import sweep as sweeps
 from rove.training.executors import cores
-
-NOTHING_FOUND = (
-    "to explore more: ige or bootstrapped_dqn with a larger --agent.prior, ge with "
-    "--agent.resample episode or a larger --agent.rho, or more episodes"
-)
 
 
 def train(arguments: list[str]) -> None:
@@ -66,9 +61,9 @@ def train(arguments: list[str]) -> None:
             display.closing_table(console, run, summary)
         for alarm in run.alarms:
             errors.print(f"[bold yellow]warning:[/] {alarm}", highlight=False)
-        optimum = config.environment.optimum
-        if any(found_nothing(outcome.scores, optimum) for outcome in run.outcomes):
-            errors.print(NOTHING_FOUND, highlight=False, soft_wrap=True)
+        scores = [outcome.scores for outcome in run.outcomes]
+        for tip in advice(scores, config.environment.optimum, run.lost):
+            errors.print(tip, highlight=False, soft_wrap=True)
         _warn_untrained(run)
     if run.errors:
         raise LaneError("\n".join(map(str, run.errors)))

@@ -14,7 +14,7 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from rove.environments import registered
-from rove.environments.base import GRID, Coordinate, State, Task, cell
+from rove.environments.base import Coordinate, State, Task, cell
 from rove.environments.guard import (
     BadEnvironment,
     Decode,
@@ -126,6 +126,11 @@ class HostEnvironment(Task):
     """The coordinates of the grid of cells: vertical, then horizontal."""
     states: int = eqx.field(default=0, static=True)
     """Number of states of a discrete space, each of which is a cell; 0 for other spaces."""
+    first_state: int = eqx.field(default=0, static=True)
+    """The number of the first state of a discrete space."""
+    one_hot: tuple[tuple[int, int, int], ...] = eqx.field(default=(), static=True)
+    """For each entry of a multi-discrete observation its first value, its number of values and the
+    position of its one-hot code in the vector; () for other spaces."""
 
     def __check_init__(self) -> None:
         check_flag("normalise", self.normalise)
@@ -174,11 +179,15 @@ class HostEnvironment(Task):
 
     @property
     def cells(self) -> tuple[int, ...]:
-        return (GRID, GRID) if self.axes else (self.states,)
+        return tuple(side.cells for side in self.grid) or (self.states,)
 
     @property
     def coordinates(self) -> tuple[Coordinate, ...]:
         return self.grid
+
+    @property
+    def first_cell(self) -> int:
+        return self.first_state
 
     def bin(self, state: HostState) -> Int[Array, ""]:
         assert state.cell is not None
@@ -202,9 +211,16 @@ class HostEnvironment(Task):
 
     def _cell(self, observation: Float[Array, " features"]) -> Int[Array, ""] | None:
         if self.axes:
-            horizontal, vertical = observation[jnp.array(self.axes)]
+            horizontal, vertical = (self._entry(observation, i) for i in self.axes)
             return cell(self.grid, (vertical, horizontal))
         return jnp.argmax(observation) if self.states else None
+
+    def _entry(self, observation: Float[Array, " features"], i: int) -> Array:
+        """Return an entry of an observation, decoded if it is one-hot encoded."""
+        if not self.one_hot:
+            return observation[i]
+        first, count, at = self.one_hot[i]
+        return first + jnp.argmax(observation[at : at + count])
 
     def agent_observation(
         self, state: HostState, observation: Float[Array, " features"]

@@ -58,6 +58,10 @@ class RecordedTask(Task):
     def coordinates(self) -> tuple[Coordinate, ...]:
         return tuple(Coordinate(*side) for side in self.facts.get("coordinates", ()))
 
+    @property
+    def first_cell(self) -> int:
+        return self.facts.get("first_cell", 1)
+
     def probes(self) -> dict[str, Any]:
         return {name: jnp.zeros(0) for name in self.facts.get("probes", ())}
 
@@ -84,9 +88,12 @@ def check_facts(facts: Any) -> None:
     _check(len(cells) in (1, 2), cells, "a row or a board of cells")
     for count in cells:
         check_integer("task", count, at_least=0)
+    check_integer("task", facts.get("first_cell", 1), at_least=-(2**31))
     _check(len(sides) in (0, len(cells)), sides, "a coordinate for each side of the cells")
-    for name, low, high in sides:
+    for name, low, high, *count in sides:
         _check(isinstance(name, str), name, "a name")
+        _check(len(count) <= 1, count, "a number of cells")
+        check_integer("task", *(count or [1]), at_least=1)
         check_number("task", low)
         check_number("task", high, above=low)
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def compare(runs: Sequence[Run], path: str | Path | None = None) -> Figure:
     """Draw the learning curves of several runs in one figure, and save it to `path` if given.
 
-    There is one panel per environment, with the mean of each run and its 95% interval or, of fewer
-    than five seeds, every seed.
+    There is one panel per environment, with the mean of each run and its 95% interval or, of at
+    most five seeds, every seed.
 
     **Example**
     >>> runs = [rove.train(agent, "chain-10", episodes=30) for agent in ("ge", "dqn")]

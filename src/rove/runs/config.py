@@ -143,6 +143,7 @@ def task_facts(task: Task) -> dict[str, Any]:
         "score_range": task.score_range,
         "cells": task.cells,
         "coordinates": task.coordinates,
+        "first_cell": task.first_cell,
         "action_names": () if task.continuous else task.action_names[:NAMED],
         "probes": list(task.probes()),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ from rove.runs.folder import RunFolder
 from rove.training import compiled, host, storage
 from rove.training.lane import Lane
 from rove.training.outcomes import Outcome
-from rove.training.solving import episodes_to_solve
+from rove.training.solving import episodes_to_solve, is_lost
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,6 +84,19 @@ class Run:
         if optimum is None:
             return [None] * len(self.outcomes)
         return [episodes_to_solve(outcome.scores, optimum) for outcome in self.outcomes]
+
+    @property
+    def lost(self) -> list[bool]:
+        """For each seed, whether it solved the task and lost it again.
+
+        It has lost it if fewer than half of its last 20 episodes are optimal, and an episode of the
+        greedy policy is not optimal either.
+        """
+        optimum = self.config.environment.optimum
+        scores = [outcome.scores for outcome in self.outcomes]
+        if optimum is None or not any(is_lost(row, optimum) for row in scores):
+            return [False] * len(scores)
+        return [is_lost(row, optimum, x) for row, x in zip(scores, self.greedy, strict=True)]
 
     @property
     def visits(self) -> np.ndarray:
@@ -156,6 +170,11 @@ class Run:
         table = np.array(played, float).reshape(len(self.outcomes), episodes, 3)
         return environment.score(*np.moveaxis(table, -1, 0))
 
+    @functools.cached_property
+    def greedy(self) -> list[float]:
+        """The score of one episode of the greedy policy of each seed, played once."""
+        return self.evaluate()[:, 0].tolist()
+
     def plot(self, path: str | Path | None = None) -> Figure:
         """Plot the learning curve, and save it to `path` if one is given."""
         from rove.analysis import plots, run_plots  # lazily, because importing Matplotlib is slow
@@ -180,17 +199,17 @@ class Run:
 
     @property
     def alarms(self) -> list[str]:
-        """Warnings about seeds that found nothing, or whose posterior q_φ collapsed too early.
+        """Warnings about seeds that found nothing, lost a solution or collapsed too early.
 
-        A seed found nothing if all its episodes, at least 20, had the same score. Its posterior
-        collapsed if the spread of Q over θ stayed below a hundredth of its maximum for 20 episodes,
-        before any episode scored half of the optimum; this cannot be detected if `not_watched`
-        gives a reason.
+        A seed found nothing if all its episodes, at least 20, had the same score; for lost
+        solutions see `lost`. The posterior q_φ collapsed if the spread of Q over θ stayed below a
+        hundredth of its maximum for 20 episodes, before any episode scored half of the optimum;
+        this cannot be detected if `not_watched` gives a reason.
         """
         optimum = self.config.environment.optimum
         warnings = (
-            alarms(outcome.job.seed, outcome.scores, outcome.episodes.spread, optimum)
-            for outcome in self.outcomes
+            alarms(outcome.job.seed, outcome.scores, outcome.episodes.spread, optimum, lost)
+            for outcome, lost in zip(self.outcomes, self.lost, strict=True)
         )
         return list(itertools.chain.from_iterable(warnings))
 
@@ -222,13 +241,12 @@ class Run:
             for seed, row in zip(self.seeds, self.visits, strict=True)
         }
         cells = self.config.environment.cells
-        greedy = dict(zip(self.seeds, self.evaluate()[:, 0].tolist(), strict=True))
         diagnostics = {
             "alarms": self.alarms,
             "not_watched": self.not_watched,
             "cells": cells,
             "visits": visits,
-            "greedy": greedy,
+            "greedy": dict(zip(self.seeds, self.greedy, strict=True)),
         }
         publish(folder / "diagnostics.json", (json.dumps(diagnostics) + "\n").encode())
 
