@@ -21,9 +21,10 @@ from rove.environments import (
     MountainCar,
     Sparse,
     adopt,
+    make,
 )
 from rove.environments.gymnasium import SparseReward, register
-from rove.errors import ConfigError, LaneError, RoveError, RunFolderError
+from rove.errors import ConfigError, LaneError, RoveError, RoveWarning, RunFolderError
 from rove.parts import platform
 from rove.posteriors import *  # noqa: F403
 from rove.returns import *  # noqa: F403
@@ -60,6 +61,7 @@ __all__ = [
     "PosteriorSampling",
     "QValueSampling",
     "RoveError",
+    "RoveWarning",
     "Run",
     "RunFolderError",
     "Sparse",
@@ -69,6 +71,7 @@ __all__ = [
     "compare",
     "difference",
     "load",
+    "make",
     "register",
     "report",
     "sweep",

@@ -5,6 +5,28 @@ from jaxtyping import Num
 
 PATIENCE = 20
 """Number of episodes after which an alarm is raised."""
+EXPLORE_MORE = (
+    "to explore more: ige or bootstrapped_dqn with a larger {0}prior, ge with {0}resample episode "
+    "or a larger {0}rho, or more episodes"
+)
+"""Advice if nothing was found. What precedes the name of a setting is filled in."""
+
+
+def untrained(steps: int, episodes: int, learning_starts: int) -> list[str]:
+    """Return a sentence if a run ended without an episode, and one if it ended before learning
+    started."""
+    sentences = []
+    if not episodes:
+        sentences.append(
+            "no episode has ended: train for more steps, or limit the length of episodes "
+            "(gymnasium.wrappers.TimeLimit)"
+        )
+    if steps < learning_starts:
+        sentences.append(
+            f"nothing was learned: learning starts at step {learning_starts:,}, but the run ended "
+            f"after {steps:,} steps"
+        )
+    return sentences
 
 
 def alarms(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any
 
 import jax
@@ -14,7 +15,9 @@ from rove.agents import names_for, settings_of
 from rove.agents.settings import Settings, unknown_setting, with_settings
 from rove.agents.tuned import tuned
 from rove.core.learner import Learner
-from rove.environments import Environment, Task, adopt
+from rove.environments import Environment, HostEnvironment, Task, adopt
+from rove.environments.host import ROVE_OPTIONS
+from rove.environments.registered import PREFIX
 from rove.errors import (
     ConfigError,
     RoveError,
@@ -42,12 +45,13 @@ def configure(
     **settings: Any,
 ) -> Config:
     """Return the validated configuration of a run; the arguments are those of `train`."""
-    environment = as_environment(environment)
+    given, environment = environment, as_environment(environment)
     if isinstance(agent, str):
         agent = default_settings(agent, environment)
     if isinstance(agent, Settings):
         for field, value in settings.items():
             if not hasattr(agent, field):
+                _check_not_an_option(field, value, environment, given)
                 raise unknown_setting(agent, field, value, ARGUMENTS)
         agent = with_settings(agent, settings)
     elif not isinstance(agent, Learner):
@@ -96,12 +100,31 @@ def configure(
     if until_solved and environment.optimum is None:
         reason = f"{environment.name} has no known optimum"
         message = f"until_solved requires a known optimum, which {environment.name} does not have"
-        if isinstance(environment, environments.HostEnvironment):
+        if isinstance(environment, HostEnvironment):
             message = "until_solved requires a known optimum: give the best possible score of "
             message += f"{environment.name} with --env.optimum, or rove.adopt(…, optimum=…)"
         raise ConfigError("until_solved", True, reason, message)
     episodes, steps = (None if value is None else int(value) for value in (episodes, steps))
     return Config(agent, environment, tuple(int(s) for s in seeds), episodes, steps, until_solved)
+
+
+def _check_not_an_option(field: str, value: Any, environment: Task, given: Any) -> None:
+    """Raise `ConfigError` if a setting that the agent does not have is an option of the
+    environment. `given` is the environment as the user passed it."""
+    custom = isinstance(environment, HostEnvironment) and not environment.source.registered
+    known = ROVE_OPTIONS
+    if not custom:
+        known = [option.name for option in fields(environments.settings(environment))]
+    if field not in known:
+        return
+    maker = "rove.adopt(env" if field in ROVE_OPTIONS else f"gymnasium.make({environment.name!r}"
+    how = f"{maker}, {field}={value!r})".replace(PREFIX, "")
+    if isinstance(given, str):
+        how = f"rove.make({given!r}, {field}={value!r})"
+    elif isinstance(given, Environment):
+        how = f"rove.{type(given).__name__}(…, {field}={value!r})"
+    message = f"{field} is an option of the environment, not of the agent: pass {how}"
+    raise ConfigError(field, value, "an option of the environment", message)
 
 
 def as_environment(environment: Any) -> Task:

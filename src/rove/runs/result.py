@@ -13,13 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rove.analysis.alarms import alarms
+from rove.analysis.alarms import alarms, found_nothing, untrained
 from rove.core.learner import Learner
 from rove.environments import HostEnvironment
 from rove.errors import ConfigError, LaneError, check_integer
 from rove.parts.files import publish
 from rove.runs.config import Config
 from rove.runs.folder import RunFolder
+from rove.runs.recorded import check_created
 from rove.training import compiled, host, storage
 from rove.training.lane import Lane
 from rove.training.outcomes import Outcome
@@ -106,6 +107,7 @@ class Run:
         """
         outcome = self._outcome(seed)
         agent, environment = self.config.compose(), self.config.environment
+        check_created(environment)
         lane = outcome.lane
 
         def act(observation: Any) -> Any:
@@ -146,6 +148,7 @@ class Run:
         check_integer("episodes", episodes, at_least=1)
         self._check_any()
         agent, environment = self.config.compose(), self.config.environment
+        check_created(environment)
 
         def play(lane: Lane, episode: int) -> tuple[Any, Any, Any]:
             if isinstance(environment, HostEnvironment):
@@ -180,19 +183,31 @@ class Run:
 
     @property
     def alarms(self) -> list[str]:
-        """Warnings about seeds that found nothing, or whose posterior q_φ collapsed too early.
+        """Signs that training went wrong, one sentence each. `rove.train` warns of them, and
+        `rove train` prints them.
 
-        A seed found nothing if all its episodes, at least 20, had the same score. Its posterior
-        collapsed if the spread of Q over θ stayed below a hundredth of its maximum for 20 episodes,
-        before any episode scored half of the optimum; this cannot be detected if `not_watched`
-        gives a reason.
+        - No episode ended, or the run ended before learning started.
+        - A seed found nothing: all its episodes, at least 20, had the same score.
+        - The posterior q_φ of a seed collapsed too early: the spread of Q over θ stayed below a
+          hundredth of its maximum for 20 episodes, before any episode scored half of the optimum.
+          This cannot be detected if `not_watched` gives a reason.
         """
         optimum = self.config.environment.optimum
-        warnings = (
+        warnings = [
             alarms(outcome.job.seed, outcome.scores, outcome.episodes.spread, optimum)
             for outcome in self.outcomes
-        )
+        ]
+        if self.outcomes and not self.errors:
+            steps = max(int(outcome.lane.step) for outcome in self.outcomes)
+            starts = int(self.outcomes[0].job.agent.learning_starts)
+            warnings.append(untrained(steps, self.returns.shape[1], starts))
         return list(itertools.chain.from_iterable(warnings))
+
+    @property
+    def found_nothing(self) -> bool:
+        """Whether some seed found nothing; see `alarms`."""
+        optimum = self.config.environment.optimum
+        return any(found_nothing(outcome.scores, optimum) for outcome in self.outcomes)
 
     @property
     def not_watched(self) -> str | None:
@@ -240,6 +255,7 @@ class Run:
         if self.path is not None and self.path.resolve() == folder.path.resolve():
             return folder.path
         self._check_any()
+        check_created(self.config.environment)
         config = replace(self.config, extendable=False)  # the replay buffers are not in memory
         jobs = {job.seed: job for job in config.jobs(folder.path)}
         with folder.open(config, task=config.environment):
