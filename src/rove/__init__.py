@@ -32,7 +32,8 @@ from rove.runs.result import Run
 from rove.runs.train import load, train
 
 if TYPE_CHECKING:
-    from rove import report
+    from rove.reporting import report
+    from rove.reporting.video import watch
     from rove.runs.compare import compare, difference
     from rove.search.sweep import sweep
     from rove.search.sweep_result import Sweep
@@ -76,6 +77,7 @@ __all__ = [
     "report",
     "sweep",
     "train",
+    "watch",
 ]
 __all__ += agents.__all__
 __all__ += posteriors.__all__
@@ -84,9 +86,10 @@ __all__ += returns.__all__
 _LAZY = {
     "compare": "rove.runs.compare:compare",
     "difference": "rove.runs.compare:difference",
-    "report": "rove.report",
+    "report": "rove.reporting:report",
     "sweep": "rove.search.sweep:sweep",
     "Sweep": "rove.search.sweep_result:Sweep",
+    "watch": "rove.reporting.video:watch",
 }
 """What is imported when it is first used, to keep `import rove` fast."""
 
@@ -95,8 +98,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'rove' has no attribute {name!r}")
     module, _, attribute = _LAZY[name].partition(":")
-    loaded = importlib.import_module(module)
-    value = getattr(loaded, attribute) if attribute else loaded
+    value = getattr(importlib.import_module(module), attribute)
     globals()[name] = value
     return value
 

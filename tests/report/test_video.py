@@ -10,7 +10,7 @@ from rove.cli import main as cli
 from rove.environments import drawing
 from rove.errors import ConfigError
 from rove.parts import noise
-from rove.report import video as watching
+from rove.reporting import video as watching
 
 DQN = {"hidden": (4,), "batch_size": 4, "learning_starts": 10}
 

@@ -58,7 +58,7 @@ def test_a_package_that_a_folder_names_is_imported_only_on_trust(
     change_config(folder, environment=nested)
     with pytest.raises(RunFolderError, match="package evil_package"):
         rove.load(folder)
-    report.write([folder], tmp_path / "report.html")
+    report([folder], tmp_path / "report.html")
     assert not (tmp_path / "executed").exists()
     change_config(folder, environment={"name": name, "options": {}})
     with pytest.raises(RunFolderError, match="not registered"):
@@ -107,7 +107,7 @@ def test_links_are_replaced_and_not_followed(name, folder, tmp_path):
         (folder / "episodes.csv").unlink()
     run = rove.train("dqn", "chain-4", seeds=1, episodes=12, out=folder, **SMALL)
     run.draw(folder)
-    from rove.report.video import watch
+    from rove.reporting.video import watch
 
     watch(run)
     assert theirs.read_bytes() == b"years of work"
@@ -208,7 +208,7 @@ def test_what_is_not_a_regular_file_is_refused_at_once(folder, file, kind, tmp_p
             with pytest.raises(RunFolderError, match=r"regular file|bytes|checkpoint"):
                 rove.load(folder)
         with pytest.raises(RunFolderError, match=r"regular file|bytes|checkpoint"):
-            report.write([folder], tmp_path / "report.html")
+            report([folder], tmp_path / "report.html")
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, previous)

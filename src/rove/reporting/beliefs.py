@@ -9,9 +9,9 @@ import numpy as np
 
 from rove.analysis.curves import learning_start
 from rove.analysis.sentences import note_above_optimum
-from rove.report import summaries
-from rove.report.folders import RunData
-from rove.report.numbers import number, numbers
+from rove.reporting import summaries
+from rove.reporting.folders import RunData
+from rove.reporting.numbers import number, numbers
 from rove.training.lane import SNAPSHOTS
 
 ACTIONS = 10

@@ -11,7 +11,7 @@ from rove.environments import ALIASES, HostEnvironment
 from rove.environments.host import Source
 from rove.errors import RoveError
 from rove.paper import EXPERIMENTS
-from rove.report.folders import Results, RunData, is_gymnasium
+from rove.reporting.folders import Results, RunData, is_gymnasium
 from rove.runs.recorded import RecordedTask
 from rove.search import space
 

@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 from rove.environments import ALIASES, Task
 from rove.environments.registered import PREFIX
 from rove.errors import ConfigError, RoveError, RunFolderError
-from rove.report.files import (
+from rove.reporting.files import (
     check_run,
     read_claims,
     read_episodes,

@@ -13,8 +13,8 @@ from rove.analysis.curves import area_under_curve, moving_average
 from rove.analysis.intervals import Support
 from rove.analysis.sentences import LAST, Result, p_values, ranked
 from rove.environments import Task
-from rove.report import beliefs, summaries
-from rove.report.binning import (
+from rove.reporting import beliefs, summaries
+from rove.reporting.binning import (
     FEW_POINTS,
     POINTS,
     bin_size,
@@ -26,9 +26,9 @@ from rove.report.binning import (
     stopped_early,
     unit_of,
 )
-from rove.report.folders import RunData
-from rove.report.numbers import number, numbers
-from rove.report.settings import about
+from rove.reporting.folders import RunData
+from rove.reporting.numbers import number, numbers
+from rove.reporting.settings import about
 from rove.training import solving
 
 WINDOWS = (1, 20, 100, 500, 2500, 10_000)

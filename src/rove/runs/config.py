@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -143,13 +144,14 @@ def _environment_identity(environment: Task) -> dict[str, Any]:
 def environment_from(contents: dict[str, Any], trust: bool = False) -> Task:
     """Rebuild the environment of a config.json, or of `Config.identity`.
 
-    If it is from a package, that would be imported, and so run its code. That needs `trust`.
+    If it is from a package, that would be imported, and so run its code. That needs `trust`, unless
+    the package has already been imported.
     """
     description, facts = contents["environment"], contents.get("task") or {}
     name, options = description["name"], description["options"]
     stated = {k: contents[k] for k in RESTATABLE if contents.get(k) is not None}
     package = facts.get("package") or _package_in(description)
-    if package and not trust:
+    if package and package not in sys.modules and not trust:
         raise RunFolderError(
             f"the run's environment is from the package {package}, which would be imported: if you "
             "trust the folder, use --trust, or rove.load(folder, trust=True)"
