@@ -17,8 +17,11 @@ from rove import report
 from rove.errors import RoveWarning, RunFolderError
 from rove.runs import execution
 from rove.runs.configure import configure
+from rove.runs.folder import read_config
+from rove.runs.recorded import check_created
 from rove.training import checkpoint
 
+PLOTS = ("learning-curve.png", "diagnostics.png", "diagnostics.json")
 SMALL = {"hidden": (4,), "learning_starts": 8, "buffer_size": 64, "batch_size": 8}
 
 
@@ -51,19 +54,38 @@ def test_a_package_that_a_folder_names_is_imported_only_on_trust(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "evil_package", raising=False)
     monkeypatch.chdir(tmp_path)
-    change_config(folder, environment={"name": name, "options": {}})
-    with pytest.raises(RunFolderError, match=r"package evil_package.*trust=True"):
+    facts = json.loads((folder / "config.json").read_text())["task"]
+    plain = {"name": "gym/Thing-v0", "options": {}}
+    package = {"name": name, "options": {}}
+    nested = {"name": "sparse-cartpole", "options": {"environment": package}}
+    disguises = (package, facts), (nested, facts), (plain, facts | {"package": "evil_package"})
+    seed_file(folder).unlink()  # it belongs to another environment
+    for environment, task in disguises:
+        change_config(folder, environment=environment, task=task)
+        run = rove.load(folder)
+        assert run.seeds == ()
+        with pytest.raises(RunFolderError, match=r"package evil_package.*trust=True"):
+            check_created(run.config.environment)
+        with pytest.raises(RunFolderError, match="package evil_package"):
+            read_config(folder)
+        report([folder], tmp_path / "report.html")
+        assert not (tmp_path / "executed").exists()
+    for environment, task in (disguises[0], disguises[2]):
+        change_config(folder, environment=environment, task=task)
+        monkeypatch.delitem(sys.modules, "evil_package", raising=False)
+        with pytest.raises(RunFolderError, match="not registered"):
+            read_config(folder, trust=True)
+        assert (tmp_path / "executed").exists()
+        (tmp_path / "executed").unlink()
+
+
+@pytest.mark.parametrize(
+    "task", [[], {"package": ["os"]}, {"observation_size": -1}, {"num_actions": "2"}, {"given": 1}]
+)
+def test_wrong_facts_about_an_environment_are_refused(folder, task):
+    change_config(folder, task=task or [1])
+    with pytest.raises(RunFolderError, match="task must be"):
         rove.load(folder)
-    nested = {"name": "sparse-cartpole", "options": {"environment": {"name": name, "options": {}}}}
-    change_config(folder, environment=nested)
-    with pytest.raises(RunFolderError, match="package evil_package"):
-        rove.load(folder)
-    report([folder], tmp_path / "report.html")
-    assert not (tmp_path / "executed").exists()
-    change_config(folder, environment={"name": name, "options": {}})
-    with pytest.raises(RunFolderError, match="not registered"):
-        rove.load(folder, trust=True)
-    assert (tmp_path / "executed").exists()
 
 
 def test_workers_do_not_import_from_the_current_folder(tmp_path):
@@ -104,7 +126,8 @@ def test_links_are_replaced_and_not_followed(name, folder, tmp_path):
             link.symlink_to(theirs)
     if name == "config.json":
         shutil.rmtree(folder / "lanes")
-        (folder / "episodes.csv").unlink()
+        for written in ("episodes.csv", *PLOTS):
+            (folder / written).unlink()
     run = rove.train("dqn", "chain-4", seeds=1, episodes=12, out=folder, **SMALL)
     run.draw(folder)
     from rove.reporting.video import watch
