@@ -1,6 +1,7 @@
 """rove: exploration in reinforcement learning. Any return distribution Z_θ, any q_φ(θ)."""
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from rove import agents, posteriors, returns
@@ -24,10 +25,18 @@ from rove.environments import (
     make,
 )
 from rove.environments.gymnasium import SparseReward, register
-from rove.errors import ConfigError, LaneError, RoveError, RoveWarning, RunFolderError
+from rove.errors import (
+    ConfigError,
+    LaneError,
+    RoveError,
+    RoveWarning,
+    RunFolderError,
+    no_attribute,
+)
 from rove.parts import platform
 from rove.posteriors import *  # noqa: F403
 from rove.returns import *  # noqa: F403
+from rove.runs import advice
 from rove.runs.result import Run
 from rove.runs.train import load, train
 
@@ -95,6 +104,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
+    if name in advice.ROVE:
+        raise no_attribute(sys.modules[__name__], name, advice.ROVE)
     if name not in _LAZY:
         raise AttributeError(f"module 'rove' has no attribute {name!r}")
     module, _, attribute = _LAZY[name].partition(":")

@@ -153,6 +153,9 @@ class HostEnvironment(Task):
             check_number("score_range", high, above=low, at_most=1e9)
         check_integer("longest_episode", self.longest_episode, at_least=1)
 
+    def __repr__(self) -> str:
+        return f"<HostEnvironment: {self.name}>"
+
     @property
     def name(self) -> str:
         return self.alias or self.source.name

@@ -77,7 +77,7 @@ def _difference_of_solved(run: Run, other: Run) -> Comparison:
             reason = "on an environment whose best possible score is known: give optimum to "
             reason += "rove.adopt or rove.make, or --env.optimum"
             raise ConfigError.must_be("run", each.config.label, reason)
-    mine, theirs = (np.array([at is not None for at in x.solved_at]) for x in (run, other))
+    mine, theirs = (np.array([at is not None for at in x.solved_at], float) for x in (run, other))
     test = difference_test(mine, theirs, (0.0, 1.0))
     p = counts_test(int(mine.sum()), len(mine), int(theirs.sum()), len(theirs))
     return test._replace(p=p)

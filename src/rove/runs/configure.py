@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rove import environments
-from rove.agents import names_for, settings_of
+from rove.agents import AGENTS, names_for, settings_of
 from rove.agents.settings import Settings, unknown_setting, with_settings
 from rove.agents.tuned import tuned
 from rove.core.learner import Learner
@@ -25,12 +25,16 @@ from rove.errors import (
     check_integer,
 )
 from rove.parts import noise
+from rove.runs import advice
 from rove.runs.config import Config
 from rove.training.outcomes import UNLIMITED
 
 DEFAULT_BUDGET = {True: (None, 50_000), False: (250, None)}
 """The numbers of episodes and steps if none are given, by whether actions are continuous."""
-ARGUMENTS = ("seeds", "episodes", "steps", "until_solved", "out", "progress", "report", "workers")
+ARGUMENTS = (
+    "seeds", "episodes", "steps", "until_solved", "out", "progress", "report", "workers", "on",
+    "log",
+)  # fmt: skip
 """Arguments of `rove.train` that a misspelt setting may have meant."""
 
 
@@ -45,18 +49,27 @@ def configure(
     **settings: Any,
 ) -> Config:
     """Return the validated configuration of a run; the arguments are those of `train`."""
+    if isinstance(environment, str) and environment in AGENTS:
+        message = f"{environment!r} is an agent: the agent comes first, then the environment"
+        raise ConfigError("environment", environment, "an environment", message)
     given, environment = environment, as_environment(environment)
     if isinstance(agent, str):
         agent = default_settings(agent, environment)
     if isinstance(agent, Settings):
         for field, value in settings.items():
             if not hasattr(agent, field):
+                if field in advice.TRAIN:
+                    reason = advice.TRAIN[field]
+                    message = f"rove.train has no argument {field!r}: {reason}"
+                    raise ConfigError(field, value, reason, message)
                 _check_not_an_option(field, value, environment, given)
                 raise unknown_setting(agent, field, value, ARGUMENTS)
         agent = with_settings(agent, settings)
     elif not isinstance(agent, Learner):
         allowed = "a name, settings such as rove.GE(), or a rove.Agent"
-        raise ConfigError.must_be("agent", agent, allowed)
+        called = isinstance(agent, type) and issubclass(agent, Settings)
+        hint = f". Did you mean rove.{agent.__name__}()?" if called else ""
+        raise ConfigError.must_be("agent", agent, allowed, hint)
     elif settings:
         field, value = next(iter(settings.items()))
         raise ConfigError(
@@ -131,6 +144,9 @@ def as_environment(environment: Any) -> Task:
     """Return the environment for a name, an `Environment`, or a Gymnasium environment."""
     if isinstance(environment, str):
         environment = environments.make(environment)
+    elif isinstance(environment, type) and issubclass(environment, Task):
+        allowed = f"an instance, such as rove.{environment.__name__}(…)"
+        raise ConfigError.must_be("environment", environment, allowed)
     elif not isinstance(environment, Task):
         environment = adopt(environment)
     if isinstance(environment, Environment):

@@ -50,7 +50,7 @@ def _shortened(existing: dict[str, Any], new: dict[str, Any]) -> str:
         return f"it was trained for {existing.get(other)} {other}, not for a number of {unit}"
     extended = "; a run can be extended by more of them"
     if not existing.get("extendable"):
-        extended = "; it has no replay buffers and cannot be extended"
+        extended = "; it was written by run.save, without replay buffers, and cannot be extended"
     known = type(existing[unit]) is int
     if existing.get("extendable") and known and existing[unit] > new[unit]:
         return f"it has {existing[unit]} {unit}, more than {new[unit]}, and cannot be shortened"

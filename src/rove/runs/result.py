@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +16,9 @@ import numpy as np
 from rove.analysis.alarms import alarms, found_nothing, untrained
 from rove.core.learner import Learner
 from rove.environments import HostEnvironment
-from rove.errors import ConfigError, LaneError, check_integer
+from rove.errors import ConfigError, LaneError, check_integer, no_attribute
 from rove.parts.files import publish
+from rove.runs import advice
 from rove.runs.config import Config
 from rove.runs.folder import RunFolder
 from rove.runs.recorded import check_created
@@ -43,6 +44,11 @@ class Run:
     def __repr__(self) -> str:
         episodes = self.returns.shape[1]
         return f"<Run: {self.config.label}, seeds {list(self.seeds)}, {episodes} episodes>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise no_attribute(self, name, advice.RUN)
 
     @property
     def seeds(self) -> tuple[int, ...]:
