@@ -190,7 +190,11 @@ def _trusted(arguments: list[str]) -> bool:
     """Whether the value of the flag --trust is true, in any of its spellings."""
     flags = ("--trust", "--no-trust")
     pairs = itertools.pairwise(["", *arguments])
-    about = [word for before, word in pairs if before in flags or word.startswith(flags)]
+    about = [
+        word
+        for before, word in pairs
+        if word.partition("=")[0] in flags or (before in flags and not word.startswith("-"))
+    ]
     _, words = split_arguments(about, {"trust": bool, "no-trust": bool}, "rove train")
     return words[-1:] == ["--trust"]
 
