@@ -319,3 +319,20 @@ def test_a_report_that_is_no_function_is_refused_before_anything_is_written(tmp_
         with pytest.raises(rove.ConfigError, match="report must be a function, got None"):
             call("dqn", "chain-4", *fields, episodes=2, report=None, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_resuming_a_folder_imports_only_what_the_user_named(tmp_path):
+    (tmp_path / "evil_package.py").write_text("open('executed', 'w').close()")
+    flags = ["--agent.hidden=4", "--agent.learning-starts=8", "--agent.buffer-size=64"]
+    command = [sys.executable, "-m", "rove", "train", "dqn", "chain-4", "--seeds", "2", *flags]
+    command += ["--episodes", "3", "--on", "processes", "--workers", "2", "--quiet"]
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    variables = os.environ | {"PYTHONPATH": path}
+    folder = tmp_path / "run"
+    subprocess.run([*command, "--out", folder], cwd=tmp_path, check=True, env=variables)
+    facts = json.loads((folder / "config.json").read_text())["task"]
+    change_config(folder, task=facts | {"package": "evil_package"})
+    shutil.rmtree(folder / "lanes")
+    subprocess.run([*command, "--out", folder], cwd=tmp_path, check=True, env=variables)
+    assert len(list((folder / "lanes").glob("*.safetensors"))) == 2
+    assert not (tmp_path / "executed").exists()

@@ -297,3 +297,16 @@ def test_arguments_of_other_libraries_get_advice(arguments, advice):
 def test_settings_have_names():
     with pytest.raises(ConfigError, match=r"rove\.DQN\(lr=0\.001\)"):
         rove.DQN("MlpPolicy", "CartPole-v1")
+
+
+def test_workers_create_the_environment_that_the_user_gave(corridor, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    train("Corridor-v0", tmp_path / "run", episodes=6)  # whose package is not recorded
+    train("Corridor-v0", tmp_path / "once", episodes=8)
+    for seed in (0, 1):
+        (tmp_path / "run" / "lanes" / f"seed-{seed}.safetensors").unlink()
+    again = train("gym/corridor:Corridor-v0", tmp_path / "run", episodes=6, on="processes")
+    once = rove.load(tmp_path / "once")
+    np.testing.assert_array_equal(again.returns, once.returns[:, :6])
+    with_package = train("gym/corridor:Corridor-v0", episodes=8, on="processes")
+    np.testing.assert_array_equal(with_package.returns, once.returns)

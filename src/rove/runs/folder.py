@@ -68,6 +68,8 @@ class RunFolder:
         try:
             if not self._contains(identity):  # checked again, now that the lock is acquired
                 self._claim(identity, extendable, task)
+            elif task is not None:
+                self._restate(task)
             yield
             if not (self.path / "config.json").exists():  # the folder was deleted meanwhile
                 self._claim(identity, extendable, task)
@@ -132,6 +134,14 @@ class RunFolder:
             history = history if isinstance(history, list) else []
             about["extended_from"] = history + [budget(before)] * grown
         publish(self.path / "config.json", (json.dumps(about, indent=2) + "\n").encode())
+
+    def _restate(self, task: Task) -> None:
+        """Update what config.json says about the environment, so that workers, which trust it,
+        create the one that the user gave."""
+        contents, facts = self.read(), facts_of(task)
+        if contents.get("task") != facts:
+            text = json.dumps(contents | {"task": facts}, indent=2) + "\n"
+            publish(self.path / "config.json", text.encode())
 
     def read(self) -> dict[str, Any]:
         """Return the contents of config.json."""
