@@ -143,7 +143,7 @@ def test_sweeps_that_the_command_has_few_words_for(tmp_path, capsys):
     command = commands.of_sweep(one.identity()["sweep"])
     assert "--agent.lr=0.001, " in command
     assert_is_the_command_of(command, one, tmp_path, capsys)
-    own = gymnasium.make("CartPole-v1")
+    own = gymnasium.make("CartPole-v1").unwrapped  # which no name stands for
     halved = {"method": "halving", "points": 2, "seeds": 2, "confirm_seeds": 0}
     for planned in (
         plan({"hidden": [(8,), (9, 4)]}, environment="permuted-chain-6", **halved),

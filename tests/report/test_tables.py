@@ -110,13 +110,19 @@ def test_the_p_values_of_a_title_over_many_tasks_are_below_its_map(browser, runs
 @pytest.fixture
 def drawn(runs, tmp_path):
     """A run folder with pictures and greedy scores."""
-    shutil.copytree(runs / "ge", tmp_path / "ge")
-    rove.load(tmp_path / "ge").draw(tmp_path / "ge")
-    return tmp_path / "ge"
+    return shutil.copytree(runs / "ge", tmp_path / "ge")
 
 
-def test_greedy_scores_are_beside_the_last_episodes(browser, drawn, runs, tmp_path):
-    page = report([drawn, runs / "dqn"], tmp_path / "r.html")
+@pytest.fixture
+def undrawn(runs, tmp_path):
+    """A run folder without greedy scores, as of a run that was killed."""
+    folder = shutil.copytree(runs / "dqn", tmp_path / "dqn")
+    (folder / "diagnostics.json").unlink()
+    return folder
+
+
+def test_greedy_scores_are_beside_the_last_episodes(browser, drawn, undrawn, tmp_path):
+    page = report([drawn, undrawn], tmp_path / "r.html")
     group = group_of(page, "chain-5")
     scores = rove.load(drawn).evaluate()[:, 0]
     value, low, high, n, seeds = run_of(group, "GE")["greedy"]
@@ -128,7 +134,7 @@ def test_greedy_scores_are_beside_the_last_episodes(browser, drawn, runs, tmp_pa
     assert heads[heads.index("return, last 20 episodes") + 1] == "return, greedy"
     text = browser.run("document.querySelector('main').textContent")
     assert "one episode of the greedy policy after training" in text
-    browser.open(report([runs / "dqn"], tmp_path / "r.html"))
+    browser.open(report([undrawn], tmp_path / "r.html"))
     assert "return, greedy" not in browser.run(HEADS)
     assert browser.complaints() == []
 
