@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from rove.analysis.alarms import EXPLORE_MORE, KEEP_IT, advice, alarms, collapsed_at, found_nothing
+from rove.analysis.alarms import (
+    EXPLORE_MORE,
+    KEEP_IT,
+    alarms,
+    collapsed_at,
+    found_nothing,
+    remedies,
+)
 from rove.training.solving import is_lost
 
 
@@ -49,6 +56,6 @@ def test_a_solution_that_is_lost_again():
 
 def test_advice_is_about_what_went_wrong():
     nothing, lost = np.zeros(30), np.r_[np.ones(30), np.zeros(30)]
-    assert advice([nothing, lost], 1.0, [False, True]) == [EXPLORE_MORE, KEEP_IT]
-    assert advice([nothing, nothing], 1.0, [False, False]) == [EXPLORE_MORE]
-    assert advice([lost], 1.0, [False]) == []
+    assert remedies([nothing, lost], 1.0, [False, True]) == [EXPLORE_MORE, KEEP_IT]
+    assert remedies([nothing, nothing], 1.0, [False, False]) == [EXPLORE_MORE]
+    assert remedies([lost], 1.0, [False]) == []

@@ -1,5 +1,6 @@
 """Alarms: signs that a seed's training went wrong, and what to try."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,6 +18,23 @@ KEEP_IT = (
     "to keep a solution: a smaller --agent.lr, a larger --agent.target-period or "
     "--agent.buffer-size, or --until-solved, which stops a seed when it has solved the task"
 )
+
+
+def untrained(steps: int, episodes: int, learning_starts: int) -> list[str]:
+    """Return a sentence if a run ended without an episode, and one if it ended before learning
+    started."""
+    sentences = []
+    if not episodes:
+        sentences.append(
+            "no episode has ended: train for more steps, or limit the length of episodes "
+            "(gymnasium.wrappers.TimeLimit)"
+        )
+    if steps < learning_starts:
+        sentences.append(
+            f"nothing was learned: learning starts at step {learning_starts:,}, but the run ended "
+            f"after {steps:,} steps"
+        )
+    return sentences
 
 
 def alarms(
@@ -50,16 +68,21 @@ def alarms(
     return sentences
 
 
-def advice(
+def remedies(
     scores: Sequence[Num[np.ndarray, " _"]], optimum: float | None, lost: Sequence[bool]
 ) -> list[str]:
-    """Return what to try against the alarms of some seeds."""
+    """Return what to try against the alarms of some seeds, as options of the command line."""
     tips = []
     if any(found_nothing(row, optimum) for row in scores):
         tips.append(EXPLORE_MORE)
     if any(lost):
         tips.append(KEEP_IT)
     return tips
+
+
+def for_python(advice: str) -> str:
+    """Return advice with names of settings and arguments in place of options."""
+    return re.sub(r"--(?:agent\.)?([a-z-]+)", lambda match: match[1].replace("-", "_"), advice)
 
 
 def collapsed_at(

@@ -14,7 +14,13 @@ from typing_extensions import Doc
 from rove.environments.base import Coordinate
 from rove.environments.guard import BadEnvironment, Guard, encoder
 from rove.environments.host import LONGEST_EPISODE, PROBES, ROVE_OPTIONS, HostEnvironment, Source
-from rove.environments.registered import make_registered, settable
+from rove.environments.registered import (
+    changed,
+    make_registered,
+    registration,
+    settable,
+    split,
+)
 from rove.errors import ConfigError, unknown_name
 
 EDGE, HUGE = 3.0, 1e6
@@ -81,9 +87,11 @@ def from_name(name: str, **options: Any) -> HostEnvironment:
         if key not in defaults and not any_option:
             message = unknown_name(f"option of {name}", key, defaults)
             raise ConfigError(key, value, "one of " + ", ".join(defaults), message)
-    options = {k: v for k, v in options.items() if k not in defaults or v != defaults[k]}
+    options = changed(options, defaults)
     build = functools.partial(make_registered, name, options)
-    return _checked(Source(name, json.dumps(options, sort_keys=True), build=build), own)
+    package, name = split(name)
+    text = json.dumps(options, sort_keys=True)
+    return _checked(Source(name, text, package=package, build=build), own)
 
 
 def adopt(
@@ -100,6 +108,8 @@ def adopt(
 
     **Arguments**
     - `environment`: an instance, of which every seed gets a copy, or a function that returns one.
+      If `gymnasium.make(ID, **options)` makes the same, it is the task gym/ID of the command line;
+      otherwise it has the name of its class. For an environment by its name, use `rove.make`.
     - `normalise`: whether to normalise observations by their running mean and standard deviation.
     - `longest_episode`: the number of steps after which an unfinished episode raises an error.
     - `sparse`: the only reward, paid on termination; for example 1 if termination means success,
@@ -121,7 +131,8 @@ def adopt(
         build = environment
     else:
         allowed = "a gymnasium.Env, or a function that returns one"
-        raise ConfigError.must_be("environment", environment, allowed)
+        hint = f". By name: rove.make({environment!r})" if isinstance(environment, str) else ""
+        raise ConfigError.must_be("environment", environment, allowed, hint)
     return _checked(Source("", object_id=id(environment), build=build), own)
 
 
@@ -151,7 +162,11 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
     name = source.name or "given"
     try:
         env = source.new()
-        name = source.name or _description(env)
+        if source.object_id:
+            name, options = registration(env) or (_description(env), {})
+            source = dataclasses.replace(
+                source, name=name, options=json.dumps(options, sort_keys=True)
+            )
         # Do not close an environment that the user passed in.
         owned = id(env) != source.object_id
         guard = Guard(env, own.get("longest_episode", LONGEST_EPISODE), owned)
@@ -161,9 +176,7 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
         message = str(error) if "environment" in error.field else f"environment {name}: {error}"
         raise ConfigError("environment", name, str(error), message) from error
     spaces = (env.observation_space, env.action_space)
-    source = dataclasses.replace(
-        source, name=name, spaces=spaces, encode=encode, decode=guard.decode
-    )
+    source = dataclasses.replace(source, spaces=spaces, encode=encode, decode=guard.decode)
     guard.close()
     own["axes"], grid = _grid(env.observation_space, own.get("axes"))
     discrete = isinstance(env.observation_space, gymnasium.spaces.Discrete)

@@ -75,7 +75,9 @@ class Source:
     options: str = "{}"
     """The options of a registered id, as JSON."""
     object_id: int = 0
-    """The identity of the user's object; 0 for a registered id."""
+    """The identity of the user's object; 0 if it was created from its name."""
+    package: str = dataclasses.field(default="", compare=False)
+    """The package that has to be imported to register the id, if the user named it."""
     build: Callable[[], Any] = dataclasses.field(default=lambda: None, compare=False)
     """Creates an environment."""
     spaces: tuple[Any, Any] = dataclasses.field(default=(None, None), compare=False)
@@ -84,6 +86,18 @@ class Source:
     """Converts an observation to a vector."""
     decode: Decode = dataclasses.field(default=int, compare=False)
     """Converts a learner's action to the environment's."""
+
+    @property
+    def registered(self) -> bool:
+        """Whether the environment is one that Gymnasium creates from `name` and `options`."""
+        return self.name.startswith(registered.PREFIX)
+
+    @property
+    def full_name(self) -> str:
+        """The name with the package that registers it: gym/PACKAGE:ID."""
+        prefix = registered.PREFIX
+        package = f"{self.package}:" if self.package else ""
+        return prefix + package + self.name.removeprefix(prefix)
 
     def new(self) -> Any:
         """Create an environment; raise `BadEnvironment` if that fails."""
@@ -143,6 +157,9 @@ class HostEnvironment(Task):
             check_number("score_range", low, at_least=-1e9, at_most=1e9)
             check_number("score_range", high, above=low, at_most=1e9)
         check_integer("longest_episode", self.longest_episode, at_least=1)
+
+    def __repr__(self) -> str:
+        return f"<HostEnvironment: {self.name}>"
 
     @property
     def name(self) -> str:
@@ -269,5 +286,6 @@ class HostEnvironment(Task):
         shared = {name: getattr(self, name) for name in ROVE_OPTIONS}
         shared["axes"] = self.axes and list(self.axes)
         shared["score_range"] = self.score_range and list(self.score_range)
-        described = dict(zip(_SPACES, map(str, self.source.spaces), strict=True))
-        return shared | (described if self.source.object_id else json.loads(self.source.options))
+        if self.source.registered:
+            return shared | json.loads(self.source.options)
+        return shared | dict(zip(_SPACES, map(str, self.source.spaces), strict=True))

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from rove.analysis import curves, intervals
-from rove.analysis.alarms import advice, alarms
+from rove.analysis.alarms import alarms, remedies
 from rove.analysis.curves import area_under_curve, moving_average
 from rove.analysis.intervals import Support
 from rove.analysis.sentences import Result, p_values, ranked
 from rove.environments import Task
-from rove.report import beliefs, summaries
-from rove.report.binning import (
+from rove.reporting import beliefs, summaries
+from rove.reporting.binning import (
     POINTS,
     bin_size,
     binned,
@@ -25,9 +25,9 @@ from rove.report.binning import (
     stopped_early,
     unit_of,
 )
-from rove.report.folders import RunData
-from rove.report.numbers import number, numbers
-from rove.report.settings import about
+from rove.reporting.folders import RunData
+from rove.reporting.numbers import number, numbers
+from rove.reporting.settings import about
 from rove.training import solving
 
 WINDOWS = (1, 20, 100, 500, 2500, 10_000)
@@ -281,7 +281,7 @@ class Group:
     def _advice(self, run: RunData) -> list[str]:
         """Return what to try against the warnings."""
         scores = [columns["score"] for columns in run.columns.values()]
-        return advice(scores, self.optimum, self._lost(run))
+        return remedies(scores, self.optimum, self._lost(run))
 
     def _differences(self) -> list[list[Any]]:
         """Return, at [i][j], the mean score of run i minus that of run j."""

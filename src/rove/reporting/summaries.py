@@ -11,7 +11,7 @@ import numpy as np
 
 from rove.analysis import estimates, intervals
 from rove.analysis.intervals import DRAWN, MIN_SEEDS, Support
-from rove.report.numbers import number, numbers
+from rove.reporting.numbers import number, numbers
 
 Estimate = list[Any]
 

@@ -10,10 +10,10 @@ import numpy as np
 from rove.analysis import densities
 from rove.analysis.curves import learning_start, moving_average
 from rove.analysis.sentences import note_above_optimum
-from rove.report import summaries
-from rove.report.binning import FEW_POINTS, common_episodes
-from rove.report.folders import RunData
-from rove.report.numbers import number, numbers
+from rove.reporting import summaries
+from rove.reporting.binning import FEW_POINTS, common_episodes
+from rove.reporting.folders import RunData
+from rove.reporting.numbers import number, numbers
 from rove.training.lane import SNAPSHOTS
 from rove.training.solving import LAST
 
