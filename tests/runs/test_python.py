@@ -119,13 +119,19 @@ def test_the_difference_of_solved_seeds_is_fishers():
     ]
     np.testing.assert_allclose(test.p, min(1.0, 2 * min(sides)))
     assert rove.difference(never, always, of="solved").value == -test.value
+    assert str(test).startswith(f"fraction of solved seeds, DQN − DQN on chain-3: {test.value:.3g}")
+    assert repr(test) == f"<Comparison: {test}>"
+    # Nothing is known about the run of nine episodes after them, before which nothing is solved.
+    assert rove.difference(always, never, of="episodes").p == 1.0
+    greedy = rove.difference(always, never, of="greedy")
+    assert greedy.value == pytest.approx(np.mean(always.greedy) - np.mean(never.greedy))
 
 
 def test_a_difference_that_cannot_be_told_is_refused():
     run = train("gym/CartPole-v1", seeds=1, episodes=2)
     with pytest.raises(ConfigError, match=r"optimum to rove\.adopt"):
         rove.difference(run, run, of="solved")
-    with pytest.raises(ConfigError, match="of must be one of score, solved"):
+    with pytest.raises(ConfigError, match="of must be one of score, solved, episodes"):
         rove.difference(run, run, of="returns")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="other must be a run"):
         rove.difference(run, "runs/a")  # type: ignore[arg-type]

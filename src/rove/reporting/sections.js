@@ -157,9 +157,10 @@ function part(group) {
 
 const STOPPED = "A seed that stopped because it had solved the task keeps its last score to the end of the budget";
 
-/** How p-values compare the number of solved seeds with that of the best agent. */
-function fisherNote(best, comparisons, where) {
-  return `p compares the number of solved seeds with that of ${best}, the best agent on ${where}: Fisher’s exact test, two-sided${adjusted(comparisons)}.`;
+/** How p-values compare the number of solved seeds with that of the reference; `timed` if equal numbers are compared by the episodes to solve. */
+function fisherNote(reference, comparisons, where, timed = false) {
+  const equal = timed ? " or, where equally many solved it, the exact rank test of episodes to solve" : "";
+  return `p compares the number of solved seeds with that of ${reference}, the reference on ${where}: Fisher’s exact test${equal}, two-sided${adjusted(comparisons)}.`;
 }
 
 function adjusted(comparisons) {
@@ -171,8 +172,8 @@ function testNote({ tested, task, common, label, unit }) {
   if (!tested) return "";
   const comparisons = tested.p.length - 1;
   const within = common === null ? "" : ` It is about the first ${fmt(common)} ${unit}s, which all runs have.`;
-  if (tested.what === "solved") return fisherNote(tested.best, comparisons, task) + within;
-  return `p compares the ${label} in the last 20 episodes with that of ${tested.best}, the best agent on ${task}: the melded test, two-sided${adjusted(comparisons)}.${within}`;
+  if (tested.what === "solved") return fisherNote(tested.reference, comparisons, task, true) + within;
+  return `p compares the ${label} in the last 20 episodes with that of ${tested.reference}, the reference on ${task}: the melded test, two-sided${adjusted(comparisons)}.${within}`;
 }
 
 /** A table cell with a p-value. */
@@ -195,7 +196,7 @@ function comparison(key, group, reference) {
   const against = choice(`${key} against`, "Compare with", group.runs.map((run, i) => [i, run.label]), first, () => fill());
   const solvable = group.optimum !== null, budgets = group.common !== null, greedy = group.runs.some((run) => run.greedy);
   const test = (what) => group.tested?.what === what;
-  const testHeading = () => heading(`p against ${group.tested.best}`);
+  const testHeading = () => heading(`p against ${group.tested.reference}`);
   const fill = () => {
     const j = Number(against.value);
     const head = [

@@ -1,0 +1,51 @@
+"""What became of the seeds of a run: when they solved their task, and what went wrong."""
+
+from typing import Any
+
+import numpy as np
+
+from rove.analysis.alarms import alarms, remedies
+from rove.reporting import summaries
+from rove.reporting.folders import RunData
+from rove.training import solving
+
+
+def when(run: RunData, optimum: float | None) -> list[int | None]:
+    """Return the episode at which each seed had solved its task; None if it did not, or if the
+    optimum is not known."""
+    rows = [columns["score"] for columns in run.columns.values()]
+    return [None if optimum is None else solving.episodes_to_solve(x, optimum) for x in rows]
+
+
+def lost(run: RunData, optimum: float | None) -> list[bool]:
+    """Return whether each seed solved its task and lost it again."""
+    rows = [columns["score"] for columns in run.columns.values()]
+    greedy = [None] * len(rows) if run.greedy is None else run.greedy.tolist()
+    pairs = zip(rows, greedy, strict=True)
+    return [optimum is not None and solving.is_lost(row, optimum, x) for row, x in pairs]
+
+
+def solved(run: RunData, optimum: float | None) -> dict[str, Any] | None:
+    """Return how soon seeds solved their task; None if its optimum is unknown. A diverged seed
+    counts as unsolved to the end."""
+    if optimum is None:
+        return None
+    watched = np.array([len(columns["score"]) for columns in run.columns.values()])
+    end = max(int(watched.max()), run.raw.get("episodes") or 0)
+    found = summaries.solved(when(run, optimum), np.where(run.diverged, end, watched))
+    return found | {"lost": sum(lost(run, optimum))}
+
+
+def warnings(run: RunData, optimum: float | None) -> list[str]:
+    """Return a sentence for each sign that the training of a seed went wrong."""
+    return [
+        sentence
+        for (seed, x), gone in zip(run.columns.items(), lost(run, optimum), strict=True)
+        for sentence in alarms(seed, x["score"], x["spread"], optimum, gone)
+    ]
+
+
+def advice(run: RunData, optimum: float | None) -> list[str]:
+    """Return what to try against the warnings."""
+    scores = [columns["score"] for columns in run.columns.values()]
+    return remedies(scores, optimum, lost(run, optimum))
