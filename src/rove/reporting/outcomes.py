@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from rove.analysis.alarms import alarms, remedies
+from rove.analysis.alarms import Seed, alarms, remedies, start_value
 from rove.reporting import summaries
 from rove.reporting.folders import RunData
 from rove.training import solving
@@ -38,14 +38,30 @@ def solved(run: RunData, optimum: float | None) -> dict[str, Any] | None:
 
 def warnings(run: RunData, optimum: float | None) -> list[str]:
     """Return a sentence for each sign that the training of a seed went wrong."""
-    return [
-        sentence
-        for (seed, x), gone in zip(run.columns.items(), lost(run, optimum), strict=True)
-        for sentence in alarms(seed, x["score"], x["spread"], optimum, gone)
-    ]
+    return [sentence for seed in _seeds(run, optimum) for sentence in alarms(seed)]
 
 
 def advice(run: RunData, optimum: float | None) -> list[str]:
     """Return what to try against the warnings."""
-    scores = [columns["score"] for columns in run.columns.values()]
-    return remedies(scores, optimum, lost(run, optimum))
+    return remedies(_seeds(run, optimum), run.name)
+
+
+def _seeds(run: RunData, optimum: float | None) -> list[Seed]:
+    """Return what alarms are raised from."""
+    greedy = [None] * len(run.columns) if run.greedy is None else run.greedy.tolist()
+    return [
+        Seed(
+            seed=seed,
+            scores=x["score"],
+            spread=x["spread"],
+            optimum=optimum,
+            greedy=played,
+            value=_value(run, seed, x["terminated"]),
+        )
+        for (seed, x), played in zip(run.columns.items(), greedy, strict=True)
+    ]
+
+
+def _value(run: RunData, seed: int, terminated: np.ndarray) -> float | None:
+    values = run.arrays(seed, ".snapshots.values").get(".snapshots.values")
+    return None if values is None else start_value(values, terminated, run.task.score_label)
