@@ -11,7 +11,8 @@ from rove.agents import label_of
 from rove.analysis.intervals import Support
 from rove.errors import RoveError
 from rove.reporting import commands, summaries, titles
-from rove.reporting.folders import Results, RunData, is_gymnasium
+from rove.reporting.files import is_gymnasium
+from rove.reporting.folders import Results, RunData
 from rove.reporting.groups import Group
 from rove.reporting.labels import colours_of, labels_of, order_of, with_several_settings
 from rove.reporting.numbers import number, numbers, plain
