@@ -316,3 +316,10 @@ def test_workers_create_the_environment_that_the_user_gave(corridor, tmp_path, m
     np.testing.assert_array_equal(again.returns, once.returns[:, :6])
     with_package = train("gym/corridor:Corridor-v0", episodes=8, on="processes")
     np.testing.assert_array_equal(with_package.returns, once.returns)
+
+
+def test_a_run_loaded_with_another_environment_names_the_difference(tmp_path):
+    train("chain-5", tmp_path / "run", episodes=2)
+    assert rove.load(tmp_path / "run", environment="chain-5").seeds == (0, 1)
+    with pytest.raises(rove.RunFolderError, match='"chain-5" there and "chain-6" here'):
+        rove.load(tmp_path / "run", environment="chain-6")
