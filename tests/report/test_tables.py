@@ -271,3 +271,12 @@ def test_a_claim_without_a_direction_was_not_tested(browser, experiment, tmp_pat
     browser.open(report([folder], tmp_path / "r.html"))
     summary = browser.run("document.querySelector('.tested summary').textContent")
     assert summary == "Claims looked at on these data: 1 as claimed, 1 not tested"
+
+
+def test_a_column_has_one_number_of_decimals(browser, page):
+    browser.open(page)
+    format_of = "const f = formatOf([[0.707, -0.00064, 0.9, 5, null], null]); "
+    assert browser.run(f"{{ {format_of} [f(0.707), f(-0.00064), f(null)] }}") == [
+        "0.707", "−0.001", "–",
+    ]  # fmt: skip
+    assert browser.run("formatOf([[11, 0, 11, 5, null]])(11)") == "11"

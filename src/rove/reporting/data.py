@@ -26,7 +26,9 @@ def report_data(sources: Sequence[Results], folders: str) -> dict[str, Any]:
     """Return all data of the page. `folders` names where the results are."""
     names = names_of(run for source in sources for run in [*source.runs, *source.failed])
     shown = [_source(source, names) for source in sources]
-    title = titles.of_page([source["title"] for source in shown])
+    title = titles.of_page(
+        [x["title"] for x in shown if x["groups"]] or [x["title"] for x in shown]
+    )
     return {"title": title, "folders": folders, "sources": shown}
 
 

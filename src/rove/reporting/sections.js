@@ -127,9 +127,9 @@ function missingCell() {
 }
 
 /** A table cell with an estimate [value, low, high, n, seeds]. */
-function cell(estimate) {
+function cell(estimate, format = short) {
   if (!estimate || estimate[0] === null) return missingCell();
-  return valueCell(short(estimate[0]), interval(estimate));
+  return valueCell(format(estimate[0]), interval(estimate, format));
 }
 
 function nameCell(run) {
@@ -204,11 +204,13 @@ function comparison(key, group, reference) {
       heading(`${group.label}, last 20 episodes`), ...(test("last") ? [testHeading()] : []), ...(greedy ? [heading(`${group.label}, greedy`)] : []), heading(`${group.label}, ${part(group)}`),
       ...(several ? [heading(`difference from ${group.runs[j].label}, ${part(group)}`)] : []),
     ];
+    const [last, greed, all] = ["last", "greedy", "all"].map((name) => formatOf(group.runs.map((run) => run[name])));
+    const differing = several ? formatOf(group.differences.map((row) => row[j])) : short;
     box.replaceChildren(table(`Agents on ${group.title}`, head, group.runs.map((run, i) => el("tr", {},
       nameCell(run), valueCell(String(run.seeds.length)), budgets ? valueCell(fmt(run.budget)) : [],
       solvable ? [solvedCell(run), test("solved") ? chanceCell(group.tested.p[i]) : [], valueCell(fmt(run.solved.median))] : [],
-      cell(run.last), test("last") ? chanceCell(group.tested.p[i]) : [], greedy ? cell(run.greedy) : [], cell(run.all),
-      several ? (i === j ? missingCell() : cell(group.differences[i][j])) : [])), "stacked"));
+      cell(run.last, last), test("last") ? chanceCell(group.tested.p[i]) : [], greedy ? cell(run.greedy, greed) : [], cell(run.all, all),
+      several ? (i === j ? missingCell() : cell(group.differences[i][j], differing)) : [])), "stacked"));
   };
   fill();
   return [el("h4", {}, several ? "Comparison" : "Numbers"), several ? el("div", { class: "controls" }, against) : null, box,
