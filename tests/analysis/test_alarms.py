@@ -81,10 +81,10 @@ def test_values_far_above_the_optimum():
     assert remedies([seed], "ige")[0].startswith("to lower Q: a smaller --agent.prior or")
     assert remedies([seed], "dqn") == ["to lower Q: a smaller --agent.gamma, or more episodes"]
     values = np.arange(2 * 3 * 1 * 2.0).reshape(2, 3, 1, 2)
-    assert start_value(values, np.ones(30), "return") == 9.0  # the mean of 7, 9 and 11
-    assert start_value(values, np.ones(30), "goal reached") is None
-    assert start_value(values, np.zeros(30), "return") is None  # a time limit
-    assert start_value(values, np.ones(3), "return") is None
+    assert start_value(values, np.ones(30), "return", 30) == 9.0  # the mean of 7, 9 and 11
+    assert start_value(values, np.ones(30), "goal reached", 30) is None
+    assert start_value(values, np.zeros(30), "return", 30) is None  # a time limit
+    assert start_value(values, np.ones(30), "return", 19) is None  # too early
 
 
 def test_a_solution_that_is_lost_again():

@@ -164,12 +164,13 @@ def start_value(
     values: Float[np.ndarray, "snapshots draws probes actions"],
     terminated: Num[np.ndarray, " episodes"],
     label: str,
+    learned: int,
 ) -> float | None:
     """Return the highest posterior mean of Q in the first probe state, in the last snapshot. None
-    if it is too early, if the score is not the return, or if a time limit ends most episodes: Q
+    if fewer than 20 episodes ended after learning had started, of which there are `learned`, if the score is not the return, or if a time limit ends most episodes: Q
     then includes rewards after it."""
     taken = min(len(terminated).bit_length(), len(values))
-    if len(terminated) < PATIENCE or label != "return" or np.mean(terminated) < 0.5:
+    if learned < PATIENCE or label != "return" or np.mean(terminated) < 0.5:
         return None
     return float(np.max(np.mean(values[taken - 1, :, 0], axis=0)))
 

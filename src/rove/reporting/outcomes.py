@@ -56,12 +56,14 @@ def _seeds(run: RunData, optimum: float | None) -> list[Seed]:
             spread=x["spread"],
             optimum=optimum,
             greedy=played,
-            value=_value(run, seed, x["terminated"]),
+            value=_value(run, seed, x),
         )
         for (seed, x), played in zip(run.columns.items(), greedy, strict=True)
     ]
 
 
-def _value(run: RunData, seed: int, terminated: np.ndarray) -> float | None:
+def _value(run: RunData, seed: int, columns: dict[str, np.ndarray]) -> float | None:
     values = run.arrays(seed, ".snapshots.values").get(".snapshots.values")
-    return None if values is None else start_value(values, terminated, run.task.score_label)
+    learned = int(np.sum(columns["step"] >= run.learning_starts))
+    label = run.task.score_label
+    return None if values is None else start_value(values, columns["terminated"], label, learned)
