@@ -167,8 +167,8 @@ def start_value(
     learned: int,
 ) -> float | None:
     """Return the highest posterior mean of Q in the first probe state, in the last snapshot. None
-    if fewer than 20 episodes ended after learning had started, of which there are `learned`, if the score is not the return, or if a time limit ends most episodes: Q
-    then includes rewards after it."""
+    if fewer than 20 episodes have ended since learning started (`learned`), if the score is not the
+    return, or if a time limit ends most episodes: Q then includes rewards after it."""
     taken = min(len(terminated).bit_length(), len(values))
     if learned < PATIENCE or label != "return" or np.mean(terminated) < 0.5:
         return None
