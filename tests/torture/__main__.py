@@ -48,7 +48,11 @@ HEADER = (
     "| part | attempts | failures | minutes | when, commit | details |",
     "|---|---|---|---|---|---|",
 )
-PAGE = """# Reliability
+PAGE = """---
+orphan: true
+---
+
+# Reliability
 
 `make torture` kills runs, passes bad values, trains on environments that misbehave, damages run
 folders and disks, and watches memory. Every attempt has to end as documented: results with the bits
