@@ -5,6 +5,7 @@ import numpy as np
 from rove.analysis.alarms import (
     EXPLORE_MORE,
     KEEP_IT,
+    UNTIL_SOLVED,
     Seed,
     alarms,
     collapsed_at,
@@ -78,13 +79,17 @@ def test_values_far_above_the_optimum():
     assert sentence == "seed 0: the learned Q is still 2.5 at the start, far above the optimum 1"
     assert alarms(seed._replace(value=1.9)) == []
     assert alarms(seed._replace(scores=np.ones(40))) == []  # solved all the same
-    assert remedies([seed], "ige")[0].startswith("to lower Q: a smaller --agent.prior or")
-    assert remedies([seed], "dqn") == ["to lower Q: a smaller --agent.gamma, or more episodes"]
+    lost = seed._replace(scores=np.r_[np.ones(20), np.zeros(20)])
+    assert "far above the optimum" in alarms(lost)[1]
+    assert remedies([seed], "ige")[0].startswith("to lower Q: a smaller --agent.prior, a smaller")
+    assert remedies([seed], "dqn")[0].startswith("to lower Q: --agent.double, a smaller")
     values = np.arange(2 * 3 * 1 * 2.0).reshape(2, 3, 1, 2)
-    assert start_value(values, np.ones(30), "return", 30) == 9.0  # the mean of 7, 9 and 11
-    assert start_value(values, np.ones(30), "goal reached", 30) is None
-    assert start_value(values, np.zeros(30), "return", 30) is None  # a time limit
-    assert start_value(values, np.ones(30), "return", 19) is None  # too early
+    ones, zeros = np.ones(30), np.zeros(30)
+    assert start_value(values, ones, ones, "return", 30) == 9.0  # the mean of 7, 9 and 11
+    assert start_value(values, ones, ones, "goal reached", 30) is None
+    assert start_value(values, ones, zeros, "return", 30) is None  # rewards after a time limit
+    assert start_value(values, zeros, zeros, "return", 30) == 9.0  # a time limit, but no rewards
+    assert start_value(values, ones, ones, "return", 19) is None  # too early
 
 
 def test_a_solution_that_is_lost_again():
@@ -106,7 +111,7 @@ def test_advice_is_about_what_went_wrong_and_fits_the_agent():
         Seed(0, scores, np.ones(len(scores)), 1.0)
         for scores in (np.zeros(30), np.r_[np.ones(30), np.zeros(30)])
     )
-    assert remedies([nothing, lost], "dqn") == [EXPLORE_MORE, KEEP_IT]
+    assert remedies([nothing, lost], "dqn") == [EXPLORE_MORE, KEEP_IT + UNTIL_SOLVED]
     assert remedies([nothing, nothing], "own agent") == [EXPLORE_MORE]
     assert remedies([nothing], "ige") == [
         "to explore more: a larger --agent.prior, or more episodes"

@@ -75,13 +75,16 @@ def test_without_an_optimum_a_title_says_the_final_score():
 
 def test_values_above_the_optimum_are_explained_where_a_time_limit_is_bootstrapped():
     above, below = np.array([3.0, 11.5]), np.array([3.0, 11.0])
-    limited, ended = np.array([True, False]), np.array([True, True])
-    assert "bootstrap" in str(note_above_optimum(above, 11.0, limited))
-    assert "11" in str(note_above_optimum(above, 11.0, limited))
-    assert note_above_optimum(below, 11.0, limited) is None
-    assert note_above_optimum(above, 11.0, ended) is None
-    assert note_above_optimum(above, None, limited) is None
-    assert note_above_optimum(above, 11.0, limited, "episode length") is None
+    ended, scores = np.array([True, True]), np.array([3.0, 2.0])
+    limited = np.array([True, False])
+    assert "bootstrap" in str(note_above_optimum(above, 11.0, scores, limited))
+    assert "11" in str(note_above_optimum(above, 11.0, scores, limited))
+    assert note_above_optimum(below, 11.0, scores, limited) is None
+    assert note_above_optimum(above, 11.0, scores, ended) is None
+    assert note_above_optimum(above, None, scores, limited) is None
+    assert note_above_optimum(above, 11.0, scores, limited, "episode length") is None
+    unrewarded = np.array([3.0, 0.0])  # the episode that the limit ended
+    assert "overestimates" in str(note_above_optimum(above, 11.0, unrewarded, limited))
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,10 @@ EXPLORE_MORE = (
 LARGER_PRIOR = "to explore more: a larger --agent.prior, or more episodes"
 MORE_EPISODES = "to explore more: more episodes"
 KEEP_IT = (
-    "to keep a solution: a smaller --agent.lr, a larger --agent.target-period or "
-    "--agent.buffer-size, or --until-solved, which stops a seed when it has solved the task"
+    "to keep what is found: a smaller --agent.lr, a larger --agent.target-period or "
+    "--agent.buffer-size"
 )
+UNTIL_SOLVED = ", or --until-solved, which stops a seed when it has solved the task"
 
 
 class Seed(NamedTuple):
@@ -99,13 +100,15 @@ def remedies(seeds: Sequence[Seed], agent: str) -> list[str]:
     settings = getattr(AGENTS.get(agent), "__dataclass_fields__", {"lr": None})
     tips = []
     if any(map(is_too_high, seeds)):
-        prior = "a smaller --agent.prior or " if "prior" in settings else ""
-        tips.append(f"to lower Q: {prior}a smaller --agent.gamma, or more episodes")
+        own = {"prior": "a smaller --agent.prior, ", "double": "--agent.double, "}
+        first = "".join(tip for setting, tip in own.items() if setting in settings)
+        tips.append(f"to lower Q: {first}a smaller --agent.gamma, or more episodes")
     elif any(found_nothing(x.scores, x.optimum) for x in seeds):
         own = LARGER_PRIOR if "prior" in settings else EXPLORE_MORE
         tips.append(own if {"lr", "actor_lr"} & set(settings) else MORE_EPISODES)
     if any(map(_loses, seeds)) and {"lr", "actor_lr"} & set(settings):
-        tips.append(KEEP_IT if "lr" in settings else KEEP_IT.replace("agent.lr", "agent.actor-lr"))
+        tip = KEEP_IT if "lr" in settings else KEEP_IT.replace("agent.lr", "agent.actor-lr")
+        tips.append(tip + UNTIL_SOLVED * any(map(_solved, seeds)))
     return tips
 
 
@@ -114,6 +117,10 @@ def _loses(seed: Seed) -> bool:
         return False
     known = seed.scores, seed.optimum, seed.greedy
     return is_lost(*known) or successes_forgotten(*known) > 0
+
+
+def _solved(seed: Seed) -> bool:
+    return seed.optimum is not None and episodes_to_solve(seed.scores, seed.optimum) is not None
 
 
 def for_python(advice: str) -> str:
@@ -160,26 +167,36 @@ def successes_forgotten(
     return 0 if kept else int(np.sum(successes))
 
 
+def rewarded_at_limit(
+    scores: Num[np.ndarray, " episodes"], terminated: Num[np.ndarray, " episodes"]
+) -> bool:
+    """Return whether an episode that a time limit ended had a positive score. Values may then
+    exceed the best possible score: they include rewards after the limit."""
+    return bool(np.any(scores[~np.asarray(terminated, bool)] > 0))
+
+
 def start_value(
     values: Float[np.ndarray, "snapshots draws probes actions"],
+    scores: Num[np.ndarray, " episodes"],
     terminated: Num[np.ndarray, " episodes"],
     label: str,
     learned: int,
 ) -> float | None:
     """Return the highest posterior mean of Q in the first probe state, in the last snapshot. None
     if fewer than 20 episodes have ended since learning started (`learned`), if the score is not the
-    return, or if a time limit ends most episodes: Q then includes rewards after it."""
+    return, or if a time limit ends most episodes and Q includes rewards after it."""
     taken = min(len(terminated).bit_length(), len(values))
-    if learned < PATIENCE or label != "return" or np.mean(terminated) < 0.5:
+    limited = np.mean(terminated) < 0.5 and rewarded_at_limit(scores, terminated)
+    if learned < PATIENCE or label != "return" or limited:
         return None
     return float(np.max(np.mean(values[taken - 1, :, 0], axis=0)))
 
 
 def is_too_high(seed: Seed) -> bool:
-    """Return whether an unsolved seed's Q exceeds the optimum by more than the distance from the
-    lowest score to the optimum."""
+    """Return whether the Q of a seed that did not solve the task, or lost its solution, exceeds the
+    optimum by more than the distance from the lowest score to the optimum."""
     if seed.optimum is None or seed.value is None or not len(seed.scores):
         return False
     distance = seed.optimum - float(np.min(seed.scores))
-    unsolved = episodes_to_solve(seed.scores, seed.optimum) is None
+    unsolved = not _solved(seed) or is_lost(seed.scores, seed.optimum, seed.greedy)
     return unsolved and seed.value - seed.optimum > distance > 0

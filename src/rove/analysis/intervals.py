@@ -37,9 +37,10 @@ class Comparison(NamedTuple):
     """What was compared."""
 
     def __str__(self) -> str:
-        numbers = f"{self.value:.3g}, 95% interval {self.low:.3g} to {self.high:.3g}".replace(
-            "-", "−"
-        )
+        limits = f"{self.low:.3g} to {self.high:.3g}"
+        if (self.low, self.high) == (-np.inf, np.inf):
+            limits = "unbounded (too few seeds)"
+        numbers = f"{self.value:.3g}, 95% interval {limits}".replace("-", "−")
         p = f"p = {self.p:.2g}" if self.p >= 0.001 else "p < 0.001"
         return f"{self.what}: {numbers}, {p}"
 

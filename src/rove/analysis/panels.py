@@ -8,6 +8,7 @@ from matplotlib.colors import PowerNorm
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from rove.analysis import densities
+from rove.analysis.boards import merged
 from rove.analysis.curves import moving_average
 from rove.analysis.plots import (
     WINDOW,
@@ -59,7 +60,7 @@ def _board(axes: Any, mean: np.ndarray, coordinates: Sequence[Coordinate]) -> No
     """Draw a board of cells. If its axes are coordinates, most cells are visited rarely: colours
     are on a square-root scale, and cells that were never visited are blank."""
     if coordinates:
-        up, across = coordinates
+        mean, (up, across) = merged(mean, coordinates)
         image = axes.imshow(
             np.where(mean > 0, mean, np.nan),
             norm=PowerNorm(0.5, vmin=0.0, vmax=1.0),
@@ -108,12 +109,13 @@ def lines(
     window: int = WINDOW,
 ) -> None:
     """Draw the smoothed mean of values of shape [seeds, episodes], for each name, with every seed
-    or, of more than ten, their range."""
+    or, of more than ten, their range. On a logarithmic axis, a constant is named in the legend
+    only."""
     for (name, table), colour in zip(values.items(), colours, strict=True):
         smooth = moving_average(table, window)
         episodes = np.arange(1, smooth.shape[1] + 1)
-        if logarithmic and not np.any(smooth > 0):
-            axes.plot([], [], color=colour, label=f"{name}: 0")
+        if logarithmic and (np.nanmax(table, initial=0.0) == np.nanmin(table, initial=np.inf)):
+            axes.plot([], [], color=colour, label=f"{name}: {table.flat[0]:.2g} throughout")
             continue
         axes.plot(episodes, smooth.mean(axis=0), color=colour, lw=1.8, label=name)
         seeds_or_range(axes, episodes, smooth, colour)
@@ -137,10 +139,10 @@ def beliefs(axes: Any, values: np.ndarray, episodes: np.ndarray, names: Sequence
 
 
 def differences(axes: Any, values: np.ndarray, episodes: np.ndarray) -> None:
-    """Draw a difference of values over training, of shape [snapshots, draws]: draws as dots, green
-    if positive and red if not, and their mean as a line."""
+    """Draw a difference of values over training, of shape [snapshots, draws]: draws as dots, blue
+    if positive and orange if not, and their mean as a line."""
     at = np.repeat(episodes, values.shape[1]).reshape(values.shape)
-    for chosen, colour in ((values > 0, "#2e8b57"), (values <= 0, "#c0392b")):
+    for chosen, colour in ((values > 0, "#1f77b4"), (values <= 0, "#d9730d")):
         axes.plot(at[chosen], values[chosen], ".", ms=4, alpha=0.6, color=colour)
     axes.plot(episodes, values.mean(axis=1), color="#555555", lw=1.4)
     axes.axhline(0.0, color="#888888", lw=0.8, ls=":")

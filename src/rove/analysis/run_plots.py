@@ -160,7 +160,7 @@ def diagnostics(run: Run) -> Figure:
     for row_of_axes, row in zip(grid, rows, strict=True):
         for axes, panel in itertools.zip_longest(row_of_axes, row, fillvalue=plots.blank):
             panel(axes)
-    who = f"seed {outcome.job.seed}"
+    who = f"seed\u00a0{outcome.job.seed}"
     subject = f"beliefs of {who}" if num_snapshots else f"no episode of {who} has ended"
     name = f"{label_of(run.config.agent_name)} on {run.config.environment.name}"
     over_seeds = [plots.described_text(len(run.seeds))] if progress else []
@@ -185,7 +185,8 @@ def _progress(run: Run) -> list[Panel]:
     def coverage(axes: Any) -> None:
         panels.lines(axes, {"": run.coverage}, GREY, window=1)
         axes.yaxis.set_major_locator(plots.whole_numbers())
-        axes.set_title(f"cells visited so far, of {environment.bins:,}", loc="left")
+        known = "" if environment.coordinates else f", of {environment.bins:,}"
+        axes.set_title(f"cells visited so far{known}", loc="left")
         plots.mark_learning(axes, starts)
 
     def spread(axes: Any) -> None:
@@ -210,8 +211,8 @@ def _note(run: Run, num_snapshots: int) -> str | None:
             "first, with gymnasium.wrappers.FlattenObservation."
         )
     values = np.asarray(outcome.lane.snapshots.values)[:num_snapshots]
-    terminated = outcome.episodes.terminated
-    return note_above_optimum(values, environment.optimum, terminated, environment.score_label)
+    rows = outcome.scores, outcome.episodes.terminated
+    return note_above_optimum(values, environment.optimum, *rows, environment.score_label)
 
 
 def _beliefs(run: Run, num_snapshots: int, note: str | None) -> list[list[Panel]]:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rove.analysis.alarms import rewarded_at_limit
 from rove.analysis.intervals import (
     MIN_SEEDS,
     Support,
@@ -163,15 +164,25 @@ def _number(value: float) -> str:
 
 
 def note_above_optimum(
-    values: np.ndarray, optimum: float | None, terminated: np.ndarray, label: str = "return"
+    values: np.ndarray,
+    optimum: float | None,
+    scores: np.ndarray,
+    terminated: np.ndarray,
+    label: str = "return",
 ) -> str | None:
     """Return a note if values exceed the optimum although episodes end by a time limit, or None.
-    `values` are of Q or Z, `terminated` says of each episode whether it ended by itself, and
-    `label` is what the score is: only a return can be compared."""
+    `values` are of Q or Z, `scores` are those of all episodes, `terminated` says of each whether it
+    ended by itself, and `label` is what the score is: only a return can be compared."""
     if optimum is None or label != "return" or np.all(terminated) or not np.any(values > optimum):
         return None
+    first = "Before there are data, values come from the initial network or the prior."
+    if not rewarded_at_limit(scores, terminated):
+        return (
+            f"Values above the optimum of {optimum:g} are overestimates: no episode that the time "
+            f"limit ended had a reward. {first}"
+        )
     return (
-        f"Values above the optimum of {optimum:g} need not be an error. Before there are data they "
-        "come from the initial network or the prior. Where a time limit ends episodes, targets "
-        "bootstrap past it, so that Q and Z include rewards after the end, which a score does not."
+        f"Values above the optimum of {optimum:g} need not be an error. {first} Where a time limit "
+        "ends episodes, targets bootstrap past it, so that Q and Z include rewards after the end, "
+        "which a score does not."
     )

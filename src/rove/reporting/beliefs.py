@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 
 from rove.analysis import densities
+from rove.analysis.boards import merged
 from rove.analysis.curves import learning_start, moving_average
 from rove.analysis.sentences import note_above_optimum
 from rove.core.diagnostics import pictures_of
@@ -61,11 +62,14 @@ def visits(run: RunData) -> dict[str, Any] | None:
         return None
     fraction = np.clip(np.array(rows, float), 0.0, 1.0)
     row = {} if len(task.cells) == 2 else summaries.curve(fraction)
+    mean, sides = fraction.mean(axis=0).reshape(task.cells), task.coordinates
+    if sides:
+        mean, sides = merged(mean, sides)
     return {
-        "cells": list(task.cells),
+        "cells": list(mean.shape),
         "first": task.first_cell,
-        "sides": [list(side) for side in task.coordinates],
-        "mean": numbers(fraction.mean(axis=0), 3),
+        "sides": [list(side) for side in sides],
+        "mean": numbers(mean.ravel(), 3),
         "n": len(rows),
     } | row
 
@@ -83,13 +87,13 @@ def beliefs(run: RunData, optimum: float | None) -> dict[str, Any] | None:
     taken = min(len(columns["score"]).bit_length(), SNAPSHOTS)
     actions = min(values.shape[-1], ACTIONS)
     values = values[:taken, ..., :actions]
-    ended = columns["terminated"]
+    rows = columns["score"], columns["terminated"]
     return {
         "seed": seed,
         "actions": POLICY if actions == 1 else _names(task.action_names, actions, "action"),
         "starts": learning_start([columns["step"]], run.learning_starts),
         "optimum": optimum and number(optimum),
-        "note": note_above_optimum(values, optimum, ended, task.score_label),
+        "note": note_above_optimum(values, optimum, *rows, task.score_label),
         "episodes": [2**k for k in range(taken)],
         "probes": probes,
         # [snapshot][probe][action][draw]

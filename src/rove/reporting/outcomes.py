@@ -65,5 +65,7 @@ def _seeds(run: RunData, optimum: float | None) -> list[Seed]:
 def _value(run: RunData, seed: int, columns: dict[str, np.ndarray]) -> float | None:
     values = run.arrays(seed, ".snapshots.values").get(".snapshots.values")
     learned = int(np.sum(columns["step"] >= run.learning_starts))
-    label = run.task.score_label
-    return None if values is None else start_value(values, columns["terminated"], label, learned)
+    if values is None:
+        return None
+    rows = columns["score"], columns["terminated"]
+    return start_value(values, *rows, run.task.score_label, learned)

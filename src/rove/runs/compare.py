@@ -51,7 +51,8 @@ def difference(run: Run, other: Run, of: Quantity = "score") -> Comparison:
         - "solved": the fraction of seeds that solved the task (see `Run.solved_at`).
         - "episodes": the number of episodes to solve the task, which is negative if `run` is
           sooner. A seed that did not solve it within the episodes that both runs have counts as
-          later than any that did.
+          later than any that did. The estimate is the median of the differences between a seed of
+          `run` and one of `other`, where two that did not solve it differ by 0.
 
     The intervals of scores rely on their range, which has to be known; see
     `rove.analysis.intervals.difference_test`. The p-value of "solved" is that of Fisher's exact

@@ -37,7 +37,8 @@ def seeds_of(run: Run) -> list[Seed]:
     def value(outcome: Outcome) -> float | None:
         values = np.asarray(outcome.lane.snapshots.values)
         learned = int(np.sum(outcome.episodes.step >= outcome.job.agent.learning_starts))
-        return start_value(values, outcome.episodes.terminated, task.score_label, learned)
+        rows = outcome.scores, outcome.episodes.terminated
+        return start_value(values, *rows, task.score_label, learned)
 
     return [
         Seed(o.job.seed, o.scores, o.episodes.spread, optimum, played, value(o))
