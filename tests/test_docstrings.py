@@ -9,11 +9,11 @@ import pytest
 
 import rove
 from rove.agents.settings import NetworkSettings, Settings
-from rove.report import write
 from rove.runs.result import Run
 
 OBJECTS = [
-    rove.train, rove.load, rove.sweep, write, rove.SparseReward, Run.policy, Run.evaluate, Settings,
+    rove.train, rove.load, rove.make, rove.sweep, rove.report, rove.difference, rove.SparseReward,
+    Run.policy, Run.evaluate, Settings,
 ]  # fmt: skip
 NAMES = {"rove": rove, "gymnasium": gymnasium, "np": np}
 NAMES |= {

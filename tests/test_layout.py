@@ -11,7 +11,7 @@ import rove
 SOURCE = Path(rove.__file__).parent
 LAYERS = (
     "errors", "parts", "environments", "returns", "posteriors", "core", "agents", "training",
-    "analysis", "runs", "search", "paper", "report", "cli", "__main__",
+    "analysis", "runs", "search", "paper", "reporting", "cli", "__main__",
 )  # fmt: skip
 """Each may import from those before it. Families never import each other."""
 FAMILIES = ("environments", "returns", "posteriors")

@@ -1,6 +1,7 @@
 """rove: exploration in reinforcement learning. Any return distribution Z_θ, any q_φ(θ)."""
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from rove import agents, posteriors, returns
@@ -21,17 +22,27 @@ from rove.environments import (
     MountainCar,
     Sparse,
     adopt,
+    make,
 )
 from rove.environments.gymnasium import SparseReward, register
-from rove.errors import ConfigError, LaneError, RoveError, RunFolderError
+from rove.errors import (
+    ConfigError,
+    LaneError,
+    RoveError,
+    RoveWarning,
+    RunFolderError,
+    no_attribute,
+)
 from rove.parts import platform
 from rove.posteriors import *  # noqa: F403
 from rove.returns import *  # noqa: F403
+from rove.runs import advice
 from rove.runs.result import Run
 from rove.runs.train import load, train
 
 if TYPE_CHECKING:
-    from rove import report
+    from rove.reporting import report
+    from rove.reporting.video import watch
     from rove.runs.compare import compare, difference
     from rove.search.sweep import sweep
     from rove.search.sweep_result import Sweep
@@ -60,6 +71,7 @@ __all__ = [
     "PosteriorSampling",
     "QValueSampling",
     "RoveError",
+    "RoveWarning",
     "Run",
     "RunFolderError",
     "Sparse",
@@ -69,10 +81,12 @@ __all__ = [
     "compare",
     "difference",
     "load",
+    "make",
     "register",
     "report",
     "sweep",
     "train",
+    "watch",
 ]
 __all__ += agents.__all__
 __all__ += posteriors.__all__
@@ -81,19 +95,21 @@ __all__ += returns.__all__
 _LAZY = {
     "compare": "rove.runs.compare:compare",
     "difference": "rove.runs.compare:difference",
-    "report": "rove.report",
+    "report": "rove.reporting:report",
     "sweep": "rove.search.sweep:sweep",
     "Sweep": "rove.search.sweep_result:Sweep",
+    "watch": "rove.reporting.video:watch",
 }
 """What is imported when it is first used, to keep `import rove` fast."""
 
 
 def __getattr__(name: str) -> Any:
+    if name in advice.ROVE:
+        raise no_attribute(sys.modules[__name__], name, advice.ROVE)
     if name not in _LAZY:
         raise AttributeError(f"module 'rove' has no attribute {name!r}")
     module, _, attribute = _LAZY[name].partition(":")
-    loaded = importlib.import_module(module)
-    value = getattr(loaded, attribute) if attribute else loaded
+    value = getattr(importlib.import_module(module), attribute)
     globals()[name] = value
     return value
 

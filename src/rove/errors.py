@@ -3,7 +3,7 @@
 import difflib
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -43,7 +43,8 @@ class Diverged(LaneError):
 
 
 class RoveWarning(UserWarning):
-    """Something that rove noticed and worked around."""
+    """Something that rove noticed: a sign that training went wrong (see `Run.alarms`), or a fault
+    that it worked around."""
 
 
 class RunFolderError(RoveError):
@@ -185,8 +186,19 @@ def check_hidden(field: str, value: Any) -> None:
         check_integer(field, width, at_least=1, at_most=2**16, part="every width in ")
 
 
+def no_attribute(owner: Any, name: str, advice: Mapping[str, str]) -> AttributeError:
+    """Return the error for an attribute that an object or module does not have, with advice on what
+    to use instead. If there is none, raise the usual error."""
+    if name not in advice:
+        object.__getattribute__(owner, name)
+    kind = getattr(owner, "__name__", type(owner).__name__)
+    return AttributeError(f"{kind} has no attribute {name!r}: {advice[name]}", name=name, obj=owner)
+
+
 SYNONYMS = {
     "alpha": "lr",
+    "callback": "report",
+    "callbacks": "report",
     "batch": "batch-size",
     "buffer": "buffer-size",
     "discount": "gamma",
@@ -195,11 +207,13 @@ SYNONYMS = {
     "layers": "hidden",
     "learning-rate": "lr",
     "n-seeds": "seeds",
+    "net-arch": "hidden",
     "num-seeds": "seeds",
     "output": "out",
     "seed": "seeds",
     "timesteps": "steps",
     "total-timesteps": "steps",
+    "verbose": "progress",
 }
 """What other libraries call an option or a setting of ours."""
 
@@ -207,8 +221,9 @@ SYNONYMS = {
 def nearest(name: Any, names: Iterable[str]) -> str | None:
     """Return the most similar of the names, or None if none is similar. A name that differs only in
     a number, such as figure-9 from figure-5, is not meant."""
-    others = [known for known in names if _letters(known) != _letters(str(name))]
-    return next(iter(difflib.get_close_matches(str(name), others, n=1, cutoff=0.6)), None)
+    others = {known.lower(): known for known in names if _letters(known) != _letters(str(name))}
+    near = difflib.get_close_matches(str(name).lower(), others, n=1, cutoff=0.6)
+    return others[near[0]] if near else None
 
 
 def _letters(name: str) -> str:

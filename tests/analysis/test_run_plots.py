@@ -38,9 +38,9 @@ def ticks(axes):
     return [x for x in axes.get_xticks() if low <= x <= high]
 
 
-def test_below_five_seeds_the_seeds_are_drawn_instead_of_an_interval(three, five):
-    few, many = three.plot(), five.plot()
-    assert len(bands(few)) == 0
+def test_up_to_five_seeds_are_drawn_instead_of_an_interval(three, five):
+    few, many = three.plot(), rove.Run(five.config, five.outcomes + five.outcomes[:1]).plot()
+    assert len(bands(few)) == len(bands(five.plot())) == 0
     assert len(bands(many)) == 1
     thin = [line for line in few.axes[0].lines if line.get_linewidth() < 1]
     np.testing.assert_array_equal(
@@ -48,9 +48,68 @@ def test_below_five_seeds_the_seeds_are_drawn_instead_of_an_interval(three, five
     )
     assert "3 seeds (thin) and their mean" in str(texts(few))
     assert "95%" not in str(texts(few))
-    assert "5 seeds (thin), mean and 95% interval" in str(texts(many))
-    assert len(bands(three.plot_diagnostics())) == 0
-    assert len(bands(five.plot_diagnostics())) > 1
+    assert "6 seeds (thin), mean and 95% interval" in str(texts(many))
+
+
+def test_diagnostics_draw_seeds_or_their_range_and_no_interval(five):
+    """Coverage of a board of many cells would have an interval far beyond all seeds."""
+    coverage = five.plot_diagnostics().axes[1]
+    assert len(coverage.lines) >= 6
+    assert not coverage.collections
+    many = rove.Run(five.config, five.outcomes * 3)
+    figure = many.plot_diagnostics()
+    (band,) = figure.axes[1].collections
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == (many.coverage.min(), many.coverage.max())
+    assert "15 seeds: mean and range (minimum to maximum)" in str(texts(figure))
+
+
+@pytest.mark.parametrize("support", [None, (0.0, 1.0)])
+def test_a_band_shows_no_impossible_score(support):
+    scores = np.array([[0.0, 1.0, 1.0]] * 5 + [[0.0, 0.0, 1.0]])
+    figure = plots.figure()
+    plots.learning_curves(figure.axes[0], {"ge": scores}, window=1, support=support)
+    (band,) = bands(figure)
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert heights.min() >= 0.0
+    assert heights.max() == 1.0
+
+
+def test_few_cells_are_bars_with_the_numbers_of_the_states():
+    figure = plots.figure()
+    panels.visits(figure.axes[0], np.array([[1.0, 0.5], [1.0, 0.0]]), first_cell=0)
+    bars = figure.axes[0].patches
+    assert [bar.get_x() + bar.get_width() / 2 for bar in bars] == [0, 1]
+    assert [bar.get_height() for bar in bars] == [1.0, 0.25]
+    assert figure.axes[0].get_xlabel() == "cell (dots: seeds)"
+    panels.visits((axes := plots.figure().axes[0]), np.ones((1, 100)))
+    assert not axes.patches
+
+
+def test_narrow_return_distributions_are_visible():
+    """Two point masses in a range that is a million times wider than they are."""
+    points = 1e-6 * np.linspace(-4, 4, 101)
+    heights = np.exp(-0.5 * np.linspace(-4, 4, 101) ** 2)
+    figure = plots.figure()
+    axes = figure.axes[0]
+    panels.returns(axes, [(points, heights), (1.0 + points, heights)], ["left", "right"])
+    low, high = axes.get_xlim()
+    assert -0.2 < low < 0.0 < 1.0 < high < 1.2
+    curves = [line.get_xydata() for line in axes.lines if len(line.get_xydata()) > 1]
+    for at, curve in zip((0.0, 1.0), curves, strict=True):
+        wide = curve[curve[:, 1] > 0.5][:, 0]
+        assert np.ptp(wide) > 0.01
+        assert wide.mean() == pytest.approx(at, abs=0.01)
+    assert [line.get_xdata()[0] for line in axes.lines if len(line.get_xydata()) == 1] == [
+        pytest.approx(0.0, abs=1e-6),
+        pytest.approx(1.0),
+    ]
+
+
+def test_return_distributions_of_a_network_that_diverged_leave_the_axis_finite():
+    axes = plots.figure().axes[0]
+    panels.returns(axes, [(np.full(3, np.nan), np.full(3, np.nan))], ["left"])
+    assert np.all(np.isfinite(axes.get_xlim()))
 
 
 def test_the_title_says_what_the_curve_shows(three):

@@ -14,10 +14,15 @@ def test_a_title_says_how_many_seeds_solved_the_task():
     assert headline([GE]) == "GE solves chain-100 on 5 of 5 seeds"
     assert headline([DQN._replace(seeds=1)]) == "DQN solves chain-100 on 0 of 1 seed"
     assert headline([DQN, GE]) == "GE solves chain-100 on 5 of 5 seeds and DQN on 0 of 5"
+    lost = [GE._replace(lost=2), C51._replace(lost=1)]
+    assert headline(lost[:1]) == "GE solves chain-100 on 5 of 5 seeds (2 lost it again)"
+    assert "seeds (2 lost it again) and C51 on 2 of 5 (1 lost it again)" in headline(lost)
     three = [DQN, GE, C51]
     assert "5 of 5 seeds, C51 on 2 of 5 and DQN on 0 of 5" in headline(three)
     five = [*three, DQN._replace(agent="A"), DQN._replace(agent="B")]
     assert "C51 on 2 of 5, DQN on 0 of 5 and 2 more agents" in headline(five)
+    settings = [GE._replace(agent=f"GE, rho={i}") for i in range(4)]
+    assert headline(settings).endswith("and 1 more setting (too few seeds to rank the settings)")
 
 
 def test_a_title_says_when_the_seeds_do_not_tell_agents_apart():

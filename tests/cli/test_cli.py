@@ -401,3 +401,39 @@ def test_a_flag_may_be_given_true_or_false(words, permuted, tmp_path):
     cli.main([*command, "--out", str(tmp_path / "run")])
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["environment"]["options"]["permuted"] is permuted
+
+
+def test_a_folder_of_runs_names_the_runs_inside(capsys, tmp_path):
+    for name in "abcd":
+        folder = tmp_path / "runs" / name
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text("{}")
+    message = refused(capsys, "eval", tmp_path / "runs")
+    assert f"give one of the folders inside: {tmp_path / 'runs' / 'a'}" in message
+    assert message.endswith("or 1 more")
+
+
+@pytest.mark.parametrize(
+    ("flags", "trusted"),
+    [
+        (["--trust"], True),
+        (["--trust=true"], True),
+        (["--trust", "True"], True),
+        (["--trust=false"], False),
+        (["--trust", "--no-trust"], False),
+        ([], False),
+    ],
+)
+def test_every_spelling_of_trust_is_understood(capsys, tmp_path, monkeypatch, flags, trusted):
+    (tmp_path / "trusted_package.py").write_text("open('executed', 'w').close()")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "trusted_package", raising=False)
+    monkeypatch.chdir(tmp_path)
+    RunFolder("run").path.mkdir()
+    config = configure("dqn", "chain-4", episodes=2).identity()
+    config |= {"schema": 3, "extendable": True}
+    config["environment"] = {"name": "gym/trusted_package:Thing-v0", "options": {}}
+    (tmp_path / "run" / "config.json").write_text(json.dumps(config))
+    message = refused(capsys, "train", "--config", "run", *flags, "--episodes", 3)
+    assert (tmp_path / "executed").exists() == trusted
+    assert ("not registered" if trusted else "if you trust the folder") in message

@@ -7,7 +7,7 @@ import pytest
 
 import rove
 from rove.cli import main as cli
-from rove.report import demo
+from rove.reporting import demo
 from rove.training.solving import episodes_to_solve
 
 SMALL = {"chain-5": (("dqn", "ge"), 40), "deep-sea-3": (("dqn",), 40)}

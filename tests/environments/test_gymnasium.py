@@ -11,6 +11,7 @@ from gymnasium.utils import seeding
 from gymnasium.utils.env_checker import check_env
 
 import rove
+from rove.environments.base import Coordinate
 from rove.environments.control import ControlState
 from rove.environments.guard import BadEnvironment, encoder
 from rove.errors import ConfigError
@@ -145,6 +146,53 @@ def test_any_task_can_be_made_sparse():
         rove.environments.make("gym/CartPole-v1", sparse=float("nan"))
 
 
+class Lattice(gymnasium.Env):
+    """Points of a lattice that is given by its space."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, observation_space):
+        self.observation_space = observation_space
+
+    def reset(self, *, seed=None, options=None):
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        return self.observation_space.sample(), 0.0, True, False, {}
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        gymnasium.spaces.Box(np.array([-1, 2]), np.array([5, 4]), dtype=np.int64),
+        gymnasium.spaces.MultiDiscrete([7, 3], start=[-1, 2]),
+    ],
+    ids=["box", "multi-discrete"],
+)
+def test_integers_have_a_cell_each(space):
+    place = rove.adopt(Lattice(space))
+    assert place.cells == (3, 7)
+    assert place.coordinates[1] == ("observation 0", -1.5, 5.5, 7)
+    start, _ = place.reset(noise.root(0))
+    cells = [
+        int(place.bin(place.updated(start, jnp.asarray(place.vector(np.array([x, y]))))))
+        for y in range(2, 5)
+        for x in range(-1, 6)
+    ]
+    assert cells == list(range(21))
+
+
+def test_many_integers_share_cells_evenly():
+    assert Coordinate.of_integers("x", 0, 39) == ("x", -0.5, 39.5, 40)
+    assert Coordinate.of_integers("x", 0, 99) == ("x", -0.5, 101.5, 34)  # three in each
+
+
+def test_the_states_of_a_discrete_space_have_its_numbers():
+    assert rove.adopt(Lattice(gymnasium.spaces.Discrete(4))).first_cell == 0
+    assert rove.adopt(Lattice(gymnasium.spaces.Discrete(4, start=3))).first_cell == 3
+    assert rove.environments.make("chain-5").first_cell == 1
+
+
 def test_visits_are_counted_by_two_entries_of_a_box():
     """Of a box of two that are bounded by themselves, as in the compiled environment; otherwise of
     those that a person names."""
@@ -161,8 +209,8 @@ def test_visits_are_counted_by_two_entries_of_a_box():
 
     assert rove.environments.make("gym/CartPole-v1").bins == 0
     pole = rove.environments.make("gym/CartPole-v1", axes=[1, 2])  # a speed, which has no bounds
-    assert pole.coordinates[1] == ("observation 1", -3.0, 3.0)
-    assert pole.coordinates[0][1:] == pytest.approx((-0.419, 0.419), abs=1e-3)
+    assert pole.coordinates[1] == ("observation 1", -3.0, 3.0, 40)
+    assert pole.coordinates[0][1:3] == pytest.approx((-0.419, 0.419), abs=1e-3)
     assert pole.options()["axes"] == [1, 2]
     for axes in ((0, 4), (1, 1), (0, 1, 2), 3):
         with pytest.raises(ConfigError, match="axes"):

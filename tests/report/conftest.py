@@ -101,7 +101,7 @@ def hostile(runs, tmp_path_factory):
 @pytest.fixture(scope="session")
 def page(experiment, sweeps, tmp_path_factory):
     """A report of everything that is not hostile."""
-    return report.write([experiment, sweeps], tmp_path_factory.mktemp("page") / "report.html")
+    return report([experiment, sweeps], tmp_path_factory.mktemp("page") / "report.html")
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from made import HOSTILE, sweep_of, write_run
 
 import rove
-from rove import report
+from rove import report, reporting
 from rove.analysis.curves import moving_average
 
 FIGURES = 'document.querySelectorAll("figure")'
@@ -37,7 +37,7 @@ def all_drawn(browser):
     """How many figures there are; each must hold shapes, all of finite numbers."""
     shapes = browser.run(
         f"""[...{FIGURES}].map(f => [f.querySelector(".chart svg")?.getAttribute("aria-label"),
-        f.querySelectorAll("path.line, path.ray, rect.cell").length,
+        f.querySelectorAll("path.line, path.ray, rect.cell, rect.bar").length,
         /NaN|undefined|Infinity/.test(f.innerHTML)])"""
     )
     for name, count, broken in shapes:
@@ -84,7 +84,7 @@ def test_a_choice_changes_the_curves(opened):
 
 def test_the_headline_comes_first_and_the_rest_is_folded(browser, five, page):
     """A title, a card for each run and one figure; claims, beliefs and configuration on demand."""
-    path = report.write([five], five / "r.html")
+    path = report([five], five / "r.html")
     browser.open(path)
     assert browser.run("document.querySelector('h1').textContent") == (
         "GE solves chain-5 on 5 of 5 seeds and DQN on 2 of 5 (too few seeds to rank them)"
@@ -114,7 +114,7 @@ def test_the_headline_comes_first_and_the_rest_is_folded(browser, five, page):
 
 
 def test_five_seeds_have_their_curves_and_a_band_on_demand(browser, five, runs, tmp_path):
-    browser.open(report.write([five], five / "r.html"))
+    browser.open(report([five], five / "r.html"))
     count = f"['band', 'trace'].map(kind => {CURVE}.querySelectorAll('path.' + kind).length)"
     note = "document.querySelector('.cards + p').textContent"
     assert browser.run(count) == [0, 10]
@@ -127,14 +127,14 @@ def test_five_seeds_have_their_curves_and_a_band_on_demand(browser, five, runs, 
     browser.run('document.querySelector("input[type=checkbox]").click()')
     assert browser.run(count) == [0, 0]
     write_run(tmp_path / "six", runs, "ge", "chain-5", np.ones((6, 30)))
-    browser.open(report.write([tmp_path], tmp_path / "r.html"))
+    browser.open(report([tmp_path], tmp_path / "r.html"))
     assert browser.run(count) == [1, 0]  # of more seeds, an interval
 
 
 def test_the_interval_of_a_count_of_0_is_wide(browser, runs, tmp_path):
     """0 of 6 seeds do not show that none ever would."""
     write_run(tmp_path / "dqn", runs, "dqn", "chain-5", np.zeros((6, 30)))
-    browser.open(report.write([tmp_path], tmp_path / "r.html"))
+    browser.open(report([tmp_path], tmp_path / "r.html"))
     choose(browser, 0, 1)
     high = f"{CURVE}.querySelector('path.band').getBBox().height"
     plot = f"{CURVE}.querySelector('svg').viewBox.baseVal.height"
@@ -331,7 +331,7 @@ def test_paper(opened, tmp_path):
 
 @pytest.mark.parametrize("width", [1200, 390])
 def test_hostile_names_stay_text(browser, hostile, tmp_path, width):
-    path = report.write([hostile], tmp_path / "h.html")
+    path = report([hostile], tmp_path / "h.html")
     browser.open(path, width)
     all_drawn(browser)
     for name in ("details", "select"):  # whatever is opened or chosen
@@ -369,7 +369,7 @@ def test_a_page_that_follows_reloads_and_can_be_paused(browser, runs, tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        report.follow([runs / "ge"], path, every=5.0, say=stop)
+        reporting.follow([runs / "ge"], path, every=5.0, say=stop)
     clock = "window.beats = []; window.setInterval = (f, ms) => beats.push([f, ms])"
     held = browser.send("Page.addScriptToEvaluateOnNewDocument", source=clock)
     browser.open(path)
@@ -399,7 +399,7 @@ def test_a_readout_stays_small(opened):
 
 def test_warnings_are_what_they_say(browser, runs, tmp_path):
     write_run(tmp_path / "dqn", runs, "dqn", "chain-5", np.zeros((2, 30)))
-    browser.open(report.write([tmp_path], tmp_path / "r.html"))
+    browser.open(report([tmp_path], tmp_path / "r.html"))
     assert browser.run("document.querySelector('.warnings summary').textContent") == "2 warnings"
     first = browser.run("document.querySelector('.warnings li').textContent")
     assert first == "DQN, seed 0: all 30 episodes scored 0: nothing better was found."
@@ -415,7 +415,7 @@ def test_labels_of_marks_do_not_overlap(browser, runs, tmp_path, width):
         config = json.loads((tmp_path / agent / "config.json").read_text())
         config["agent"]["settings"]["learning_starts"] = starts
         (tmp_path / agent / "config.json").write_text(json.dumps(config))
-    browser.open(report.write([tmp_path], tmp_path / "r.html"), width)
+    browser.open(report([tmp_path], tmp_path / "r.html"), width)
     boxes = browser.run(
         f"""[...{CURVE}.querySelectorAll("text.note")].map(t => t.getBoundingClientRect())
         .map(r => [r.left, r.right, r.top, r.bottom])"""
@@ -435,7 +435,7 @@ def test_a_sweep_is_a_list_on_a_phone_and_marks_its_best_point(browser, tmp_path
         (tmp_path / f"over-{count}").mkdir()
         swept = sweep_of(dict(list(fields.items())[:count]), lambda rho, *rest: rho - sum(rest))
         (tmp_path / f"over-{count}" / "sweep.json").write_text(json.dumps(swept))
-    browser.open(report.write([tmp_path], tmp_path / "r.html"), 400)
+    browser.open(report([tmp_path], tmp_path / "r.html"), 400)
     tables = "[...document.querySelectorAll('[aria-label=\"Best points\"]')]"
     assert browser.run(f"{tables}.map(t => t.scrollWidth <= t.clientWidth)") == [True] * 3
     heads = browser.run(f"{tables}.map(t => getComputedStyle(t.querySelector('thead')).display)")

@@ -17,8 +17,8 @@ from rove.agents import AGENTS
 from rove.analysis import colours, plots
 from rove.environments import Step
 from rove.errors import RunFolderError
-from rove.report import folders
-from rove.report.labels import colours_of
+from rove.reporting import folders
+from rove.reporting.labels import colours_of
 
 SMALL = {"hidden": (8,), "batch_size": 8, "learning_starts": 20}
 
@@ -28,7 +28,7 @@ def test_runs_with_different_budgets_are_compared_on_the_part_that_they_share(ru
     short, long = rng.random((5, 30)), rng.random((5, 60))
     write_run(tmp_path / "short", runs, "dqn", "chain-5", short)
     write_run(tmp_path / "long", runs, "ge", "chain-5", long)
-    group = group_of(report.write([tmp_path], tmp_path / "r.html"), "chain-5")
+    group = group_of(report([tmp_path], tmp_path / "r.html"), "chain-5")
     assert group["title"] == "chain-5, 30 to 60 episodes"
     assert group["common"] == 30
     a, b = run_of(group, "DQN"), run_of(group, "GE")
@@ -49,7 +49,7 @@ def test_only_what_all_budgets_have_ranks_agents(runs, tmp_path):
     write_run(tmp_path / "long", runs, "ge", "chain-5", late)
 
     def title():
-        return told(report.write([tmp_path], tmp_path / "r.html"))["title"]
+        return told(report([tmp_path], tmp_path / "r.html"))["title"]
 
     said = "GE solves chain-5 on 8 of 8 seeds and DQN on 0 of 8"
     assert title() == f"{said} (too few seeds to rank them)"
@@ -62,7 +62,7 @@ def test_only_what_all_budgets_have_ranks_agents(runs, tmp_path):
 def test_the_same_agent_with_two_budgets_is_told_apart(runs, tmp_path):
     for episodes in (30, 60):
         write_run(tmp_path / f"{episodes}", runs, "dqn", "chain-5", np.zeros((2, episodes)))
-    group = group_of(report.write([tmp_path], tmp_path / "r.html"), "chain-5")
+    group = group_of(report([tmp_path], tmp_path / "r.html"), "chain-5")
     assert {run["label"] for run in group["runs"]} == {"DQN, 30 episodes", "DQN, 60 episodes"}
     assert len({run["colour"] for run in group["runs"]}) == 2
 
@@ -71,7 +71,7 @@ def test_budgets_of_episodes_and_of_steps_are_compared_over_steps(tmp_path):
     agent = rove.DQN(**SMALL)
     first = rove.train(agent, "cartpole", seeds=2, episodes=20, out=tmp_path / "a")
     rove.train(rove.GE(**SMALL), "cartpole", seeds=2, steps=900, out=tmp_path / "b")
-    group = group_of(report.write([tmp_path], tmp_path / "r.html"), "cartpole")
+    group = group_of(report([tmp_path], tmp_path / "r.html"), "cartpole")
     played = max(int(o.episodes.step[-1]) for o in first.outcomes)
     assert group["unit"] == "step"
     assert {run["budget"] for run in group["runs"]} == {played, 900}
@@ -189,7 +189,7 @@ class Pair(rove.Environment):
 
 
 def test_an_environment_of_the_users_own_has_its_visits_posterior_and_optimum(own, tmp_path):
-    group = group_of(report.write([own / "pair"], tmp_path / "r.html"), "pair")
+    group = group_of(report([own / "pair"], tmp_path / "r.html"), "pair")
     (run,) = group["runs"]
     assert group["optimum"] == 3
     assert group["bounded"]
@@ -202,10 +202,10 @@ def test_an_environment_of_the_users_own_has_its_visits_posterior_and_optimum(ow
 
 
 def test_a_board_has_the_coordinates_of_its_environment(own, tmp_path):
-    group = group_of(report.write([own / "rooms"], tmp_path / "r.html"), "Rooms")
+    group = group_of(report([own / "rooms"], tmp_path / "r.html"), "Rooms")
     visits = group["runs"][0]["visits"]
     assert visits["cells"] == [40, 40]
-    assert visits["sides"] == [["observation 1", 0, 5], ["observation 0", -1, 2]]
+    assert visits["sides"] == [["observation 1", 0, 5, 40], ["observation 0", -1, 2, 40]]
     assert visits["mean"][0] == 1  # the start: lowest of both
 
 
@@ -220,7 +220,7 @@ def test_a_folder_without_facts_is_shown_without_visits(own, tmp_path):
             target.parent.mkdir(exist_ok=True)
             target.write_bytes(path.read_bytes())
     (tmp_path / "old" / "config.json").write_text(json.dumps(config))
-    (run,) = group_of(report.write([tmp_path / "old"], tmp_path / "r.html"), "Rooms")["runs"]
+    (run,) = group_of(report([tmp_path / "old"], tmp_path / "r.html"), "Rooms")["runs"]
     assert run["visits"] is None
     assert run["beliefs"]["probes"][0] == "start"
 
@@ -231,7 +231,8 @@ def test_a_folder_without_facts_is_shown_without_visits(own, tmp_path):
         [1], {"cells": "x"}, {"cells": [2, -1]}, {"cells": [1, 2, 3]}, {"optimum": "x"},
         {"score_range": [0.0]}, {"coordinates": [["x", 2.0, 1.0]]}, {"action_names": [1]},
         {"cells": [2, 2], "coordinates": [["x", 0.0, 1.0], ["y", 0.0]]}, {"probes": 3},
-        {"optimum": float("nan")}, {"score_label": []},
+        {"optimum": float("nan")}, {"score_label": []}, {"first_cell": 0.5},
+        {"cells": [2, 2], "coordinates": [["x", 0.0, 1.0, 0], ["y", 0.0, 1.0, 2]]},
     ],
 )  # fmt: skip
 def test_facts_of_other_kinds_are_refused(facts, runs, tmp_path):
@@ -244,13 +245,13 @@ def test_facts_of_other_kinds_are_refused(facts, runs, tmp_path):
 def test_the_errors_of_a_failed_run_are_kept_and_shown(own, tmp_path):
     errors = json.loads((own / "broken" / "errors.json").read_text())
     assert set(errors) == {"0", "1"}
-    data = told(report.write([own / "broken"], tmp_path / "r.html"))
+    data = told(report([own / "broken"], tmp_path / "r.html"))
     assert data["title"] == "DQN on Broken failed"
     (failed,) = data["sources"][0]["failed"]
     assert failed["errors"] == list(errors.values())
     assert "the door <b>is</b> jammed" in failed["errors"][0]
     assert data["sources"][0]["waiting"] == 0
-    beside = told(report.write([own], tmp_path / "r.html"))["sources"][0]
+    beside = told(report([own], tmp_path / "r.html"))["sources"][0]
     assert len(beside["failed"]) == 1
     assert len(beside["groups"]) == 2
 
@@ -258,7 +259,7 @@ def test_the_errors_of_a_failed_run_are_kept_and_shown(own, tmp_path):
 def test_a_run_some_of_whose_seeds_failed_says_so(runs, tmp_path):
     write_run(tmp_path / "a", runs, "ge", "chain-5", np.ones((2, 20)))
     (tmp_path / "a" / "errors.json").write_text('{"1": "seed 1 broke"}')
-    (run,) = group_of(report.write([tmp_path], tmp_path / "r.html"), "chain-5")["runs"]
+    (run,) = group_of(report([tmp_path], tmp_path / "r.html"), "chain-5")["runs"]
     assert run["errors"] == ["seed 1 broke"]
     assert run["unfinished"] == 1  # the other one, which has no checkpoint
     (tmp_path / "a" / "errors.json").write_text('["x"]')
@@ -288,7 +289,7 @@ def corner(browser, kind, side):
 
 def test_the_page_draws_a_board_upwards_with_its_limits(browser, own, tmp_path):
     """As diagnostics.png does: the start is at the bottom left."""
-    browser.open(report.write([own / "rooms"], tmp_path / "r.html"), 400)
+    browser.open(report([own / "rooms"], tmp_path / "r.html"), 400)
     words = browser.run(f"[...{BOARD}.querySelectorAll('text')].map(t => t.textContent)")
     assert {"observation 0", "observation 1", "−1", "2", "0", "5"} <= set(words)
     ground, start = (corner(browser, kind, "bottom") for kind in (".ground", ".cell"))
@@ -301,7 +302,7 @@ def test_the_page_draws_a_board_upwards_with_its_limits(browser, own, tmp_path):
 
 
 def test_a_board_without_coordinates_is_drawn_downwards(browser, runs, tmp_path):
-    browser.open(report.write([runs / "c51"], tmp_path / "r.html"))
+    browser.open(report([runs / "c51"], tmp_path / "r.html"))
     ground, start = (corner(browser, kind, "top") for kind in (".ground", ".cell"))
     np.testing.assert_allclose(ground, start, atol=1.5)
     titles = browser.run(f"[...{BOARD}.querySelectorAll('.title')].map(t => t.textContent)")
@@ -309,14 +310,14 @@ def test_a_board_without_coordinates_is_drawn_downwards(browser, runs, tmp_path)
 
 
 def test_the_page_shows_errors_and_budgets_as_text(browser, own, runs, tmp_path):
-    browser.open(report.write([own / "broken"], tmp_path / "r.html"), 400)
+    browser.open(report([own / "broken"], tmp_path / "r.html"), 400)
     shown = browser.run("document.querySelector('.failed').textContent")
     assert "the door <b>is</b> jammed" in shown
     assert browser.run("document.querySelectorAll('.failed b').length") == 0
     assert browser.run("document.documentElement.scrollWidth") <= 400
     for episodes in (30, 60):
         write_run(tmp_path / "c" / f"{episodes}", runs, "dqn", "chain-5", np.zeros((2, episodes)))
-    browser.open(report.write([tmp_path / "c"], tmp_path / "r.html"))
+    browser.open(report([tmp_path / "c"], tmp_path / "r.html"))
     text = browser.run("document.querySelector('main').textContent")
     assert "The budgets differ: each curve has its own length." in text
     assert "over the first 30 episodes, which all runs have" in text
@@ -326,7 +327,7 @@ def test_the_page_shows_errors_and_budgets_as_text(browser, own, runs, tmp_path)
 
 def test_the_comparison_is_a_list_on_a_phone(browser, five, tmp_path):
     """Nothing of it is beyond the edge, and every number has its name."""
-    path = report.write([five], tmp_path / "r.html")
+    path = report([five], tmp_path / "r.html")
     table = "document.querySelector('.stacked')"
     browser.open(path, 400)
     assert browser.run(f"{table}.scrollWidth") <= 400
@@ -343,7 +344,7 @@ def test_the_comparison_is_a_list_on_a_phone(browser, five, tmp_path):
 def test_a_map_of_solved_seeds_needs_two_tasks(browser, own, runs, tmp_path):
     shown = "document.querySelectorAll('svg[aria-label^=\"Seeds that solved\"]').length"
     for paths, count in (([runs], 1), ([own / "rooms", own / "pair"], 0)):
-        browser.open(report.write(paths, tmp_path / "r.html"))
+        browser.open(report(paths, tmp_path / "r.html"))
         assert browser.run(shown) == count
 
 
@@ -353,7 +354,7 @@ def test_bands_lie_below_all_lines_and_many_are_faint(browser, runs, tmp_path):
     for count in (2, 6):
         for agent in agents[:count]:
             write_run(tmp_path / f"{count}" / agent, runs, agent, "chain-5", np.ones((6, 20)))
-        browser.open(report.write([tmp_path / f"{count}"], tmp_path / "r.html"))
+        browser.open(report([tmp_path / f"{count}"], tmp_path / "r.html"))
         kinds = browser.run(
             f"[...{curve}.querySelectorAll('path.band, path.line')].map(p => p.classList[0])"
         )

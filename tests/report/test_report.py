@@ -15,7 +15,7 @@ import pytest
 from made import group_of, run_of, sweep_of, told, write_run
 
 import rove
-from rove import report
+from rove import report, reporting
 from rove.analysis.curves import area_under_curve, moving_average, recent_at
 from rove.analysis.intervals import (
     BAND_DRAWS,
@@ -25,7 +25,7 @@ from rove.analysis.intervals import (
 )
 from rove.cli import main as cli
 from rove.errors import RoveError, RunFolderError
-from rove.report import binning, commands, folders, groups, summaries
+from rove.reporting import binning, commands, folders, groups, summaries
 from rove.runs.configure import configure
 from rove.runs.execution import run_all
 from rove.runs.folder import RunFolder
@@ -44,12 +44,12 @@ def test_it_is_one_file_that_asks_for_nothing(page):
 
 
 def test_the_same_data_give_the_same_bytes(page, experiment, sweeps, tmp_path):
-    again = report.write([experiment, sweeps], tmp_path / "again.html")
+    again = report([experiment, sweeps], tmp_path / "again.html")
     assert again.read_bytes() == page.read_bytes()
 
 
 def test_names_cannot_leave_the_data(hostile, tmp_path):
-    text = report.write([hostile], tmp_path / "h.html").read_text("utf-8")
+    text = report([hostile], tmp_path / "h.html").read_text("utf-8")
     inside = re.search(r'id="data">(.*?)</script>', text, re.S).group(1)
     assert "<" not in inside
     assert "hacked" in inside
@@ -63,7 +63,7 @@ def test_a_name_that_is_no_unicode_is_written(tmp_path):
     swept = sweep_of({"rho": [-2.0, -1.0]}) | {"environment": "bad\ud800"}
     (tmp_path / "sweep.json").write_text(json.dumps(swept))
     (tmp_path / "aaa.png").mkdir()
-    source = told(report.write([tmp_path], tmp_path / "r.html"))["sources"][0]
+    source = told(report([tmp_path], tmp_path / "r.html"))["sources"][0]
     assert source["sweep"]["environment"] == "bad\ud800"
     assert source["picture"] is None
 
@@ -78,7 +78,7 @@ def test_a_budget_of_steps_is_told_over_steps(tmp_path):
         out=tmp_path / "run",
     )
     assert len({len(o.scores) for o in run.outcomes}) > 1
-    group = group_of(report.write([tmp_path / "run"], tmp_path / "a.html"), "cartpole, 600 steps")
+    group = group_of(report([tmp_path / "run"], tmp_path / "a.html"), "cartpole, 600 steps")
     shown = group["runs"][0]
     assert (group["unit"], group["bin"], group["windows"]) == ("step", 2, [1, 20])
     by_hand = [np.average(o.scores, weights=o.episodes.length) for o in run.outcomes]
@@ -113,7 +113,7 @@ def test_a_sweep_tells_how_to_run_it_again(tmp_path, capsys):
     folder.mkdir()
     (folder / "sweep.json").write_text(json.dumps(sweep_of({"rho": [-6.0, -4.0]})))
     (folder / "config.json").write_text(json.dumps(plan.identity() | {"versions": {"jax": "1"}}))
-    shown = told(report.write([folder], tmp_path / "a.html"))["sources"][0]["sweep"]["about"]
+    shown = told(report([folder], tmp_path / "a.html"))["sources"][0]["sweep"]["about"]
     assert shown["versions"] == {"jax": "1"}
     assert shown["run"]["seeds"] == [1000, 1001]
     assert_is_the_command_of(shown["command"], plan, tmp_path / "locked", capsys)
@@ -143,7 +143,7 @@ def test_sweeps_that_the_command_has_few_words_for(tmp_path, capsys):
     command = commands.of_sweep(one.identity()["sweep"])
     assert "--agent.lr=0.001, " in command
     assert_is_the_command_of(command, one, tmp_path, capsys)
-    own = gymnasium.make("CartPole-v1")
+    own = gymnasium.make("CartPole-v1").unwrapped  # which no name stands for
     halved = {"method": "halving", "points": 2, "seeds": 2, "confirm_seeds": 0}
     for planned in (
         plan({"hidden": [(8,), (9, 4)]}, environment="permuted-chain-6", **halved),
@@ -171,13 +171,13 @@ def test_curves_are_those_of_the_run_and_three_seeds_have_no_interval(page, runs
     assert (low, high, n) == (None, None, 3)
     np.testing.assert_allclose(seeds, area, rtol=1e-3)
     assert shown["solved"]["interval"] is shown["solved"]["band"] is None
-    assert shown["more"]["coverage"]["band"] is shown["visits"]["band"] is None
+    assert shown["more"]["coverage"]["range"] is shown["visits"]["range"] is None
     assert len(shown["more"]["coverage"]["seeds"]) == len(shown["visits"]["seeds"]) == 3
     assert group["bounded"]
 
 
 def test_five_seeds_have_the_intervals_that_verdicts_use(five, tmp_path):
-    group = group_of(report.write([five], tmp_path / "r.html"), "chain-5")
+    group = group_of(report([five], tmp_path / "r.html"), "chain-5")
     first, second = run_of(group, "GE"), run_of(group, "DQN")
     scores = np.array(first["scores"]["1"], float)
     band = mean_interval(moving_average(scores, 20), (0.0, 11.0), draws=BAND_DRAWS)
@@ -203,7 +203,7 @@ def test_five_seeds_have_the_intervals_that_verdicts_use(five, tmp_path):
 
 def test_titles_say_what_the_page_shows(five, runs, experiment, sweeps, tmp_path):
     def title(*paths):
-        path = report.write(paths, tmp_path / "r.html")
+        path = report(paths, tmp_path / "r.html")
         said = told(path)["title"]
         assert f"<title>{html.escape(said)} · rove</title>" in path.read_text("utf-8")
         return said
@@ -237,7 +237,7 @@ def test_the_title_of_many_tasks_counts_the_seeds_of_each_agent(runs, tmp_path):
         write_run(tmp_path / task / "dqn", runs, "dqn", task, 0 * solved)
 
     def title():
-        return told(report.write([tmp_path], tmp_path / "r.html"))["sources"][0]["title"]
+        return told(report([tmp_path], tmp_path / "r.html"))["sources"][0]["title"]
 
     assert title() == "GE solves 6 of 6 seeds on 3 tasks, DQN 0 of 6"
     for task in ("chain-5", "chain-6"):
@@ -265,7 +265,7 @@ def test_learning_starts_actions_and_a_note_are_told(page, runs):
 
 def test_values_above_the_optimum_are_explained(runs, tmp_path, monkeypatch):
     monkeypatch.setattr(rove.Chain, "optimum", property(lambda self: 1e-9))
-    page = report.write([runs / "ge"], tmp_path / "r.html")
+    page = report([runs / "ge"], tmp_path / "r.html")
     assert "time limit" in group_of(page, "chain-5")["runs"][0]["beliefs"]["note"]
 
 
@@ -279,19 +279,21 @@ def test_visits_and_beliefs_are_those_of_the_run(page, runs):
     assert np.array(beliefs["values"]).shape == (6, 3, 2, 16)
     np.testing.assert_allclose(beliefs["values"][4][1][0], values[4, :, 1, 0], rtol=1e-2)
     outputs = np.asarray(run.outcomes[0].lane.snapshots.outputs)
-    points, heights = map(np.asarray, run.config.compose().densities(jnp.asarray(outputs[4, 2]))[1])
-    z = beliefs["returns"][4][2][1]
-    np.testing.assert_allclose(z["x"], [points[0], points[-1]], rtol=1e-3)
-    np.testing.assert_allclose(z["top"], heights.max(), rtol=1e-2)
-    assert max(z["y"]) == 999
+    points = np.asarray(run.config.compose().densities(jnp.asarray(outputs[4, 2]))[1][0])
+    z = beliefs["returns"][2]
+    assert z["x"][0] < points[50] < z["x"][1]
+    np.testing.assert_allclose(z["means"][4][1], points[50], rtol=1e-3)
+    first, *shown_heights = z["y"][4][1]
+    assert max(shown_heights) == 99
+    peak = first + int(np.argmax(shown_heights))
+    assert np.linspace(*z["x"], 61)[peak] == pytest.approx(points[50], abs=np.diff(z["x"])[0] / 60)
     board = group_of(page, "deep-sea-4")["runs"][0]
-    assert board["beliefs"]["discrete"]
     assert board["visits"]["cells"] == [4, 4]
 
 
 def test_of_many_runs_the_best_have_pictures(runs, tmp_path, monkeypatch):
     monkeypatch.setattr(groups, "PICTURED", 1)
-    page = report.write([runs], tmp_path / "few.html")
+    page = report([runs], tmp_path / "few.html")
     best, other = group_of(page, "chain-5")["runs"]
     assert best["all"][0] >= other["all"][0]
     assert best["visits"]
@@ -319,7 +321,7 @@ def test_a_lane_that_solved_its_task_keeps_its_score(tmp_path):
         "psrl", "chain-5", seeds=2, episodes=200, until_solved=True, out=tmp_path / "p"
     )
     assert max(len(o.scores) for o in run.outcomes) < 200
-    shown = group_of(report.write([tmp_path / "p"], tmp_path / "r.html"), "chain-5")["runs"][0]
+    shown = group_of(report([tmp_path / "p"], tmp_path / "r.html"), "chain-5")["runs"][0]
     assert {len(row) for row in shown["scores"]["1"]} == {200}
     assert shown["scores"]["1"][0][-1] == 11
     played = [np.mean(o.scores[-20:]) for o in run.outcomes]  # as on the command line
@@ -341,7 +343,7 @@ def test_a_lane_that_diverged_is_told_and_gains_nothing_by_it(until_solved, tmp_
     scores = [storage.load(job).scores for job in config.jobs(tmp_path / "d")]
     assert all(0 < len(each) < 30 for each in scores)
     assert any(each[-1] > each.min() for each in scores)
-    shown = group_of(report.write([tmp_path / "d"], tmp_path / "r.html"), "chain-5")["runs"][0]
+    shown = group_of(report([tmp_path / "d"], tmp_path / "r.html"), "chain-5")["runs"][0]
     assert shown["diverged"] == 2
     assert shown["unfinished"] == 0
     for row, each in zip(shown["scores"]["1"], scores, strict=True):
@@ -357,7 +359,7 @@ def test_runs_of_one_agent_are_told_apart(runs, tmp_path):
     shutil.copytree(runs / "ge", tmp_path / "b")
 
     def labels():
-        page = report.write([tmp_path / "a", tmp_path / "b"], tmp_path / "r.html")
+        page = report([tmp_path / "a", tmp_path / "b"], tmp_path / "r.html")
         return sorted(run["label"] for run in group_of(page, "chain-5")["runs"])
 
     assert labels() == ["GE, a", "GE, b"]
@@ -378,7 +380,7 @@ def test_all_tasks_together_have_the_most_agents_and_tasks(runs, tmp_path):
     for task, agents in tasks.items():
         for agent, fractions in agents.items():
             write_run(tmp_path / task / agent, runs, agent, task, fractions)
-    (source,) = told(report.write([tmp_path], tmp_path / "r.html"))["sources"]
+    (source,) = told(report([tmp_path], tmp_path / "r.html"))["sources"]
     overall = source["overall"]
     assert overall["tasks"] == ["chain-5", "chain-6"]
     assert [row["label"] for row in overall["agents"]] == ["DQN", "GE", "C51"]
@@ -386,7 +388,7 @@ def test_all_tasks_together_have_the_most_agents_and_tasks(runs, tmp_path):
     assert overall["agents"][0]["mean"][4] == [0.5, 1]  # by seed, over both tasks
     assert overall["agents"][0]["band"] is None
     assert overall["left_out"] == ["QR-DQN"]
-    (source,) = told(report.write([tmp_path / "chain-5"], tmp_path / "r.html"))["sources"]
+    (source,) = told(report([tmp_path / "chain-5"], tmp_path / "r.html"))["sources"]
     assert source["overall"] is None
 
 
@@ -445,7 +447,7 @@ def test_environments_of_gymnasium_are_not_made(runs, tmp_path, monkeypatch):
     plan["sweep"]["environment"] = evil
     (swept / "config.json").write_text(json.dumps(plan))
     (swept / "sweep.json").write_text(json.dumps(sweep_of({"rho": [-6.0, -4.0]})))
-    page = report.write([tmp_path / "evil", tmp_path / "inside", swept], tmp_path / "a.html")
+    page = report([tmp_path / "evil", tmp_path / "inside", swept], tmp_path / "a.html")
     assert not (tmp_path / "mark").exists()
     group = group_of(page, "gym/evilmod")
     assert group["label"] == "episode length"
@@ -460,7 +462,7 @@ def test_a_point_that_diverged_has_no_score(tmp_path):
     swept = sweep_of({"rho": [-2.0, -1.0]})
     swept["points"][1]["scores"] = [5.0, None, 6.0]
     (tmp_path / "sweep.json").write_text(json.dumps(swept))
-    page = report.write([tmp_path], tmp_path / "r.html")
+    page = report([tmp_path], tmp_path / "r.html")
     good, bad = told(page)["sources"][0]["sweep"]["points"]
     assert good["score"][0] == pytest.approx(-1.9)
     assert good["diverged"] == 0
@@ -549,7 +551,7 @@ def test_bad_input_is_refused(runs, tmp_path, capsys):
         cli.main(["report"])
     assert stopped.value.code == 2
     with pytest.raises(RoveError, match="is a folder"):
-        report.write([runs], tmp_path)
+        report([runs], tmp_path)
 
 
 def test_the_command_line(runs, tmp_path, capsys):
@@ -582,16 +584,16 @@ def test_follow_ends_with_the_runs(runs, tmp_path, monkeypatch):
         path = [first, last][len(seen) - 1]
         path.write_bytes(kept[path])
 
-    monkeypatch.setattr(report.time, "sleep", sleep)
+    monkeypatch.setattr(reporting.time, "sleep", sleep)
     with at_work(tmp_path / "r"):
-        report.follow([tmp_path / "r"], tmp_path / "out.html", every=3.0)
+        reporting.follow([tmp_path / "r"], tmp_path / "out.html", every=3.0)
     assert seen == [None, 3.0]
     assert told(tmp_path / "out.html")["follow"] is None
     last.unlink()  # as if its lane had failed, or the run had been killed
-    report.follow([tmp_path / "r"], tmp_path / "out.html", every=3.0)
+    reporting.follow([tmp_path / "r"], tmp_path / "out.html", every=3.0)
     first.unlink()
     with pytest.raises(rove.RunFolderError, match="no episode has ended yet"):
-        report.follow([tmp_path / "r"], tmp_path / "out.html", every=3.0)
+        reporting.follow([tmp_path / "r"], tmp_path / "out.html", every=3.0)
     assert len(seen) == 2
 
 
@@ -601,10 +603,10 @@ def test_a_follower_that_is_stopped_leaves_a_page_that_rests(runs, tmp_path, mon
     (tmp_path / "r" / "ge" / "lanes" / "seed-2.safetensors").unlink()
 
     def stop(seconds):
-        assert told(tmp_path / "out.html")["follow"] == report.UPDATE_PERIOD
+        assert told(tmp_path / "out.html")["follow"] == reporting.UPDATE_PERIOD
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(report.time, "sleep", stop)
+    monkeypatch.setattr(reporting.time, "sleep", stop)
     with at_work(tmp_path / "r" / "ge"):
         cli.main(["report", str(tmp_path / "r"), "--out", str(tmp_path / "out.html"), "--follow"])
     assert "written to" in capsys.readouterr().out
@@ -625,7 +627,7 @@ def test_a_run_of_500_episodes_takes_little(runs, tmp_path):
             for i, (x, s, z) in enumerate(rng.random((500, 3)).astype(np.float32), start=1)
         ]
         (tmp_path / "runs" / agent / "episodes.csv").write_text("\n".join([head, *rows]) + "\n")
-    path = report.write([tmp_path / "runs"], tmp_path / "r.html")
+    path = report([tmp_path / "runs"], tmp_path / "r.html")
     assert len(json.dumps(told(path), separators=(",", ":"))) / 2 < 37_000
 
 
@@ -641,7 +643,7 @@ def test_a_real_sweep_beside_a_run(tmp_path):
     told = folders.read([tmp_path / "run", tmp_path / "sweep"])
     assert [bool(source.sweep) for source in told] == [False, True]
     assert told[1].finished  # so that --follow ends
-    rove.report.write([tmp_path / "sweep"], tmp_path / "page.html")
+    rove.report([tmp_path / "sweep"], tmp_path / "page.html")
     (tmp_path / "sweep" / "sweep.json").unlink()
     assert len(folders.read([tmp_path / "run", tmp_path / "sweep"])[0].runs) == 1
     with at_work(tmp_path / "sweep"), pytest.raises(folders.NothingYet):
@@ -651,13 +653,13 @@ def test_a_real_sweep_beside_a_run(tmp_path):
 def test_a_report_goes_over_no_other_file(tmp_path):
     rove.train("dqn", "chain-4", episodes=2, out=tmp_path / "run", hidden=(4,))
     with pytest.raises(rove.RunFolderError, match="html"):
-        rove.report.write([tmp_path / "run"], tmp_path / "run" / "config.json")
+        rove.report([tmp_path / "run"], tmp_path / "run" / "config.json")
     assert rove.load(tmp_path / "run").returns.shape == (1, 2)
 
 
 def test_a_seed_that_found_nothing_is_a_warning(runs, tmp_path):
     write_run(tmp_path / "dqn", runs, "dqn", "chain-5", np.zeros((2, 30)))
-    (run,) = group_of(report.write([tmp_path], tmp_path / "r.html"), "chain-5")["runs"]
+    (run,) = group_of(report([tmp_path], tmp_path / "r.html"), "chain-5")["runs"]
     assert run["warnings"] == [
         f"seed {seed}: all 30 episodes scored 0: nothing better was found" for seed in (0, 1)
     ]
@@ -666,7 +668,7 @@ def test_a_seed_that_found_nothing_is_a_warning(runs, tmp_path):
 def test_the_title_of_a_sweep_has_the_score_on_fresh_seeds(tmp_path):
     swept = sweep_of({"rho": [-2.0, -4.0]})  # the first point is the best, and confirmed
     (tmp_path / "sweep.json").write_text(json.dumps(swept))
-    data = told(report.write([tmp_path], tmp_path / "r.html"))
+    data = told(report([tmp_path], tmp_path / "r.html"))
     assert data["title"] == (
         "GE on chain-5: best of 2 points at rho=-2, mean score −1.8 on 2 fresh seeds"
     )

@@ -11,8 +11,8 @@ from made import group_of, run_of, told, write_run
 import rove
 from rove import report
 from rove.errors import RunFolderError
-from rove.report import folders
-from rove.report.settings import source_of
+from rove.reporting import folders
+from rove.reporting.settings import source_of
 from rove.runs.configure import configure
 from rove.runs.folder import RunFolder
 
@@ -35,7 +35,7 @@ def test_the_p_values_of_the_title_are_in_the_table(browser, runs, tmp_path):
     """The intervals of 5 of 5 and 0 of 5 seeds overlap, and Fisher's test tells them apart."""
     for agent, count in (("ge", 5), ("dqn", 0), ("c51", 2)):
         write_run(tmp_path / agent, runs, agent, "chain-5", solving(count))
-    page = report.write([tmp_path], tmp_path / "r.html")
+    page = report([tmp_path], tmp_path / "r.html")
     group = group_of(page, "chain-5")
     assert [run["label"] for run in group["runs"]] == ["GE", "C51", "DQN"]
     assert told(page)["title"].endswith("(the seeds do not tell C51 from GE)")
@@ -71,7 +71,7 @@ def test_without_an_optimum_final_scores_are_tested(browser, runs, tmp_path):
         for agent in ("ge", "dqn"):
             path = tmp_path / agent / "config.json"
             path.write_text(json.dumps(json.loads(path.read_text()) | {"task": facts}))
-        return report.write([tmp_path], tmp_path / "r.html")
+        return report([tmp_path], tmp_path / "r.html")
 
     tested = group_of(page({"score_range": [0.0, 11.0]}), "own")["tested"]
     assert (tested["what"], tested["best"]) == ("last", "GE")
@@ -92,7 +92,7 @@ def test_the_p_values_of_a_title_over_many_tasks_are_below_its_map(browser, runs
     for task in ("chain-5", "chain-6", "chain-7"):
         for agent, count in (("ge", 4), ("dqn", 1)):
             write_run(tmp_path / f"{agent}-{task}", runs, agent, task, solving(count))
-    page = report.write([tmp_path], tmp_path / "r.html")
+    page = report([tmp_path], tmp_path / "r.html")
     assert told(page)["title"] == "GE solves 12 of 15 seeds on 3 tasks, DQN 3 of 15"
     first, second = told(page)["sources"][0]["ranking"]
     assert (first["label"], first["p"]) == ("GE", None)
@@ -104,19 +104,25 @@ def test_the_p_values_of_a_title_over_many_tasks_are_below_its_map(browser, runs
     assert shown.startswith("GE12 of 15–DQN3 of 150.00")
     assert browser.run("document.documentElement.scrollWidth") <= 400
     two = [tmp_path / f"ge-chain-{n}" for n in (5, 6)]
-    assert told(report.write(two, tmp_path / "r.html"))["sources"][0]["ranking"] == []
+    assert told(report(two, tmp_path / "r.html"))["sources"][0]["ranking"] == []
 
 
 @pytest.fixture
 def drawn(runs, tmp_path):
     """A run folder with pictures and greedy scores."""
-    shutil.copytree(runs / "ge", tmp_path / "ge")
-    rove.load(tmp_path / "ge").draw(tmp_path / "ge")
-    return tmp_path / "ge"
+    return shutil.copytree(runs / "ge", tmp_path / "ge")
 
 
-def test_greedy_scores_are_beside_the_last_episodes(browser, drawn, runs, tmp_path):
-    page = report.write([drawn, runs / "dqn"], tmp_path / "r.html")
+@pytest.fixture
+def undrawn(runs, tmp_path):
+    """A run folder without greedy scores, as of a run that was killed."""
+    folder = shutil.copytree(runs / "dqn", tmp_path / "dqn")
+    (folder / "diagnostics.json").unlink()
+    return folder
+
+
+def test_greedy_scores_are_beside_the_last_episodes(browser, drawn, undrawn, tmp_path):
+    page = report([drawn, undrawn], tmp_path / "r.html")
     group = group_of(page, "chain-5")
     scores = rove.load(drawn).evaluate()[:, 0]
     value, low, high, n, seeds = run_of(group, "GE")["greedy"]
@@ -128,7 +134,7 @@ def test_greedy_scores_are_beside_the_last_episodes(browser, drawn, runs, tmp_pa
     assert heads[heads.index("return, last 20 episodes") + 1] == "return, greedy"
     text = browser.run("document.querySelector('main').textContent")
     assert "one episode of the greedy policy after training" in text
-    browser.open(report.write([runs / "dqn"], tmp_path / "r.html"))
+    browser.open(report([undrawn], tmp_path / "r.html"))
     assert "return, greedy" not in browser.run(HEADS)
     assert browser.complaints() == []
 
@@ -151,7 +157,7 @@ def test_agents_have_one_order_and_are_compared_with_one_agent(browser, runs, tm
     for task, agents in scores.items():
         for agent, fraction in agents.items():
             write_run(tmp_path / f"{agent}-{task}", runs, agent, task, np.full((2, 20), fraction))
-    page = report.write([tmp_path], tmp_path / "r.html")
+    page = report([tmp_path], tmp_path / "r.html")
     (source,) = told(page)["sources"]
     assert source["order"] == ["C51", "GE", "DQN"]
     assert source["reference"] == "GE"  # the first that is on both tasks
@@ -194,7 +200,7 @@ def test_the_page_says_where_settings_come_from(browser, tmp_path):
     for agent, task in (("thompson", "bandit-3"), ("psrl", "deep-sea-4")):
         rove.train(agent, task, episodes=2, out=tmp_path / task)
     rove.train(rove.DQN(**SMALL), "deep-sea-4", episodes=2, out=tmp_path / "small")
-    browser.open(report.write([tmp_path], tmp_path / "r.html"))
+    browser.open(report([tmp_path], tmp_path / "r.html"))
     text = browser.run("document.querySelector('main').textContent")
     assert "Settings: generic defaults, not tuned." in text
     assert "Settings: DQN: not the defaults: " in text or "; DQN: not the defaults: " in text
@@ -208,7 +214,7 @@ def test_performance_profiles_are_steps_with_bands(browser, runs, tmp_path):
         for task in ("chain-5", "chain-6"):
             fractions = rng.random((5, 20))
             write_run(tmp_path / f"{agent}-{task}", runs, agent, task, fractions)
-    browser.open(report.write([tmp_path], tmp_path / "r.html"))
+    browser.open(report([tmp_path], tmp_path / "r.html"))
     figure = "document.querySelector('svg[aria-label^=\"Performance profiles\"]')"
     kinds = "['line', 'band', 'trace'].map(k => {}.querySelectorAll('path.' + k).length)"
     assert browser.run(kinds.format(figure)) == [2, 2, 0]
@@ -226,7 +232,7 @@ def test_the_title_of_rows_is_clear_of_their_labels(browser, runs, tmp_path):
     for task in ("chain-5", "chain-6"):
         for agent in ("ge", "bootstrapped_dqn"):
             write_run(tmp_path / f"{agent}-{task}", runs, agent, task, np.ones((2, 20)))
-    page = report.write([tmp_path], tmp_path / "r.html")
+    page = report([tmp_path], tmp_path / "r.html")
     for width in (1400, 400):
         browser.open(page, width)
         right, left = browser.run(
@@ -240,12 +246,12 @@ def test_the_title_of_rows_is_clear_of_their_labels(browser, runs, tmp_path):
 def test_budgets_are_said_beside_solved_seeds(browser, runs, tmp_path):
     for task, episodes in (("chain-5", 20), ("chain-6", 30)):
         write_run(tmp_path / task, runs, "dqn", task, np.zeros((5, episodes)))
-    page = report.write([tmp_path / "chain-5"], tmp_path / "r.html")
+    page = report([tmp_path / "chain-5"], tmp_path / "r.html")
     browser.open(page)
     card = browser.run("document.querySelector('.card').textContent")
     assert "seeds solved it within 20 episodes0 of 5" in card
     assert "solved within 20 episodes" in browser.run(HEADS)
-    browser.open(report.write([tmp_path], tmp_path / "r.html"))
+    browser.open(report([tmp_path], tmp_path / "r.html"))
     figure = "document.querySelector('svg[aria-label^=\"Seeds that solved\"]')"
     browser.run(f"{figure}.focus()")
     browser.press("End")
@@ -261,6 +267,6 @@ def test_a_claim_without_a_direction_was_not_tested(browser, experiment, tmp_pat
     claim = {"text": "a", "evidence": "b", "verdict": "no verdict", "published": "x"}
     claims = [claim | {"direction": "as claimed"}, claim | {"direction": ""}]
     (folder / "claims.json").write_text(json.dumps(claims))
-    browser.open(report.write([folder], tmp_path / "r.html"))
+    browser.open(report([folder], tmp_path / "r.html"))
     summary = browser.run("document.querySelector('.tested summary').textContent")
     assert summary == "Claims looked at on these data: 1 as claimed, 1 not tested"

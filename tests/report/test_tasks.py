@@ -7,7 +7,7 @@ import pytest
 from made import group_of, run_of, told, write_run
 
 from rove import report
-from rove.report.labels import NAMED
+from rove.reporting.labels import NAMED
 
 LAKE = "gym/FrozenLake-v1"
 
@@ -31,7 +31,7 @@ def write(runs, tmp_path):
 @pytest.fixture
 def page(tmp_path):
     """Write the report of these runs."""
-    return lambda: report.write([tmp_path / "runs"], tmp_path / "r.html")
+    return lambda: report([tmp_path / "runs"], tmp_path / "r.html")
 
 
 def labels(group):
@@ -87,11 +87,11 @@ def test_settings_that_depend_on_the_task_by_default_keep_an_agent_one(runs, tmp
         config = json.loads((tmp_path / "runs" / task / "config.json").read_text())
         config["agent"]["settings"]["lr"] = rate
         (tmp_path / "runs" / task / "config.json").write_text(json.dumps(config))
-    changed = told(report.write([tmp_path / "runs"], tmp_path / "a.html"))["sources"][0]
+    changed = told(report([tmp_path / "runs"], tmp_path / "a.html"))["sources"][0]
     assert [labels(group) for group in changed["groups"]] == [["GE, lr=0.01"], ["GE, lr=0.02"]]
     (tmp_path / "figure-2").mkdir()
     (tmp_path / "runs").rename(tmp_path / "figure-2" / "runs")  # whose settings were searched
-    path = report.write([tmp_path / "figure-2"], tmp_path / "b.html")
+    path = report([tmp_path / "figure-2"], tmp_path / "b.html")
     (source,) = told(path)["sources"]
     assert [labels(group) for group in source["groups"]] == [["GE"], ["GE"]]
     assert source["several_settings"] == ["GE"]

@@ -1,5 +1,7 @@
 """Films of trained policies."""
 
+import sys
+
 import gymnasium
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from rove.cli import main as cli
 from rove.environments import drawing
 from rove.errors import ConfigError
 from rove.parts import noise
-from rove.report import video as watching
+from rove.reporting import video as watching
 
 DQN = {"hidden": (4,), "batch_size": 4, "learning_starts": 10}
 
@@ -186,3 +188,15 @@ def test_what_cannot_be_filmed_is_refused(tmp_path):
         watching.watch(run, seed=3, path=tmp_path / "a.gif")
     with pytest.raises(ConfigError, match="episodes"):
         watching.watch(run, episodes=0, path=tmp_path / "a.gif")
+
+
+def test_a_missing_library_names_the_extra(tmp_path, monkeypatch):
+    run = rove.train("dqn", "cartpole", steps=20, **DQN)
+    monkeypatch.setitem(sys.modules, "pygame", None)  # as if it were not installed
+    with pytest.raises(
+        ConfigError, match=r"cartpole cannot be rendered .*pip install '\.\[watch\]'"
+    ):
+        rove.watch(run, tmp_path / "a.gif")
+    monkeypatch.setitem(sys.modules, "imageio.v3", None)
+    with pytest.raises(ConfigError, match=r"an \.mp4 needs .*pip install '\.\[watch\]'"):
+        rove.watch(rove.train("dqn", "chain-4", steps=20, **DQN), tmp_path / "a.mp4")

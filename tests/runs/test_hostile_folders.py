@@ -17,8 +17,11 @@ from rove import report
 from rove.errors import RoveWarning, RunFolderError
 from rove.runs import execution
 from rove.runs.configure import configure
+from rove.runs.folder import read_config
+from rove.runs.recorded import check_created
 from rove.training import checkpoint
 
+PLOTS = ("learning-curve.png", "diagnostics.png", "diagnostics.json")
 SMALL = {"hidden": (4,), "learning_starts": 8, "buffer_size": 64, "batch_size": 8}
 
 
@@ -51,19 +54,38 @@ def test_a_package_that_a_folder_names_is_imported_only_on_trust(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "evil_package", raising=False)
     monkeypatch.chdir(tmp_path)
-    change_config(folder, environment={"name": name, "options": {}})
-    with pytest.raises(RunFolderError, match=r"package evil_package.*trust=True"):
+    facts = json.loads((folder / "config.json").read_text())["task"]
+    plain = {"name": "gym/Thing-v0", "options": {}}
+    package = {"name": name, "options": {}}
+    nested = {"name": "sparse-cartpole", "options": {"environment": package}}
+    disguises = (package, facts), (nested, facts), (plain, facts | {"package": "evil_package"})
+    seed_file(folder).unlink()  # it belongs to another environment
+    for environment, task in disguises:
+        change_config(folder, environment=environment, task=task)
+        run = rove.load(folder)
+        assert run.seeds == ()
+        with pytest.raises(RunFolderError, match=r"package evil_package.*trust=True"):
+            check_created(run.config.environment)
+        with pytest.raises(RunFolderError, match="package evil_package"):
+            read_config(folder)
+        report([folder], tmp_path / "report.html")
+        assert not (tmp_path / "executed").exists()
+    for environment, task in (disguises[0], disguises[2]):
+        change_config(folder, environment=environment, task=task)
+        monkeypatch.delitem(sys.modules, "evil_package", raising=False)
+        with pytest.raises(RunFolderError, match="not registered"):
+            read_config(folder, trust=True)
+        assert (tmp_path / "executed").exists()
+        (tmp_path / "executed").unlink()
+
+
+@pytest.mark.parametrize(
+    "task", [[], {"package": ["os"]}, {"observation_size": -1}, {"num_actions": "2"}, {"given": 1}]
+)
+def test_wrong_facts_about_an_environment_are_refused(folder, task):
+    change_config(folder, task=task or [1])
+    with pytest.raises(RunFolderError, match="task must be"):
         rove.load(folder)
-    nested = {"name": "sparse-cartpole", "options": {"environment": {"name": name, "options": {}}}}
-    change_config(folder, environment=nested)
-    with pytest.raises(RunFolderError, match="package evil_package"):
-        rove.load(folder)
-    report.write([folder], tmp_path / "report.html")
-    assert not (tmp_path / "executed").exists()
-    change_config(folder, environment={"name": name, "options": {}})
-    with pytest.raises(RunFolderError, match="not registered"):
-        rove.load(folder, trust=True)
-    assert (tmp_path / "executed").exists()
 
 
 def test_workers_do_not_import_from_the_current_folder(tmp_path):
@@ -104,10 +126,11 @@ def test_links_are_replaced_and_not_followed(name, folder, tmp_path):
             link.symlink_to(theirs)
     if name == "config.json":
         shutil.rmtree(folder / "lanes")
-        (folder / "episodes.csv").unlink()
+        for written in ("episodes.csv", *PLOTS):
+            (folder / written).unlink()
     run = rove.train("dqn", "chain-4", seeds=1, episodes=12, out=folder, **SMALL)
     run.draw(folder)
-    from rove.report.video import watch
+    from rove.reporting.video import watch
 
     watch(run)
     assert theirs.read_bytes() == b"years of work"
@@ -208,7 +231,7 @@ def test_what_is_not_a_regular_file_is_refused_at_once(folder, file, kind, tmp_p
             with pytest.raises(RunFolderError, match=r"regular file|bytes|checkpoint"):
                 rove.load(folder)
         with pytest.raises(RunFolderError, match=r"regular file|bytes|checkpoint"):
-            report.write([folder], tmp_path / "report.html")
+            report([folder], tmp_path / "report.html")
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, previous)
@@ -296,3 +319,20 @@ def test_a_report_that_is_no_function_is_refused_before_anything_is_written(tmp_
         with pytest.raises(rove.ConfigError, match="report must be a function, got None"):
             call("dqn", "chain-4", *fields, episodes=2, report=None, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_resuming_a_folder_imports_only_what_the_user_named(tmp_path):
+    (tmp_path / "evil_package.py").write_text("open('executed', 'w').close()")
+    flags = ["--agent.hidden=4", "--agent.learning-starts=8", "--agent.buffer-size=64"]
+    command = [sys.executable, "-m", "rove", "train", "dqn", "chain-4", "--seeds", "2", *flags]
+    command += ["--episodes", "3", "--on", "processes", "--workers", "2", "--quiet"]
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    variables = os.environ | {"PYTHONPATH": path}
+    folder = tmp_path / "run"
+    subprocess.run([*command, "--out", folder], cwd=tmp_path, check=True, env=variables)
+    facts = json.loads((folder / "config.json").read_text())["task"]
+    change_config(folder, task=facts | {"package": "evil_package"})
+    shutil.rmtree(folder / "lanes")
+    subprocess.run([*command, "--out", folder], cwd=tmp_path, check=True, env=variables)
+    assert len(list((folder / "lanes").glob("*.safetensors"))) == 2
+    assert not (tmp_path / "executed").exists()

@@ -20,6 +20,7 @@ from rove.cli import main as cli
 from rove.errors import ConfigError, LaneError, RunFolderError
 from rove.runs.configure import configure
 from rove.search import space, sweep, sweep_plan, trials
+from rove.search.sweep_plot import BEST, CONFIRMED, MEAN
 from rove.search.sweep_result import Point, Sweep
 from rove.search.trials import Rung
 from rove.training import checkpoint, progress, storage
@@ -354,7 +355,8 @@ def test_pictures_of_one_field_and_of_three(fields, counts, said, tmp_path):
     drawn = Sweep(plan, points).plot(tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text()
     intervals = sum(n >= 5 for n in counts)
-    assert f"{said} tuning seeds{', 95% intervals' * bool(intervals)}; ring: best point<" in text
+    assert f"{said} tuning seeds{', 95% intervals' * bool(intervals)}<" in text
+    assert [t.get_text() for t in drawn.legends[0].get_texts()] == [MEAN, BEST]
     assert ("rho=-3, sigma" in text) == (len(fields) == 3)
     shapes = drawn.axes[0].collections
     if len(fields) == 1 and intervals == len(counts):
@@ -381,7 +383,10 @@ def test_the_picture_says_and_marks_what_is_best_on_fresh_seeds(count, seeds, tm
     assert title.endswith(f"mean score {np.mean(fresh):.3g} on {seeds} fresh seeds")
     assert (drawn._suptitle.get_weight(), drawn._suptitle.get_ha()) == ("bold", "left")
     axes = drawn.axes[0]
-    assert "best point" in axes.get_title(loc="left")
+    named = [t.get_text() for t in drawn.legends[0].get_texts()]
+    assert named == (
+        [f"{BEST}, with its mean on fresh seeds"] if count == 2 else [MEAN, BEST, CONFIRMED]
+    )
     assert any(f"{np.mean(fresh):.3g}" in text.get_text() for text in axes.texts)
     if count == 2:
         (box,) = axes.patches

@@ -90,7 +90,7 @@ def _own(tally: Tally, amount: float) -> None:
 def _tests(tally: Tally, paths: list[str], quick: bool) -> None:
     """Run tests, and count them."""
     chosen = ["-m", "not slow"] if quick else []
-    command = [PYTHON, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *chosen, *paths]
+    command = [PYTHON, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", *chosen, *paths]
     ended = subprocess.run(command, cwd=HERE.parent.parent, capture_output=True, text=True)
     counts = dict(re.findall(r"(\d+) (passed|failed|errors?)", ended.stdout)[::-1])
     found = {kind: int(count) for count, kind in counts.items()}

@@ -94,13 +94,11 @@ def link_lanes(folder: Path) -> None:
 
 def readers(folder: Path) -> dict[str, Callable[[], Any]]:
     """Return everything that reads a run folder."""
-    from rove.report.video import watch
-
     return {
         "load": lambda: rove.load(folder).returns,
         "eval": lambda: rove.load(folder).evaluate(1),
-        "report": lambda: rove.report.write([folder], folder.parent / "report.html"),
-        "watch": lambda: watch(rove.load(folder)),
+        "report": lambda: rove.report([folder], folder.parent / "report.html"),
+        "watch": lambda: rove.watch(rove.load(folder)),
         "resume": lambda: train(folder, 14).returns,
     }
 

@@ -61,7 +61,11 @@ def wrong(field: str) -> list[Any]:
 
 def run(tally: Tally, folder: Path, count: int) -> None:
     """Make at most `count` bad calls in Python, and all those of the command line."""
-    os.chdir(folder)
+    with contextlib.chdir(folder):
+        _run(tally, folder, count)
+
+
+def _run(tally: Tally, folder: Path, count: int) -> None:
     chosen = list(calls())
     step = max(1, len(chosen) // count)
     for text, call in chosen[::step]:

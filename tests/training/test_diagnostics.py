@@ -78,7 +78,7 @@ def test_any_agent_draws_its_diagnostics(name, tmp_path):
     run.plot_diagnostics(tmp_path / "d.svg")
     drawn = (tmp_path / "d.svg").read_text()
     assert "s = middle" in drawn
-    assert all(f"after episode {n}" in drawn for n in (1, 2, 4))  # of Z
+    assert "Z(s, a) after episode 4, s = " in drawn
     assert (run.spread.max() > 0) == (name != "dqn")
 
 

@@ -2,14 +2,34 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self, dataclass_transform, get_args, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    NoReturn,
+    Self,
+    dataclass_transform,
+    get_args,
+    get_type_hints,
+)
 
 from rove.core.algorithm import Agent
 from rove.core.learner import Learner
-from rove.errors import SYNONYMS, ConfigError, check_number, check_type, did_you_mean
+from rove.errors import (
+    SYNONYMS,
+    ConfigError,
+    check_number,
+    check_type,
+    did_you_mean,
+    no_attribute,
+)
 from rove.returns import Gaussian
 from rove.returns.gaussian import LEAST_SIGMA
 
+_TRAINED = "an agent is trained by rove.train(agent, environment, steps=N)"
+_ADVICE = dict.fromkeys(("learn", "train", "fit", "predict", "save", "load"), _TRAINED)
+"""What to do instead, for methods that settings do not have."""
 _AGENT: Any = Agent  # its attributes are the default values of its fields
 
 
@@ -33,7 +53,10 @@ class Settings:
     label: ClassVar[str] = ""
     """The name in figures and reports."""
 
-    def __new__(cls, **settings: Any) -> Self:
+    def __new__(cls, *unnamed: Any, **settings: Any) -> Self:
+        if unnamed:
+            allowed = f"given by name, as in rove.{cls.__name__}(lr=0.001)"
+            raise ConfigError.must_be("settings", unnamed, allowed, f"; {_TRAINED}")
         for field, value in settings.items():
             if field not in cls.__dataclass_fields__:
                 raise unknown_setting(cls, field, value)
@@ -59,6 +82,11 @@ class Settings:
                 value = float(value)
             object.__setattr__(self, field.name, value)
         self.compose()  # which checks their ranges
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise no_attribute(self, name, _ADVICE)
 
     def compose(self) -> Learner:
         """Build the agent."""

@@ -1,10 +1,40 @@
-"""Alarms: signs that a seed's training went wrong."""
+"""Alarms: signs that a seed's training went wrong, and what to try."""
+
+import re
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Num
 
+from rove.training.solving import LAST, episodes_to_solve, is_optimal
+
 PATIENCE = 20
 """Number of episodes after which an alarm is raised."""
+EXPLORE_MORE = (
+    "to explore more: ige or bootstrapped_dqn with a larger --agent.prior, ge with "
+    "--agent.resample episode or a larger --agent.rho, or more episodes"
+)
+KEEP_IT = (
+    "to keep a solution: a smaller --agent.lr, a larger --agent.target-period or "
+    "--agent.buffer-size, or --until-solved, which stops a seed when it has solved the task"
+)
+
+
+def untrained(steps: int, episodes: int, learning_starts: int) -> list[str]:
+    """Return a sentence if a run ended without an episode, and one if it ended before learning
+    started."""
+    sentences = []
+    if not episodes:
+        sentences.append(
+            "no episode has ended: train for more steps, or limit the length of episodes "
+            "(gymnasium.wrappers.TimeLimit)"
+        )
+    if steps < learning_starts:
+        sentences.append(
+            f"nothing was learned: learning starts at step {learning_starts:,}, but the run ended "
+            f"after {steps:,} steps"
+        )
+    return sentences
 
 
 def alarms(
@@ -12,9 +42,11 @@ def alarms(
     scores: Num[np.ndarray, " episodes"],
     spread: Num[np.ndarray, " episodes"],
     optimum: float | None,
+    lost: bool = False,
 ) -> list[str]:
     """Return a sentence for each alarm of a seed. `spread` is that of Q over θ, and `optimum` the
-    best possible score; if it is not known, a collapse of the posterior cannot be detected."""
+    best possible score; if it is not known, a collapse of the posterior cannot be detected. `lost`
+    says whether the seed solved its task and lost it again."""
     sentences = []
     at = None if optimum is None else collapsed_at(scores, spread, optimum)
     if at is not None:
@@ -27,7 +59,30 @@ def alarms(
             f"seed {seed}: all {len(scores)} episodes scored {scores[0]:g}: nothing better was "
             "found"
         )
+    if optimum is not None and lost:
+        solved_at, last = episodes_to_solve(scores, optimum), is_optimal(scores, optimum)[-LAST:]
+        sentences.append(
+            f"seed {seed}: solved at episode {solved_at} and lost again: of the last {len(last)} "
+            f"episodes {last.sum()} are optimal"
+        )
     return sentences
+
+
+def remedies(
+    scores: Sequence[Num[np.ndarray, " _"]], optimum: float | None, lost: Sequence[bool]
+) -> list[str]:
+    """Return what to try against the alarms of some seeds, as options of the command line."""
+    tips = []
+    if any(found_nothing(row, optimum) for row in scores):
+        tips.append(EXPLORE_MORE)
+    if any(lost):
+        tips.append(KEEP_IT)
+    return tips
+
+
+def for_python(advice: str) -> str:
+    """Return advice with names of settings and arguments in place of options."""
+    return re.sub(r"--(?:agent\.)?([a-z-]+)", lambda match: match[1].replace("-", "_"), advice)
 
 
 def collapsed_at(

@@ -164,9 +164,9 @@ def _median_time(when: np.ndarray, survival: np.ndarray) -> np.ndarray:
     return 0.5 * (when[reaches] + when[falls])
 
 
-def solve_summary(scores: Sequence[Num[np.ndarray, " _"]], optimum: float) -> str:
+def solve_summary(scores: Sequence[Num[np.ndarray, " _"]], optimum: float, lost: int = 0) -> str:
     """Summarise how many seeds solved their task, with the exact interval of a count, and how soon:
-    '5 of 5 (95% interval 48% to 100%), median 84 episodes'."""
+    '5 of 5 (95% interval 48% to 100%), median 84 episodes'. `lost` is how many lost it again."""
     solved_at = [episodes_to_solve(row, optimum) for row in scores]
     solved = np.array([at is not None for at in solved_at])
     text = count_and_interval(int(solved.sum()), len(solved_at))
@@ -174,4 +174,5 @@ def solve_summary(scores: Sequence[Num[np.ndarray, " _"]], optimum: float) -> st
         return text
     times = [len(row) if at is None else at for at, row in zip(solved_at, scores, strict=True)]
     median = median_episodes_to_solve(np.array(times, float), solved)
-    return f"{text}, median {median.value:g} episodes".replace("inf episodes", "not reached")
+    text = f"{text}, median {median.value:g} episodes".replace("inf episodes", "not reached")
+    return f"{text}; {lost} of them lost it again" if lost else text

@@ -16,7 +16,10 @@ Support: TypeAlias = tuple[float | int, float | int]
 DRAWS, BAND_DRAWS = 100_000, 2000
 """Number of Monte Carlo draws for the intervals of numbers, and for the bands of curves."""
 MIN_SEEDS = 5
-"""Minimum number of seeds for an interval; pictures and tables of fewer show the seeds."""
+"""Minimum number of seeds for the interval of a number; tables of fewer show the seeds."""
+DRAWN = 5
+"""Maximum number of seeds that a picture draws as curves instead of an interval, which would be
+wide."""
 BLOCK = 256
 """Number of points of a curve whose intervals are computed at a time."""
 
@@ -72,6 +75,22 @@ def mean_interval(
             *_limit_draws(columns[:, part], support, draws), confidence
         )
     return low.reshape(x.shape[1:]), high.reshape(x.shape[1:])
+
+
+def mean_band(
+    values: Float[np.ndarray, "seeds *rest"],
+    support: Support | None,
+    seen: Support | None = None,
+    draws: int = BAND_DRAWS,
+) -> tuple[Float[np.ndarray, "*rest"], Float[np.ndarray, "*rest"]]:
+    """Return the 95% interval of the mean over seeds, for a picture. Without a support, where it is
+    Student's, it is cut off at the range of the values `seen`, so that no impossible score is
+    drawn."""
+    low, high = mean_interval(values, support, draws=draws)
+    if support is not None and within(np.asarray(values, float), support):
+        return low, high
+    limits = seen or (np.nanmin(values), np.nanmax(values))
+    return np.clip(low, *limits), np.clip(high, *limits)
 
 
 def difference_test(

@@ -7,33 +7,51 @@ import numpy as np
 from matplotlib.colors import PowerNorm
 from matplotlib.ticker import MaxNLocator, NullLocator
 
+from rove.analysis import densities
 from rove.analysis.curves import moving_average
-from rove.analysis.intervals import Support
 from rove.analysis.plots import (
     WINDOW,
-    draw_seeds,
     logarithmic_axis,
     over_episodes,
-    seeds_or_band,
+    seeds_or_range,
     whole_numbers,
 )
 from rove.environments import Coordinate
 
 MOST_ACTIONS = 10
 """Maximum number of actions that are drawn."""
+BARS = 64
+"""Maximum number of cells that are drawn as bars."""
+POINTS = 400
+"""Number of points of a return distribution."""
 
 
-def visits(axes: Any, frequency: np.ndarray, coordinates: Sequence[Coordinate] = ()) -> None:
+def visits(
+    axes: Any,
+    frequency: np.ndarray,
+    coordinates: Sequence[Coordinate] = (),
+    first_cell: int = 1,
+) -> None:
     """Draw the fraction of episodes in which each cell was visited, of shape [seeds, cells], or
-    [seeds, rows, columns] for a board, whose axes may be coordinates."""
+    [seeds, rows, columns] for a board, whose axes may be coordinates. A row of few cells is drawn
+    as bars, with a dot for each seed; its cells are numbered from `first_cell` on."""
     mean = frequency.mean(axis=0)
     if mean.ndim == 2:
         _board(axes, mean, coordinates)
         return
-    cells = np.arange(1, len(mean) + 1)
-    axes.plot(cells, mean, color="#555555", lw=1.8)
-    seeds_or_band(axes, cells, frequency, "#555555", support=(0.0, 1.0))
-    over_episodes(axes, "cell")
+    cells = first_cell + np.arange(len(mean))
+    if len(cells) <= BARS:
+        dots = len(frequency) > 1
+        axes.bar(cells, mean, width=0.8, color="#555555", alpha=0.45)
+        if dots:
+            at = np.tile(cells, len(frequency))
+            axes.plot(at, frequency.ravel(), ".", ms=3, alpha=0.6, color="#555555", clip_on=False)
+        over_episodes(axes, f"cell{' (dots: seeds)' * dots}")
+    else:
+        axes.plot(cells, mean, color="#555555", lw=1.8)
+        seeds_or_range(axes, cells, frequency, "#555555")
+        over_episodes(axes, "cell")
+    axes.set_xlim(cells[0] - 0.6, cells[-1] + 0.6)
     axes.set_ylim(0.0, 1.05)
 
 
@@ -87,12 +105,10 @@ def lines(
     values: Mapping[str, np.ndarray],
     colours: Sequence[str],
     logarithmic: bool = False,
-    support: Support | None = None,
     window: int = WINDOW,
 ) -> None:
-    """Draw the smoothed mean of values of shape [seeds, episodes], for each name, with its 95%
-    interval; of fewer than five seeds, or on a logarithmic scale, every seed. `support` is the
-    range of the values."""
+    """Draw the smoothed mean of values of shape [seeds, episodes], for each name, with every seed
+    or, of more than ten, their range."""
     for (name, table), colour in zip(values.items(), colours, strict=True):
         smooth = moving_average(table, window)
         episodes = np.arange(1, smooth.shape[1] + 1)
@@ -100,10 +116,7 @@ def lines(
             axes.plot([], [], color=colour, label=f"{name}: 0")
             continue
         axes.plot(episodes, smooth.mean(axis=0), color=colour, lw=1.8, label=name)
-        if logarithmic:
-            draw_seeds(axes, episodes, smooth, colour)
-        else:
-            seeds_or_band(axes, episodes, smooth, colour, support=support)
+        seeds_or_range(axes, episodes, smooth, colour)
     if logarithmic:
         logarithmic_axis(axes.yaxis)
     over_episodes(axes)
@@ -136,29 +149,23 @@ def differences(axes: Any, values: np.ndarray, episodes: np.ndarray) -> None:
     axes.set_xlabel("episode")
 
 
-def returns(
-    axes: Any,
-    densities: Mapping[int, Sequence[tuple[Any, Any]]],
-    discrete: bool,
-    names: Sequence[str],
-) -> None:
-    """Draw Z(s, a) of every action after some episodes, from its points and heights. Each action
-    has a colour, which is fainter for earlier episodes. Densities are scaled to the same height,
-    since otherwise a narrow one would hide a wide one."""
-    for action, name in enumerate(names[:MOST_ACTIONS]):
-        axes.plot([], [], color=f"C{action}", lw=1.4, label=name)
-    for count, (episode, actions) in enumerate(densities.items(), start=1):
-        opacity = count / len(densities)
-        axes.plot([], [], color="#555555", alpha=opacity, label=f"after episode {episode}")
-        for action, density in enumerate(actions[:MOST_ACTIONS]):
-            points, heights = map(np.asarray, density)
-            if discrete:
-                axes.vlines(points, 0, heights, color=f"C{action}", lw=1.5, alpha=0.7 * opacity)
-                axes.plot(points, heights, ".", ms=3, alpha=opacity, color=f"C{action}")
-            else:
-                scaled = heights / max(heights.max(), 1e-30)
-                axes.plot(points, scaled, lw=1.4, alpha=opacity, color=f"C{action}")
-    axes.xaxis.set_major_locator(MaxNLocator(5))
-    axes.set_xlabel("return")
-    axes.set_ylabel("probability" if discrete else "density (scaled)")
-    axes.set_ylim(bottom=0.0)
+def returns(axes: Any, distributions: Sequence[tuple[Any, Any]], names: Sequence[str]) -> None:
+    """Draw Z(s, a) of every action, with its mean as a dot on the axis. The limits are those of the
+    distributions, which are scaled to the same height, and are drawn at least 1% of the axis wide:
+    otherwise a narrow one would be invisible, or hide a wide one."""
+    shown = [(np.asarray(x), np.asarray(y)) for x, y in distributions[:MOST_ACTIONS]]
+    low, high = densities.drawn_range(shown)
+    points = np.linspace(low, high, POINTS)
+    for action, (distribution, name) in enumerate(zip(shown, names, strict=False)):
+        heights = densities.smoothed(distribution, low, high, POINTS)
+        axes.fill_between(points, heights, color=f"C{action}", alpha=0.15, lw=0)
+        axes.plot(points, heights, lw=1.4, color=f"C{action}", label=name)
+        at = densities.mean(distribution)
+        axes.plot([at], [0.0], "o", ms=5, color=f"C{action}", clip_on=False, zorder=3)
+    axes.xaxis.set_major_locator(MaxNLocator(3))
+    axes.ticklabel_format(axis="x", useOffset=False)
+    axes.set_xlabel("return (dots: means)")
+    axes.set_ylabel("density (scaled)")
+    axes.set_xlim(low, high)
+    axes.set_ylim(0.0, 1.08)
+    axes.set_yticks([])

@@ -1,9 +1,8 @@
-"""Figures. A curve is a mean over seeds with its 95% interval or, of fewer than five, the seeds."""
+"""Figures. A curve is a mean over seeds with its 95% interval or, of at most five, the seeds."""
 
 import io
-import itertools
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
-from numpy.typing import ArrayLike
 
 from rove.agents import label_of
 from rove.analysis.colours import PALETTE, line_of
 from rove.analysis.curves import moving_average
-from rove.analysis.intervals import BAND_DRAWS, MIN_SEEDS, Support, mean_interval
+from rove.analysis.intervals import DRAWN, Support, mean_band
 from rove.errors import RunFolderError
 from rove.parts.files import publish
 
@@ -50,6 +48,8 @@ SMALL: dict[str, Any] = {"fontsize": 7.5, "color": QUIET, "annotation_clip": Fal
 WINDOW = 20
 BAND_POINTS = 500
 """Maximum number of points of a curve at which an interval is computed."""
+MOST_SEEDS = 10
+"""Maximum number of seeds that are drawn one by one."""
 POINTS = 250
 """Maximum number of points of a curve over steps."""
 
@@ -73,9 +73,11 @@ def learning_curves(
     seeds: bool = False,
 ) -> None:
     """Draw the smoothed mean of scores of shape [seeds, episodes], for each name, with its 95%
-    interval; of fewer than five seeds, or with `seeds`, with every seed. `label` names the
+    interval; of at most five seeds, or with `seeds`, with every seed. `label` names the
     scores, `names` overrides the labels of curves, `every` is the spacing of the scores, and
-    `support` is their range."""
+    `support` is their range; an interval never leaves it or, if it is not known, the range of all
+    scores of the curves."""
+    seen = [float(limit([limit(x) for x in curves.values()])) for limit in (np.nanmin, np.nanmax)]
     for name, scores in curves.items():
         smooth = moving_average(scores, window)
         episodes = every * np.arange(1, scores.shape[1] + 1)
@@ -90,8 +92,9 @@ def learning_curves(
         alpha = 0.2 if len(curves) <= 3 else 0.1
         if seeds:
             draw_seeds(axes, episodes, smooth, line.get_color())
-        if not seeds or len(scores) >= MIN_SEEDS:
-            seeds_or_band(axes, episodes, smooth, line.get_color(), points, support, alpha)
+        if not seeds or len(scores) > DRAWN:
+            limits = (support, (seen[0], seen[1]))
+            seeds_or_band(axes, episodes, smooth, line.get_color(), points, *limits, alpha=alpha)
     if optimum is not None:
         mark_optimum(axes, optimum)
     axes.set_ylabel(label)
@@ -105,13 +108,23 @@ def seeds_or_band(
     colour: str,
     points: np.ndarray | slice = slice(None),
     support: Support | None = None,
+    seen: Support | None = None,
     alpha: float = 0.2,
 ) -> None:
-    """Draw the 95% interval of the mean of values, [seeds, n], at some points of a curve; of fewer
-    than five seeds, thin lines for the seeds."""
-    if len(values) >= MIN_SEEDS:
-        low, high = mean_interval(values[:, points], support, draws=BAND_DRAWS)
+    """Draw the 95% interval of the mean of values, [seeds, n], at some points of a curve; of at
+    most five seeds, thin lines for the seeds. For `support` and `seen` see `mean_band`."""
+    if len(values) > DRAWN:
+        low, high = mean_band(values[:, points], support, seen)
         axes.fill_between(xs[points], low, high, color=colour, alpha=alpha, lw=0)
+    else:
+        draw_seeds(axes, xs, values, colour)
+
+
+def seeds_or_range(axes: Any, xs: np.ndarray, values: np.ndarray, colour: str) -> None:
+    """Draw thin lines for seeds, [seeds, n]; of more than ten, their range."""
+    if len(values) > MOST_SEEDS:
+        low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+        axes.fill_between(xs, low, high, color=colour, alpha=0.2, lw=0)
     else:
         draw_seeds(axes, xs, values, colour)
 
@@ -127,9 +140,17 @@ def seeds_text(n: int, thin: bool = False) -> str:
     `thin`: whether seeds are drawn beside the interval."""
     if n == 1:
         return "1 seed"
-    if n < MIN_SEEDS:
+    if n <= DRAWN:
         return f"{n} seeds (thin) and their mean"
     return f"{n} seeds{' (thin)' * thin}, mean and 95% interval"
+
+
+def described_text(n: int) -> str:
+    """Say what a curve with `seeds_or_range` is: '3 seeds (thin) and their mean', or '20 seeds:
+    mean and range (minimum to maximum)'."""
+    if n > MOST_SEEDS:
+        return f"{n} seeds: mean and range (minimum to maximum)"
+    return "1 seed" if n == 1 else f"{n} seeds (thin) and their mean"
 
 
 def over_episodes(axes: Any, name: str = "episode") -> None:
@@ -150,7 +171,8 @@ def logarithmic_axis(axis: Any) -> None:
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     low, high = axis.get_view_interval()
     several = np.floor(np.log10(high)) > np.ceil(np.log10(low))
-    axis.set_major_locator(LogLocator() if several else MaxNLocator(5, steps=[1, 2, 5, 10]))
+    round_numbers = MaxNLocator(5, steps=[1, 2, 5, 10])
+    axis.set_major_locator(LogLocator(numticks=6) if several else round_numbers)
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
 
@@ -206,79 +228,6 @@ def legend(figure: Figure, **options: Any) -> None:
     widest = max(map(len, handles), default=0) + KEY
     place["ncols"] = max(1, min(place["ncols"], _letters(figure, 8) // widest))
     figure.legend(list(handles.values()), list(handles), fontsize=8, **place)
-
-
-TICKS = 12
-"""Maximum number of tick labels."""
-MANY_CELLS = 100
-"""Maximum number of cells of a heat map that shows numbers."""
-
-
-def _values_on(axis: Any, values: Sequence[Any], name: str) -> None:
-    """Label an axis with evenly spaced values of any type."""
-    step = -(-len(values) // TICKS)
-    labels = [f"{v:g}" if isinstance(v, float) else str(v) for v in values[::step]]
-    axis.set_ticks(range(0, len(values), step), labels)
-    axis.set_label_text(name)
-
-
-def heat_map(
-    axes: Any,
-    rows: tuple[str, Sequence[Any]],
-    columns: tuple[str, Sequence[Any]],
-    scores: Mapping[tuple[Any, Any], ArrayLike],
-    label: str = "score",
-    limits: tuple[float | None, float | None] = (None, None),
-    support: Support | None = None,
-) -> None:
-    """Draw the mean score over seeds of each pair of values, with its 95% interval if there are
-    five seeds and room for it. `rows` and `columns` are a name and its values; a pair without
-    scores is blank. `support` is the range of the scores."""
-    means, texts = np.full((len(rows[1]), len(columns[1])), np.nan), {}
-    for (i, row), (j, column) in itertools.product(enumerate(rows[1]), enumerate(columns[1])):
-        seeds = np.asarray(scores.get((row, column), ()), float)
-        means[i, j] = seeds.mean() if len(seeds) and np.all(np.isfinite(seeds)) else np.nan
-        if means.size <= MANY_CELLS and np.isfinite(means[i, j]):
-            text = f"{means[i, j]:.3g}"
-            if len(seeds) >= MIN_SEEDS:
-                low, high = mean_interval(seeds, support)
-                text += f"\n{low:.3g}–{high:.3g}"
-            texts[i, j] = axes.text(j, i, text, ha="center", va="center", fontsize=6)
-    image = axes.imshow(means, origin="lower", aspect="auto", vmin=limits[0], vmax=limits[1])
-    for at, text in texts.items():
-        text.set_color("black" if image.norm(means[at]) > 0.6 else "white")
-    axes.figure.colorbar(image, ax=axes, shrink=0.8, label=label)
-    _values_on(axes.xaxis, columns[1], columns[0])
-    _values_on(axes.yaxis, rows[1], rows[0])
-    axes.grid(False)
-
-
-def interval_curve(
-    axes: Any,
-    values: Sequence[Any],
-    scores: Sequence[ArrayLike],
-    name: str,
-    colour: str | None = None,
-    label: str | None = None,
-    support: Support | None = None,
-) -> None:
-    """Draw the mean score at each value of a field, every seed, and from five seeds on its 95%
-    interval. If some values have fewer seeds, and so no interval, the others get bars instead of a
-    band. `support` is the range of the scores."""
-    drawn = [(i, np.asarray(s, float)) for i, s in enumerate(scores)]
-    drawn = [(i, s) for i, s in drawn if len(s) and np.all(np.isfinite(s))]
-    at = [i for i, _ in drawn]
-    (line,) = axes.plot(at, [s.mean() for _, s in drawn], "o-", ms=4, color=colour, label=label)
-    several = [i for i, s in drawn if len(s) >= MIN_SEEDS]
-    kept = [s for _, s in drawn if len(s) >= MIN_SEEDS]
-    ends = np.array([mean_interval(s, support) for s in kept]).reshape(-1, 2)
-    if several == at:
-        axes.fill_between(at, ends[:, 0], ends[:, 1], color=line.get_color(), alpha=0.2, lw=0)
-    else:
-        axes.vlines(several, ends[:, 0], ends[:, 1], color=line.get_color(), lw=1.6)
-    for i, s in drawn:
-        axes.plot([i] * len(s), s, ".", ms=3, alpha=0.5, color=line.get_color())
-    _values_on(axes.xaxis, values, name)
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -14,19 +14,17 @@ from matplotlib.figure import Figure
 from rove.agents import label_of
 from rove.analysis import panels, plots
 from rove.analysis.curves import learning_start, recent_at
-from rove.analysis.sentences import LAST, Result, headline, note_above_optimum
+from rove.analysis.sentences import Result, headline, note_above_optimum
 from rove.environments import HostEnvironment
 from rove.errors import ConfigError
 from rove.training.lane import SNAPSHOTS
-from rove.training.solving import episodes_to_solve
+from rove.training.solving import LAST, episodes_to_solve
 
 if TYPE_CHECKING:
     from rove.runs.result import Run
 
 GREY, SPREAD_COLOURS = ("#555555",), ("#8e6bbf", "#b8860b")
 """Colours of coverage and of the two spreads, which differ from those of actions."""
-MOST_SEEDS = 10
-"""Maximum number of seeds that a learning curve draws beside their mean and its interval."""
 POLICY_ACTION = ("the policy's action",)
 """Name of the only action whose value an actor's critic records."""
 
@@ -37,7 +35,7 @@ def learning_curve(run: Run) -> Figure:
     figure, environment = plots.figure(), run.config.environment
     axes, steps = figure.axes[0], run.config.steps
     every = max(steps // plots.POINTS, 1) if steps else 1
-    thin = len(run.seeds) <= MOST_SEEDS
+    thin = len(run.seeds) <= plots.MOST_SEEDS
     at = np.arange(every, (steps or 0) + 1, every)
     plots.learning_curves(
         axes,
@@ -115,6 +113,7 @@ def result(run: Run) -> Result:
         len(scores),
         float(np.mean(final)),
         environment.score_label,
+        lost=sum(run.lost),
     )
 
 
@@ -156,7 +155,7 @@ def diagnostics(run: Run) -> Figure:
     who = f"seed {outcome.job.seed}"
     subject = f"beliefs of {who}" if num_snapshots else f"no episode of {who} has ended"
     name = f"{label_of(run.config.agent_name)} on {run.config.environment.name}"
-    title = f"{name}: {plots.seeds_text(len(run.seeds))}; {subject}"
+    title = f"{name}: {plots.described_text(len(run.seeds))}; {subject}"
     title = plots.wrapped(title, figure, 11)
     legend_title = {"title": title, "title_fontproperties": {"size": 11, "weight": "bold"}}
     plots.legend(figure, ncols=2 * columns + 2, **legend_title)
@@ -172,19 +171,19 @@ def _progress(run: Run) -> list[Panel]:
 
     def visits(axes: Any) -> None:
         cells = run.visits.reshape(-1, *environment.cells)
-        panels.visits(axes, cells, environment.coordinates)
+        panels.visits(axes, cells, environment.coordinates, environment.first_cell)
         axes.set_title("state visits, fraction of episodes", loc="left")
 
     def coverage(axes: Any) -> None:
-        panels.lines(axes, {"": run.coverage}, GREY, support=(0.0, environment.bins))
+        panels.lines(axes, {"": run.coverage}, GREY, window=1)
         axes.yaxis.set_major_locator(plots.whole_numbers())
-        axes.set_title(f"cells visited so far, of {environment.bins}", loc="left")
+        axes.set_title(f"cells visited so far, of {environment.bins:,}", loc="left")
         plots.mark_learning(axes, starts)
 
     def spread(axes: Any) -> None:
         spreads = {"spread of Q over θ": run.spread, "spread of Z": run.return_spread}
         panels.lines(axes, spreads, SPREAD_COLOURS, logarithmic=True)
-        axes.set_title("spread, with each seed" if len(run.seeds) > 1 else "spread", loc="left")
+        axes.set_title("spread", loc="left")
         plots.mark_learning(axes, starts)
 
     has_spread = np.nansum(run.spread) + np.nansum(run.return_spread) > 0
@@ -229,12 +228,9 @@ def _beliefs(run: Run, num_snapshots: int, note: str | None) -> list[list[Panel]
             plots.mark_optimum(axes, optimum)
 
     def returns(axes: Any, probe: int) -> None:
-        densities = {
-            2**k: agent.densities(jnp.asarray(outputs[k, probe]))
-            for k in sorted({0, num_snapshots // 2, num_snapshots - 1})
-        }
-        panels.returns(axes, densities, agent.discrete, actions)
-        axes.set_title(f"Z(s, a), s = {names[probe]}", loc="left")
+        last = num_snapshots - 1
+        panels.returns(axes, agent.densities(jnp.asarray(outputs[last, probe])), actions)
+        axes.set_title(f"Z(s, a) after episode {2**last}, s = {names[probe]}", loc="left")
 
     rows: list[list[Panel]]
     rows = [[partial(draw, probe=i) for i in range(len(names))] for draw in (values_of, returns)]

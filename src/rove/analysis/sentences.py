@@ -15,8 +15,6 @@ from rove.analysis.intervals import (
 )
 
 LEVEL = 0.05
-LAST = 20
-"""Number of last episodes whose mean is the final score."""
 
 
 class Result(NamedTuple):
@@ -37,6 +35,8 @@ class Result(NamedTuple):
     score, within the budget that all of them have."""
     support: Support | None = None
     """The range of the evidence; None if it is not known."""
+    lost: int = 0
+    """Number of seeds that solved the task and lost it again."""
 
 
 def ranked(results: Sequence[Result]) -> list[Result]:
@@ -52,14 +52,25 @@ def headline(results: Sequence[Result]) -> str:
     if first.solved is not None:
         seeds = "seed" if first.seeds == 1 else "seeds"
         text = f"{first.agent} solves {first.task} on {first.solved} of {first.seeds} {seeds}"
-        parts = [f"{r.agent} on {r.solved} of {r.seeds}" for r in others]
+        text += _lost(first)
+        parts = [f"{r.agent} on {r.solved} of {r.seeds}{_lost(r)}" for r in others]
     else:
         text = f"{first.agent} on {first.task}: {first.label} {_number(first.final)} at the end"
         parts = [f"{r.agent} {_number(r.final)}" for r in others]
     named = [text, *parts[:2]]
     if len(parts) > 2:
-        named.append(f"{len(parts) - 2} more agent{'s' * (len(parts) > 3)}")
+        named.append(f"{len(parts) - 2} more {_kind(results)}{'s' * (len(parts) > 3)}")
     return _joined(named) + doubt(results)
+
+
+def _kind(results: Sequence[Result]) -> str:
+    """Return what is compared: agents, or settings if all results are of one agent, as in "GE,
+    rho=-2"."""
+    return "setting" if len({r.agent.partition(", ")[0] for r in results}) == 1 else "agent"
+
+
+def _lost(result: Result) -> str:
+    return f" ({result.lost} lost it again)" if result.lost else ""
 
 
 def sweep_headline(
@@ -98,7 +109,7 @@ def doubt(results: Sequence[Result]) -> str:
     if not alike:
         return ""
     if len(alike) == len(others):
-        return f" (too few seeds to rank {'them' if len(alike) < 3 else 'the agents'})"
+        return f" (too few seeds to rank {'them' if len(alike) < 3 else f'the {_kind(results)}s'})"
     names = [*alike[:2], *([f"{len(alike) - 2} more"] if len(alike) > 2 else [])]
     return f" (the seeds do not tell {_joined(names)} from {first.agent})"
 

@@ -25,7 +25,7 @@ def demo(
         out: Folder for the runs and the page; running the command again resumes from it.
         workers: Number of seeds to train at the same time.
     """
-    from rove.report import demo as demonstration
+    from rove.reporting import demo as demonstration
 
     platform.prepare(lanes=1)  # the runs themselves are in worker processes
     began = time.monotonic()

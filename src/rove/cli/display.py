@@ -113,8 +113,9 @@ def summary(run: "Run") -> dict[str, Any]:
         "steps": [int(outcome.lane.step) for outcome in run.outcomes],
         "mean": [mean(outcome.scores) for outcome in run.outcomes],
         "last_20": [mean(outcome.scores[-20:]) for outcome in run.outcomes],
-        "greedy": run.evaluate()[:, 0].tolist(),
+        "greedy": run.greedy,
         "solved_at": run.solved_at,
+        "lost": run.lost,
         "warnings": run.alarms,
         "errors": [str(error) for error in run.errors],
     }
@@ -138,7 +139,9 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
         table.add_column(column, justify="right")
     for i in range(len(run.seeds)):
         values = ((show, summary[field][i]) for field, show in columns.values())
-        table.add_row(*("–" if value is None else show(value) for show, value in values))
+        cells = ["–" if value is None else show(value) for show, value in values]
+        cells[-1] += " (lost again)" * summary["lost"][i]
+        table.add_row(*cells)
     console.print(table)
     if isinstance(run.config.agent, Settings):
         source = tuned_for(run.config.agent_name, run.config.environment.name)
@@ -163,7 +166,7 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
     if optimum is not None:
         console.print(
             f"seeds that solved it (ten episodes in a row at the optimum of {optimum:g}): "
-            + solve_summary([outcome.scores for outcome in run.outcomes], optimum),
+            + solve_summary([o.scores for o in run.outcomes], optimum, sum(summary["lost"])),
             highlight=False,
         )
     elif isinstance(run.config.environment, HostEnvironment):
@@ -223,7 +226,7 @@ def claims_table(console: Console, claims: Sequence["Claim"], name: str, quick: 
     for claim in claims:
         verdict = claim.published if quick else claim.verdict
         coloured = f"[{colours.get(verdict.partition(',')[0], 'yellow')}]{verdict or '–'}[/]"
-        cells = (claim.direction or "–", coloured) if quick else (coloured, claim.after_holm)
+        cells = (claim.direction, coloured) if quick else (coloured, claim.after_holm)
         table.add_row(claim.text, claim.evidence, *cells)
     console.print(table)
     if quick:

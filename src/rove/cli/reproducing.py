@@ -75,10 +75,10 @@ def reproduce(
     for name, claims in (found if quick else _adjusted(found)).items():
         write_claims(folders[name], claims)
         display.claims_table(console, claims, name, quick)
-    from rove import report
+    from rove.reporting import report
 
     page = root / ("report-quick.html" if quick else "report.html")
-    report.write(list(folders.values()), page)
+    report(list(folders.values()), page)
     say(f"report of all experiments: {page}")
 
 

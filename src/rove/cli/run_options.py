@@ -1,6 +1,7 @@
 """The options of `rove train` and `rove sweep`, which depend on the agent and the environment."""
 
 import dataclasses
+import itertools
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -12,7 +13,7 @@ from rove.agents.settings import Settings, with_settings
 from rove.agents.tuned import tuned_for
 from rove.cli.console import optional
 from rove.cli.mirrors import mirror, values
-from rove.cli.options import parse
+from rove.cli.options import parse, split_arguments
 from rove.core.learner import Learner
 from rove.environments import Environment
 from rove.errors import RoveError
@@ -173,7 +174,7 @@ def parse_config(arguments: list[str]) -> Parsed:
         raise RoveError(
             "--config RUN replaces the agent and the environment: rove train --config RUN"
         )
-    config = read_config(Path(value), trust="--trust" in arguments)
+    config = read_config(Path(value), trust=_trusted(arguments))
     defaults = {
         "seeds": ",".join(map(str, config.seeds)) + ",",  # a list, even of one seed
         "episodes": config.episodes,
@@ -183,6 +184,19 @@ def parse_config(arguments: list[str]) -> Parsed:
     about = f"Train the configuration in {value} again: {config.label}."
     prog, task = "rove train --config RUN", config.environment
     return _parsed(TrainOptions, arguments, prog, about, config.agent, task, **defaults)
+
+
+def _trusted(arguments: list[str]) -> bool:
+    """Whether the value of the flag --trust is true, in any of its spellings."""
+    flags = ("--trust", "--no-trust")
+    pairs = itertools.pairwise(["", *arguments])
+    about = [
+        word
+        for before, word in pairs
+        if word.partition("=")[0] in flags or (before in flags and not word.startswith("-"))
+    ]
+    _, words = split_arguments(about, {"trust": bool, "no-trust": bool}, "rove train")
+    return words[-1:] == ["--trust"]
 
 
 def parse_seeds(text: str) -> int | list[int]:

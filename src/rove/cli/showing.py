@@ -55,13 +55,13 @@ def watch(
         out: Video file to write, .gif or .mp4.
         trust: Import the package that the environment is from (gym/PACKAGE:ID), if any.
     """
-    from rove.report import video as watching
+    from rove.reporting import video as watching
 
     if "DISPLAY" not in os.environ:  # renderers read these when they are imported
         os.environ.setdefault("MUJOCO_GL", "egl")
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     loaded = load(run, trust=trust)
-    path, scores = watching.watch(loaded, seed, out, episodes)
+    path, scores = watching.watch(loaded, out, seed=seed, episodes=episodes)
     listed = ", ".join(f"{score:g}" for score in scores)
     say(f"{loaded.config.environment.score_label}: {listed}\nwritten to {path}")
 
@@ -79,7 +79,7 @@ def report(
         out: HTML file to write.
         follow: Update the file, and pages that show it, until all runs have finished.
     """
-    from rove import report as reporting
+    from rove import reporting
 
     if not runs:
         raise RoveError("rove report needs at least one folder, such as runs/ge-chain-10")
@@ -88,7 +88,7 @@ def report(
         try:
             reporting.follow(runs, out, say=say)
         except KeyboardInterrupt:
-            reporting.write(runs, out)
+            reporting.report(runs, out)
     else:
-        reporting.write(runs, out)
+        reporting.report(runs, out)
     say(f"written to {out} ({out.stat().st_size / 1e6:.1f} MB); open it in a browser")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from rove import environments
 from rove.agents.settings import Settings
-from rove.analysis.alarms import found_nothing
 from rove.cli import display
 from rove.cli.console import console, errors, say
 from rove.cli.run_options import SweepOptions, TrainOptions, parse_config, parse_named, parse_seeds
@@ -18,15 +17,9 @@ from rove.runs import tracking
 from rove.runs.configure import configure
 from rove.runs.execution import check, run_all
 from rove.runs.live import Live
-from rove.runs.result import Run
 from rove.search import space
 from rove.search import sweep as sweeps
 from rove.training.executors import cores
-
-NOTHING_FOUND = (
-    "to explore more: ige or bootstrapped_dqn with a larger --agent.prior, ge with "
-    "--agent.resample episode or a larger --agent.rho, or more episodes"
-)
 
 
 def train(arguments: list[str]) -> None:
@@ -66,10 +59,8 @@ def train(arguments: list[str]) -> None:
             display.closing_table(console, run, summary)
         for alarm in run.alarms:
             errors.print(f"[bold yellow]warning:[/] {alarm}", highlight=False)
-        optimum = config.environment.optimum
-        if any(found_nothing(outcome.scores, optimum) for outcome in run.outcomes):
-            errors.print(NOTHING_FOUND, highlight=False, soft_wrap=True)
-        _warn_untrained(run)
+        for tip in run.advice:
+            errors.print(tip, highlight=False, soft_wrap=True)
     if run.errors:
         raise LaneError("\n".join(map(str, run.errors)))
     if not silent:
@@ -77,22 +68,6 @@ def train(arguments: list[str]) -> None:
             f"written to {out}: config.json, episodes.csv, learning-curve.png, diagnostics.png, "
             "diagnostics.json and lanes/ (checkpoints)"
         )
-
-
-def _warn_untrained(run: Run) -> None:
-    """Warn if the run ended before learning started, or without an episode."""
-    if not any(len(outcome.scores) for outcome in run.outcomes) and not run.errors:
-        message = "no episode has ended: train for more steps, or limit the length of episodes "
-        message += "(gymnasium.wrappers.TimeLimit)"
-        errors.print(f"[bold yellow]warning:[/] {message}", highlight=False)
-    starts = int(run.outcomes[0].job.agent.learning_starts)
-    most = max(int(outcome.lane.step) for outcome in run.outcomes)
-    if most < starts and not run.errors:
-        message = (
-            f"nothing was learned: learning starts at step {starts:,}, but the run ended after "
-            f"{most:,} steps"
-        )
-        errors.print(f"[bold yellow]warning:[/] {message}", highlight=False)
 
 
 @contextlib.contextmanager

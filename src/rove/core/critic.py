@@ -175,10 +175,6 @@ class CriticLearner(Learner):
     def name(self) -> str:
         return f"{type(self.returns).__name__} × {type(self.posterior).__name__}"
 
-    @property
-    def discrete(self) -> bool:
-        return self.returns.discrete
-
     def memory(self, features: int, actions: int) -> Memory:
         return checks.memory_of(self, features, actions, self.buffer_size, self.hidden)
 

@@ -115,11 +115,6 @@ class Learner(eqx.Module):
         """Whether actions are vectors in [−1, 1]^k rather than indices."""
         return False
 
-    @property
-    def discrete(self) -> bool:
-        """Whether Z_θ has atoms rather than a density."""
-        return False
-
     @abc.abstractmethod
     def densities(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
         """Return, for each action, the points and heights of a plot of Z(s, a).

@@ -105,8 +105,16 @@ def names(size: str = "N") -> list[str]:
 def make(name: str, **settings: Any) -> Task:
     """Create an environment from a name such as chain-100, cartpole or gym/CartPole-v1.
 
-    The prefix gym/ may be left out of an id that ends in a version, as in CartPole-v1.
+    Settings are the options that `--env.X` sets on the command line. The prefix gym/ may be left
+    out of an id that ends in a version, as in CartPole-v1. The result is for `rove.train`; to step
+    one of rove's environments yourself, use `gymnasium.make("rove/Chain-v0", n=100)`.
+
+    **Example**
+    >>> rove.make("gym/FrozenLake-v1", is_slippery=False, optimum=1.0).name
+    'gym/FrozenLake-v1'
     """
+    if not isinstance(name, str):
+        raise ConfigError.must_be("environment", name, "a name; for an object, use rove.adopt")
     if name.startswith(PREFIX) or name in ALIASES:
         return from_name(name, **settings)
     if _VERSIONED.search(name):
@@ -155,7 +163,7 @@ def configured(environment: Any, values: dict[str, Any]) -> Task:
     """Return the environment with other values of the options that `settings` returns. Those of an
     environment inside it are a dictionary."""
     if isinstance(environment, HostEnvironment):
-        return from_name(environment.name, **values)
+        return from_name(environment.alias or environment.source.full_name, **values)
     inner = {
         field: configured(getattr(environment, field), value)
         for field, value in values.items()

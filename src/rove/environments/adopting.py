@@ -14,7 +14,13 @@ from typing_extensions import Doc
 from rove.environments.base import Coordinate
 from rove.environments.guard import BadEnvironment, Guard, encoder
 from rove.environments.host import LONGEST_EPISODE, PROBES, ROVE_OPTIONS, HostEnvironment, Source
-from rove.environments.registered import make_registered, settable
+from rove.environments.registered import (
+    changed,
+    make_registered,
+    registration,
+    settable,
+    split,
+)
 from rove.errors import ConfigError, unknown_name
 
 EDGE, HUGE = 3.0, 1e6
@@ -81,9 +87,11 @@ def from_name(name: str, **options: Any) -> HostEnvironment:
         if key not in defaults and not any_option:
             message = unknown_name(f"option of {name}", key, defaults)
             raise ConfigError(key, value, "one of " + ", ".join(defaults), message)
-    options = {k: v for k, v in options.items() if k not in defaults or v != defaults[k]}
+    options = changed(options, defaults)
     build = functools.partial(make_registered, name, options)
-    return _checked(Source(name, json.dumps(options, sort_keys=True), build=build), own)
+    package, name = split(name)
+    text = json.dumps(options, sort_keys=True)
+    return _checked(Source(name, text, package=package, build=build), own)
 
 
 def adopt(
@@ -100,6 +108,8 @@ def adopt(
 
     **Arguments**
     - `environment`: an instance, of which every seed gets a copy, or a function that returns one.
+      If `gymnasium.make(ID, **options)` makes the same, it is the task gym/ID of the command line;
+      otherwise it has the name of its class. For an environment by its name, use `rove.make`.
     - `normalise`: whether to normalise observations by their running mean and standard deviation.
     - `longest_episode`: the number of steps after which an unfinished episode raises an error.
     - `sparse`: the only reward, paid on termination; for example 1 if termination means success,
@@ -109,8 +119,9 @@ def adopt(
     - `score_range`: the minimum and maximum score of an episode, if they are known: intervals of
       few seeds, and `rove.difference`, rely on them. With a positive `sparse` they are 0 and 1.
     - `axes`: the two entries of an observation, horizontal and vertical, whose range is divided
-      into cells to count visits. Defaults to both entries of a bounded box with two entries. In
-      a discrete space each state is a cell.
+      into cells to count visits: up to 40 integers have a cell each. Defaults to both entries of
+      a bounded box or a multi-discrete space with two entries. In a discrete space each state is
+      a cell.
     """
     own: dict[str, Any] = {"normalise": normalise, "longest_episode": longest_episode}
     own |= {"sparse": sparse, "optimum": optimum, "score_range": score_range, "axes": axes}
@@ -120,7 +131,8 @@ def adopt(
         build = environment
     else:
         allowed = "a gymnasium.Env, or a function that returns one"
-        raise ConfigError.must_be("environment", environment, allowed)
+        hint = f". By name: rove.make({environment!r})" if isinstance(environment, str) else ""
+        raise ConfigError.must_be("environment", environment, allowed, hint)
     return _checked(Source("", object_id=id(environment), build=build), own)
 
 
@@ -150,7 +162,11 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
     name = source.name or "given"
     try:
         env = source.new()
-        name = source.name or _description(env)
+        if source.object_id:
+            name, options = registration(env) or (_description(env), {})
+            source = dataclasses.replace(
+                source, name=name, options=json.dumps(options, sort_keys=True)
+            )
         # Do not close an environment that the user passed in.
         owned = id(env) != source.object_id
         guard = Guard(env, own.get("longest_episode", LONGEST_EPISODE), owned)
@@ -160,13 +176,12 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
         message = str(error) if "environment" in error.field else f"environment {name}: {error}"
         raise ConfigError("environment", name, str(error), message) from error
     spaces = (env.observation_space, env.action_space)
-    source = dataclasses.replace(
-        source, name=name, spaces=spaces, encode=encode, decode=guard.decode
-    )
+    source = dataclasses.replace(source, spaces=spaces, encode=encode, decode=guard.decode)
     guard.close()
     own["axes"], grid = _grid(env.observation_space, own.get("axes"))
     discrete = isinstance(env.observation_space, gymnasium.spaces.Discrete)
     states = int(env.observation_space.n) if discrete else 0
+    first_state = int(env.observation_space.start) if discrete else 0
     reaches_goal = isinstance(own.get("sparse"), float | int) and own["sparse"] > 0
     if reaches_goal:
         own["optimum"] = 1.0 if own.get("optimum") is None else own["optimum"]
@@ -183,6 +198,8 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
         vector_actions=vector_actions,
         grid=grid,
         states=states if states <= MOST_STATES else 0,
+        first_state=first_state,
+        one_hot=_one_hot(env.observation_space),
         **own,
     )
 
@@ -199,10 +216,9 @@ def _pair(value: Any) -> tuple[float, float] | None:
 def _grid(space: Any, axes: Any) -> tuple[tuple[int, int] | None, tuple[Coordinate, ...]]:
     """Return the entries of an observation whose cells count visits, and the grid's coordinates.
 
-    By default, these are both entries of a bounded box with two entries.
+    By default, these are both entries of a bounded box or a multi-discrete space with two entries.
     """
-    box = isinstance(space, gymnasium.spaces.Box)
-    low, high = (space.low.ravel(), space.high.ravel()) if box else (np.zeros(0), np.zeros(0))
+    low, high = _bounds(space)
     bounded = (low >= -HUGE) & (high <= HUGE) & (low < high)
     if axes is None and len(low) == 2 and bounded.all():
         axes = (0, 1)
@@ -214,13 +230,38 @@ def _grid(space: Any, axes: Any) -> tuple[tuple[int, int] | None, tuple[Coordina
     )
     if not valid or not len(axes) == len(set(axes)) == 2:
         if not len(low):
-            message = "axes needs a Box observation space, which this environment does not have"
+            message = "axes needs a Box or MultiDiscrete observation space, which this environment "
+            message += "does not have"
             raise ConfigError("axes", axes, "None", message)
         allowed = f"two different indices below {len(low)}, for example 0 1"
         raise ConfigError.must_be("axes", axes, allowed)
     ends = np.where(bounded, (low, high), [[-EDGE], [EDGE]])
-    horizontal, vertical = (Coordinate(f"observation {i}", *ends[:, i].tolist()) for i in axes)
-    return (int(axes[0]), int(axes[1])), (vertical, horizontal)
+    integers = space.dtype.kind in "iub"
+
+    def coordinate(i: int) -> Coordinate:
+        name, (least, most) = f"observation {i}", ends[:, i].tolist()
+        if integers and bounded[i]:
+            return Coordinate.of_integers(name, int(least), int(most))
+        return Coordinate(name, least, most)
+
+    return (int(axes[0]), int(axes[1])), (coordinate(axes[1]), coordinate(axes[0]))
+
+
+def _bounds(space: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lowest and the highest value of each entry of a box or a multi-discrete space;
+    nothing for other spaces."""
+    if isinstance(space, gymnasium.spaces.Box):
+        return space.low.ravel().astype(float), space.high.ravel().astype(float)
+    codes = np.array(_one_hot(space), float).reshape(-1, 3)
+    return codes[:, 0], codes[:, 0] + codes[:, 1] - 1
+
+
+def _one_hot(space: Any) -> tuple[tuple[int, int, int], ...]:
+    """Return `HostEnvironment.one_hot` of a space."""
+    if not isinstance(space, gymnasium.spaces.MultiDiscrete):
+        return ()
+    counts, first = space.nvec.ravel().tolist(), space.start.ravel().tolist()
+    return tuple(zip(first, counts, np.cumsum([0, *counts[:-1]]).tolist(), strict=True))
 
 
 def _description(env: Any) -> str:

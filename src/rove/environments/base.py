@@ -17,7 +17,7 @@ State: TypeAlias = Any
 Bound: TypeAlias = float | tuple[float, ...]
 """A bound for all entries of an observation, or one bound for each."""
 GRID = 40
-"""Number of cells along each coordinate of a grid."""
+"""Number of cells along a coordinate of real numbers, and the maximum along one of integers."""
 
 
 class Step(NamedTuple):
@@ -40,18 +40,31 @@ class Coordinate(NamedTuple):
     name: str
     low: float
     high: float
+    cells: int = GRID
+    """Number of cells, which divide the range evenly."""
+
+    @staticmethod
+    def of_integers(name: str, low: int, high: int) -> "Coordinate":
+        """Return the coordinate of the integers from `low` to `high`: a cell for each of them or,
+        if there are more than GRID, for as few consecutive ones as possible."""
+        count = high - low + 1
+        width = -(-count // GRID)
+        cells = -(-count // width)
+        return Coordinate(name, low - 0.5, low - 0.5 + width * cells, cells)
 
 
 def cell(coordinates: tuple[Coordinate, ...], point: tuple[Array, Array]) -> Int[Array, ""]:
-    """Return the index of the cell that contains a point, on a grid of GRID by GRID cells.
+    """Return the index of the cell that contains a point, on a grid of two coordinates.
 
     Points outside the coordinates' ranges belong to the nearest cell at the edge.
     """
     row, column = (
-        jnp.clip(jnp.floor((x - c.low) / (c.high - c.low) * GRID).astype(jnp.int32), 0, GRID - 1)
+        jnp.clip(
+            jnp.floor((x - c.low) / (c.high - c.low) * c.cells).astype(jnp.int32), 0, c.cells - 1
+        )
         for c, x in zip(coordinates, point, strict=True)
     )
-    return row * GRID + column
+    return row * coordinates[1].cells + column
 
 
 class Task(eqx.Module):
@@ -127,6 +140,11 @@ class Task(eqx.Module):
         First the vertical coordinate, which points upwards, then the horizontal one.
         """
         return ()
+
+    @property
+    def first_cell(self) -> int:
+        """The number of the first cell of a row, in plots."""
+        return 1
 
     @property
     def landmarks(self) -> dict[str, int]:

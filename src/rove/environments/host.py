@@ -14,7 +14,7 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from rove.environments import registered
-from rove.environments.base import GRID, Coordinate, State, Task, cell
+from rove.environments.base import Coordinate, State, Task, cell
 from rove.environments.guard import (
     BadEnvironment,
     Decode,
@@ -75,7 +75,9 @@ class Source:
     options: str = "{}"
     """The options of a registered id, as JSON."""
     object_id: int = 0
-    """The identity of the user's object; 0 for a registered id."""
+    """The identity of the user's object; 0 if it was created from its name."""
+    package: str = dataclasses.field(default="", compare=False)
+    """The package that has to be imported to register the id, if the user named it."""
     build: Callable[[], Any] = dataclasses.field(default=lambda: None, compare=False)
     """Creates an environment."""
     spaces: tuple[Any, Any] = dataclasses.field(default=(None, None), compare=False)
@@ -84,6 +86,18 @@ class Source:
     """Converts an observation to a vector."""
     decode: Decode = dataclasses.field(default=int, compare=False)
     """Converts a learner's action to the environment's."""
+
+    @property
+    def registered(self) -> bool:
+        """Whether the environment is one that Gymnasium creates from `name` and `options`."""
+        return self.name.startswith(registered.PREFIX)
+
+    @property
+    def full_name(self) -> str:
+        """The name with the package that registers it: gym/PACKAGE:ID."""
+        prefix = registered.PREFIX
+        package = f"{self.package}:" if self.package else ""
+        return prefix + package + self.name.removeprefix(prefix)
 
     def new(self) -> Any:
         """Create an environment; raise `BadEnvironment` if that fails."""
@@ -126,6 +140,11 @@ class HostEnvironment(Task):
     """The coordinates of the grid of cells: vertical, then horizontal."""
     states: int = eqx.field(default=0, static=True)
     """Number of states of a discrete space, each of which is a cell; 0 for other spaces."""
+    first_state: int = eqx.field(default=0, static=True)
+    """The number of the first state of a discrete space."""
+    one_hot: tuple[tuple[int, int, int], ...] = eqx.field(default=(), static=True)
+    """For each entry of a multi-discrete observation its first value, its number of values and the
+    position of its one-hot code in the vector; () for other spaces."""
 
     def __check_init__(self) -> None:
         check_flag("normalise", self.normalise)
@@ -138,6 +157,9 @@ class HostEnvironment(Task):
             check_number("score_range", low, at_least=-1e9, at_most=1e9)
             check_number("score_range", high, above=low, at_most=1e9)
         check_integer("longest_episode", self.longest_episode, at_least=1)
+
+    def __repr__(self) -> str:
+        return f"<HostEnvironment: {self.name}>"
 
     @property
     def name(self) -> str:
@@ -174,11 +196,15 @@ class HostEnvironment(Task):
 
     @property
     def cells(self) -> tuple[int, ...]:
-        return (GRID, GRID) if self.axes else (self.states,)
+        return tuple(side.cells for side in self.grid) or (self.states,)
 
     @property
     def coordinates(self) -> tuple[Coordinate, ...]:
         return self.grid
+
+    @property
+    def first_cell(self) -> int:
+        return self.first_state
 
     def bin(self, state: HostState) -> Int[Array, ""]:
         assert state.cell is not None
@@ -202,9 +228,16 @@ class HostEnvironment(Task):
 
     def _cell(self, observation: Float[Array, " features"]) -> Int[Array, ""] | None:
         if self.axes:
-            horizontal, vertical = observation[jnp.array(self.axes)]
+            horizontal, vertical = (self._entry(observation, i) for i in self.axes)
             return cell(self.grid, (vertical, horizontal))
         return jnp.argmax(observation) if self.states else None
+
+    def _entry(self, observation: Float[Array, " features"], i: int) -> Array:
+        """Return an entry of an observation, decoded if it is one-hot encoded."""
+        if not self.one_hot:
+            return observation[i]
+        first, count, at = self.one_hot[i]
+        return first + jnp.argmax(observation[at : at + count])
 
     def agent_observation(
         self, state: HostState, observation: Float[Array, " features"]
@@ -253,5 +286,6 @@ class HostEnvironment(Task):
         shared = {name: getattr(self, name) for name in ROVE_OPTIONS}
         shared["axes"] = self.axes and list(self.axes)
         shared["score_range"] = self.score_range and list(self.score_range)
-        described = dict(zip(_SPACES, map(str, self.source.spaces), strict=True))
-        return shared | (described if self.source.object_id else json.loads(self.source.options))
+        if self.source.registered:
+            return shared | json.loads(self.source.options)
+        return shared | dict(zip(_SPACES, map(str, self.source.spaces), strict=True))

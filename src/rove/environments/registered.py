@@ -1,21 +1,54 @@
 """Environments registered with Gymnasium: gym/ID, or gym/package:ID to import a package first."""
 
+import dataclasses
 import inspect
 import re
 from typing import Any
 
 import gymnasium
+from gymnasium.envs.registration import EnvSpec
 
 from rove.environments.guard import environment_error
 from rove.errors import ConfigError, nearest
 
 PREFIX = "gym/"
+PLAIN = bool | int | float | str
+"""Types of the options that a run folder can record."""
 _INSTALL = {
     "box2d": 'pip install swig "gymnasium[box2d]"',
     "mujoco": 'pip install "gymnasium[mujoco]"',
     "ale_py": "pip install ale-py",
     "pygame": "pip install pygame",
 }
+
+
+def split(name: str) -> tuple[str, str]:
+    """Return the package in a name such as gym/PACKAGE:ID, or "", and the name without it."""
+    package, _, identifier = name.removeprefix(PREFIX).rpartition(":")
+    return package, PREFIX + identifier
+
+
+def registration(env: Any) -> tuple[str, dict[str, Any]] | None:
+    """Return the name and the options by which an environment object can be created: gym/ID, if
+    `gymnasium.make(ID, **options)` makes the same. None if it has more wrappers than that, another
+    time limit, or options that a run folder cannot record."""
+    spec = getattr(env, "spec", None) if isinstance(env, gymnasium.Env) else None
+    known = gymnasium.registry.get(spec.id) if isinstance(spec, EnvSpec) else None
+    if not isinstance(spec, EnvSpec) or known is None:
+        return None
+    free = {"disable_env_checker": known.disable_env_checker, "kwargs": known.kwargs}
+    kwargs = {k: v for k, v in spec.kwargs.items() if k != "render_mode"}
+    plain = all(isinstance(value, PLAIN) for value in kwargs.values())
+    if not plain or dataclasses.replace(spec, **free) != known:
+        return None
+    defaults, any_option = settable(PREFIX + spec.id)
+    options = changed(changed(kwargs, known.kwargs), defaults)
+    return (PREFIX + spec.id, options) if any_option or set(options) <= set(defaults) else None
+
+
+def changed(options: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that differ from their defaults."""
+    return {k: v for k, v in options.items() if k not in defaults or v != defaults[k]}
 
 
 def settable(name: str) -> tuple[dict[str, Any], bool]:
@@ -36,7 +69,7 @@ def settable(name: str) -> tuple[dict[str, Any], bool]:
     for parameter in parameters:
         any_option |= parameter.kind is inspect.Parameter.VAR_KEYWORD
         defaults.setdefault(parameter.name, parameter.default)
-    plain = {k: v for k, v in defaults.items() if isinstance(v, bool | int | float | str)}
+    plain = {k: v for k, v in defaults.items() if isinstance(v, PLAIN)}
     return {k: v for k, v in plain.items() if k not in ("render_mode", "family")}, any_option
 
 

@@ -85,6 +85,10 @@ class Sparse(Environment):
         return self.environment.coordinates
 
     @property
+    def first_cell(self) -> int:
+        return self.environment.first_cell
+
+    @property
     def landmarks(self) -> dict[str, int]:
         return self.environment.landmarks
 

@@ -29,7 +29,8 @@ class Claim:
     p_holm: float | None = None
     """The p-value adjusted over all claims that were tested together."""
     direction: str = ""
-    """Whether the estimate is on the side of the claim: "as claimed" or "not as claimed"."""
+    """Whether the estimate is on the side of the claim: "as claimed", "not as claimed" or, of a
+    claim that was not tested, "not tested"."""
     published: str = ""
     """The verdict of the full run and its number of seeds, for an experiment in quick form."""
 
@@ -51,7 +52,14 @@ class Claim:
 
     def without_verdict(self, published: str) -> "Claim":
         """Return the claim of an experiment in quick form."""
-        return replace(self, verdict="no verdict", p=None, p_holm=None, published=published)
+        return replace(
+            self,
+            verdict="no verdict",
+            p=None,
+            p_holm=None,
+            direction=self.direction or "not tested",
+            published=published,
+        )
 
     @staticmethod
     def count(text: str, what: str, groups: np.ndarray | Mapping[str, np.ndarray]) -> "Claim":
@@ -110,7 +118,7 @@ def as_markdown(claims: Sequence[Claim]) -> str:
     """Return the claims as a Markdown table."""
     if any(claim.verdict == "no verdict" for claim in claims):
         columns = ["claim", "what was measured", "direction seen", "verdict of the full run"]
-        cells = [[c.text, c.evidence, c.direction or "–", c.published or "–"] for c in claims]
+        cells = [[c.text, c.evidence, c.direction, c.published or "–"] for c in claims]
     else:
         columns = ["claim", "what was measured", "verdict", "over all claims (Holm)"]
         cells = [[c.text, c.evidence, c.verdict, c.after_holm] for c in claims]

@@ -1,7 +1,5 @@
 """Figure 2: DQN, NoisyNet and GE on the chain."""
 
-import csv
-import gzip
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +9,7 @@ import numpy as np
 
 from rove.analysis.curves import moving_average, pair_variances
 from rove.analysis.estimates import solve_summary
+from rove.paper import recorded
 from rove.paper.base import AGENTS, DQNS, LABELS, LEFT_OUT, Experiment, Key, Runs, label
 from rove.paper.claims import Claim
 from rove.runs.config import Config
@@ -121,9 +120,9 @@ def draw(runs: Mapping[Key, Run | Recorded], out: Path) -> None:
     for agent in _agents(runs, VISITS):
         visits = runs[VISITS, agent].visits
         states = np.arange(1, visits.shape[1] + 1)
-        colour = plots.line_of(agent)["color"]
-        axes.plot(states, visits.mean(0), color=colour, label=label(agent), lw=1.6)
-        plots.seeds_or_band(axes, states, visits, colour, support=(0.0, 1.0), alpha=0.1)
+        style: dict[str, Any] = dict(plots.line_of(agent))
+        axes.plot(states, visits.mean(0), **style, label=label(agent), lw=1.6)
+        plots.seeds_or_band(axes, states, visits, style["color"], support=(0.0, 1.0), alpha=0.1)
     axes.set_title("(d) State visits in the first 20 episodes, N = 128", loc="left")
     plots.over_episodes(axes, "state")
     axes.set_ylabel("visit frequency")
@@ -143,29 +142,17 @@ def draw(runs: Mapping[Key, Run | Recorded], out: Path) -> None:
 def redraw(data: str | Path, visits: str | Path, out: str | Path) -> None:
     """Draw the figure without training, from files such as docs/data/figure-2.csv.gz and
     docs/data/figure-2-visits.csv."""
-    returns = _columns(Path(data), "episode", "return")
-    frequencies = _columns(Path(visits), "state", "frequency")
+    returns = recorded.grouped(recorded.read(data), "environment", "agent")
+    frequencies = recorded.grouped(recorded.read(visits), "environment", "agent")
     nothing = np.zeros((0, 0))
     runs = {
-        key: Recorded(returns.get(key, nothing), frequencies.get(key, nothing))
+        (key[0], key[1]): Recorded(
+            recorded.by_seed(returns[key], "return") if key in returns else nothing,
+            recorded.by_seed(frequencies[key], "frequency") if key in frequencies else nothing,
+        )
         for key in returns | frequencies
     }
     draw(runs, Path(out))
-
-
-def _columns(path: Path, along: str, value: str) -> dict[Key, np.ndarray]:
-    """Read a column of a CSV table, by environment and agent, of shape [seeds, positions]."""
-    with gzip.open(path, "rt") if path.suffix == ".gz" else open(path) as file:
-        rows = list(csv.DictReader(file))
-    tables: dict[Key, dict[tuple[int, int], float]] = {}
-    for row in rows:
-        table = tables.setdefault((row["environment"], row["agent"]), {})
-        table[int(row["seed"]), int(row[along])] = float(row[value])
-    seeds = {key: len({seed for seed, _ in table}) for key, table in tables.items()}
-    return {
-        key: np.array([table[at] for at in sorted(table)]).reshape(seeds[key], -1)
-        for key, table in tables.items()
-    }
 
 
 def claims(runs: Runs) -> list[Claim]:

@@ -1,6 +1,7 @@
 """Figure 3: DQN, NoisyNet and GE on sparse control tasks."""
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from rove.analysis.curves import steadiness
 from rove.environments import make
+from rove.paper import recorded
 from rove.paper.base import AGENTS, DQNS, LABELS, LEFT_OUT, Experiment, Key, Runs, label
 from rove.paper.claims import Claim
 from rove.runs.config import Config
@@ -106,39 +108,12 @@ class Figure3(Experiment):
 
     def draw(self, runs: Runs, out: Path) -> None:
         """Write figure-3.png and figure-3.svg."""
-        from rove.analysis import (
-            panels,
-            plots,
-        )  # imported here because Matplotlib is slow to import
-
-        figure = plots.figure(3, 3, width=11.0, height=8.6)
-        top, boards = figure.axes[:3], (figure.axes[3:6], figure.axes[6:])
-        names = ("sparse-cartpole", CAR, "sparse-acrobot")
-        for axes, letter, environment in zip(top, "abc", names, strict=True):
-            task = runs[environment, "dqn"].config.environment
-            curves = {agent: runs[environment, agent].scores for agent in self.agents}
-            plots.learning_curves(
-                axes, curves, label=task.score_label, names=LABELS, support=task.score_range
-            )
-            title = environment.replace("-", " ").title().replace(" ", "")
-            axes.set_title(f"({letter}) {title}", loc="left")
-        plots.legend(figure)
-        for row, iterations in zip(boards, self.visits_after, strict=True):
-            for axes in row[len(self.visits_agents) :]:
-                axes.set_axis_off()
-            for axes, agent in zip(row, self.visits_agents, strict=False):
-                run = self.visits(runs, iterations, agent)
-                task = run.config.environment
-                panels.visits(axes, run.visits.reshape(-1, *task.cells), task.coordinates)
-                axes.set_title(f"(d) {label(agent)}, {iterations} iterations", loc="left")
-        seeds = len(runs[CAR, "dqn"].seeds)
-        figure.supxlabel(
-            f"{plots.seeds_text(seeds)}; moving window of {plots.WINDOW} episodes; (d): fraction "
-            "of episodes in which a cell was visited",
-            fontsize=8,
-        )
-        plots.save(figure, out / "figure-3.png")
-        plots.save(figure, out / "figure-3.svg")
+        scores = {key: run.scores for key, run in runs.items() if key[0] in EPISODES}
+        visits = {
+            (iterations, agent): self.visits(runs, iterations, agent).visits
+            for iterations, agent in itertools.product(self.visits_after, self.visits_agents)
+        }
+        draw(scores, visits, out)
 
     def claims(self, runs: Runs) -> list[Claim]:
         """Test Section 6.2, "Exploration in Sparse Reward Environments", sentence by sentence."""
@@ -229,6 +204,58 @@ class Figure3(Experiment):
                 for dqn in self.dqns
             ),
         ]
+
+
+def draw(
+    scores: Mapping[Key, np.ndarray], visits: Mapping[tuple[int, str], np.ndarray], out: Path
+) -> None:
+    """Write figure-3.png and figure-3.svg, given the scores of each environment and agent, of shape
+    [seeds, episodes], and the visits after some iterations of each agent, [seeds, cells]."""
+    from rove.analysis import panels, plots  # imported here because Matplotlib is slow to import
+
+    figure = plots.figure(3, 3, width=11.0, height=8.6)
+    top, boards = figure.axes[:3], (figure.axes[3:6], figure.axes[6:])
+    names = ("sparse-cartpole", CAR, "sparse-acrobot")
+    for axes, letter, environment in zip(top, "abc", names, strict=True):
+        task = make(environment)
+        curves = {a: scores[environment, a] for a in AGENTS if (environment, a) in scores}
+        options = {"names": LABELS, "support": task.score_range}
+        plots.learning_curves(axes, curves, label=task.score_label, **options)
+        title = environment.replace("-", " ").title().replace(" ", "")
+        axes.set_title(f"({letter}) {title}", loc="left")
+    plots.legend(figure)
+    car = make(CAR)
+    for row, iterations in zip(boards, sorted({k[0] for k in visits}), strict=True):
+        agents = [agent for agent in VISITS_AGENTS if (iterations, agent) in visits]
+        for axes, agent in itertools.zip_longest(row, agents):
+            if agent is None:
+                axes.set_axis_off()
+                continue
+            panels.visits(axes, visits[iterations, agent].reshape(-1, *car.cells), car.coordinates)
+            axes.set_title(f"(d) {label(agent)}, {iterations} iterations", loc="left")
+    figure.supxlabel(
+        f"{plots.seeds_text(len(scores[CAR, 'dqn']))}; moving window of {plots.WINDOW} episodes; "
+        "(d): fraction of episodes in which a cell was visited",
+        fontsize=8,
+    )
+    plots.save(figure, out / "figure-3.png")
+    plots.save(figure, out / "figure-3.svg")
+
+
+def redraw(data: str | Path, visits: str | Path, out: str | Path) -> None:
+    """Draw the figure without training, from files such as docs/data/figure-3.csv.gz and
+    docs/data/figure-3-visits.csv.gz."""
+    runs = recorded.grouped(recorded.read(data), "environment", "agent")
+    scores = {(key[0], key[1]): recorded.by_seed(rows, "score") for key, rows in runs.items()}
+    seeds, cells = len(scores[CAR, "dqn"]), make(CAR).bins
+    tables = {}
+    for (iterations, agent), rows in recorded.grouped(
+        recorded.read(visits), "iterations", "agent"
+    ).items():
+        table = tables[int(iterations), agent] = np.zeros((seeds, cells))
+        seed, cell = (recorded.numbers(rows, name).astype(int) for name in ("seed", "cell"))
+        table[seed, cell] = recorded.numbers(rows, "frequency")
+    draw(scores, tables, Path(out))
 
 
 def spread_of(visits: np.ndarray) -> np.ndarray:

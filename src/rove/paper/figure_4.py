@@ -1,6 +1,7 @@
 """Figure 4: DDPG with three critics on pendulums."""
 
 import importlib.util
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from rove.agents import settings_of
 from rove.agents.tuned import tuned
 from rove.analysis.curves import mean_over_steps, recent_at
 from rove.environments import make
+from rove.paper import recorded
 from rove.paper.base import Experiment, Key, Runs
 from rove.paper.claims import Claim
 from rove.runs.config import Config
@@ -105,33 +107,11 @@ class Figure4(Experiment):
 
     def draw(self, runs: Runs, out: Path) -> None:
         """Write figure-4.png and figure-4.svg."""
-        from rove.analysis import plots  # imported here because Matplotlib is slow to import
-
-        figure = plots.figure(1, 4, width=13.0, height=3.6)
-        for axes, letter, task in zip(figure.axes, "abcd", TASKS, strict=True):
-            curves = {agent: self.curve(runs[task, agent]) for agent in AGENTS}
-            label = runs[task, "ddpg"].config.environment.score_label
-            every = self.steps // POINTS
-            support = SCORES[task]
-            plots.learning_curves(axes, curves, window=1, label=label, every=every, support=support)
-            plots.over_episodes(axes, "step")
-            axes.set_title(f"({letter}) {task}", loc="left", fontsize=9)
-        plots.legend(figure)
-        seeds = len(runs["InvertedPendulum", "ddpg"].seeds)
-        figure.supxlabel(
-            f"mean of the last {LAST} episodes; {plots.seeds_text(seeds)}",
-            fontsize=8,
-        )
-        plots.save(figure, out / "figure-4.png")
-        plots.save(figure, out / "figure-4.svg")
+        draw({key: self.curve(run) for key, run in runs.items()}, self.steps, out)
 
     def curve(self, run: Run) -> np.ndarray:
         """Return the mean score of the last episodes at evenly spaced steps, [seeds, POINTS]."""
-        at = np.arange(1, POINTS + 1) * (self.steps // POINTS)
-        rows = []
-        for outcome in run.outcomes:
-            rows.append(recent_at(outcome.scores, outcome.episodes.step, at, LAST))
-        return np.nan_to_num(np.array(rows))
+        return curve([(o.scores, o.episodes.step) for o in run.outcomes], self.steps)
 
     def claims(self, runs: Runs) -> list[Claim]:
         """Test Section 6.2, "Randomized Critic for Exploration", sentence by sentence."""
@@ -194,6 +174,42 @@ class Figure4(Experiment):
             best = np.maximum.accumulate(row[start:])
             drops.append(np.mean((best - row[start:]) / np.where(best > 0, best, 1.0)))
         return np.nan_to_num(np.array(drops))
+
+
+def curve(seeds: Sequence[tuple[np.ndarray, np.ndarray]], steps: int) -> np.ndarray:
+    """Return the mean score of the last episodes at evenly spaced steps, [seeds, POINTS], given the
+    scores of each seed and the steps at which its episodes end."""
+    at = np.arange(1, POINTS + 1) * (steps // POINTS)
+    return np.nan_to_num(np.array([recent_at(scores, ends, at, LAST) for scores, ends in seeds]))
+
+
+def draw(curves: Mapping[Key, np.ndarray], steps: int, out: Path) -> None:
+    """Write figure-4.png and figure-4.svg, given the curve of each task and agent."""
+    from rove.analysis import plots  # imported here because Matplotlib is slow to import
+
+    figure = plots.figure(1, 4, width=13.0, height=3.6)
+    for axes, letter, task in zip(figure.axes, "abcd", TASKS, strict=True):
+        shown = {agent: curves[task, agent] for agent in AGENTS}
+        label = "episode length" if task.startswith("Sparse") else "return"
+        options = {"every": steps // POINTS, "support": SCORES[task]}
+        plots.learning_curves(axes, shown, window=1, label=label, **options)
+        plots.over_episodes(axes, "step")
+        axes.set_title(f"({letter}) {task}", loc="left", fontsize=9)
+    plots.legend(figure)
+    seeds = plots.seeds_text(len(curves["InvertedPendulum", "ddpg"]))
+    figure.supxlabel(f"mean of the last {LAST} episodes; {seeds}", fontsize=8)
+    plots.save(figure, out / "figure-4.png")
+    plots.save(figure, out / "figure-4.svg")
+
+
+def redraw(data: str | Path, out: str | Path) -> None:
+    """Draw the figure without training, from a file such as docs/data/figure-4.csv.gz."""
+    curves = {}
+    for (task, agent), rows in recorded.grouped(recorded.read(data), "task", "agent").items():
+        seeds = recorded.grouped(rows, "seed").values()
+        columns = [tuple(recorded.numbers(x, name) for name in ("score", "step")) for x in seeds]
+        curves[task, agent] = curve([(score, step) for score, step in columns], STEPS)
+    draw(curves, STEPS, Path(out))
 
 
 def _ahead(text: str, runs: Runs, task: str, pair: tuple[str, str]) -> Claim:

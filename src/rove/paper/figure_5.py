@@ -1,8 +1,10 @@
 """Figure 5: how GE on sparse CartPole depends on ρ, on σ, and on both."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from rove.agents.paper import GE
 from rove.agents.tuned import tuned
 from rove.environments import make
 from rove.environments.base import GRID
+from rove.paper import recorded
 from rove.paper.base import Experiment, Key, Runs, label
 from rove.paper.claims import Claim
 from rove.runs.config import Config
@@ -38,6 +41,10 @@ LABELS = {resample: label(f"ge-{resample}") for resample in ("step", "episode")}
 """Display names by when θ is resampled: every step (the paper) or every episode (ours)."""
 LENGTHS = (1.0, 500.0)
 """The range of scores, which are episode lengths."""
+
+
+Point: TypeAlias = tuple[str, float, float]
+"""When θ is resampled, ρ and σ."""
 
 
 def key(resample: str, rho: float, sigma: float) -> Key:
@@ -118,43 +125,12 @@ class Figure5(Experiment):
 
     def draw(self, runs: Runs, out: Path) -> None:
         """Write figure-5.png and figure-5.svg."""
-        from rove.analysis import plots  # imported here because Matplotlib is slow to import
-
-        figure = plots.figure(2, 2, width=11.0, height=7.6)
-        top, bottom = figure.axes[:2], figure.axes[2:]
-        for resample, name in LABELS.items():
-            colour = plots.line_of(f"ge-{resample}")["color"]
-            over_rho = [scores(lanes_at(runs, k)) for k in self._rho_line(resample)]
-            over_sigma = [scores(lanes_at(runs, k)) for k in self._sigma_line(resample)]
-            plots.interval_curve(top[0], self.rhos, over_rho, "ρ", colour, name, LENGTHS)
-            plots.interval_curve(top[1], self.sigmas, over_sigma, "σ", colour, name, LENGTHS)
-        for axes in top:
-            axes.set_ylabel("episode length")
-        plots.legend(figure)
-        top[0].set_title(f"(a) over ρ, at σ = {SIGMA:g}", loc="left")
-        top[1].set_title(f"(b) over σ, at ρ = {RHO:g}", loc="left")
-        planes = {
-            resample: {
-                (rho, sigma): scores(runs[key(resample, rho, sigma)].outcomes)
-                for rho in self.rhos
-                for sigma in self.sigmas
-            }
-            for resample in LABELS
+        points = {
+            (resample, rho, sigma): scores(lanes_at(runs, key(resample, rho, sigma)))
+            for resample, rho, sigma in itertools.product(LABELS, self.rhos, self.sigmas)
         }
-        means = [float(point.mean()) for plane in planes.values() for point in plane.values()]
-        for axes, letter, (resample, name) in zip(bottom, "cd", LABELS.items(), strict=True):
-            sides, limits = (("ρ", self.rhos), ("σ", self.sigmas)), (min(means), max(means))
-            plots.heat_map(axes, *sides, planes[resample], "episode length", limits, LENGTHS)
-            axes.set_title(f"({letter}) {name}: over ρ and σ", loc="left")
         config = next(iter(runs.values())).config
-        figure.supxlabel(
-            f"mean over all {config.episodes} episodes; "
-            f"{plots.seeds_text(len(lanes_at(runs, key('step', RHO, SIGMA))))} "
-            f"({len(config.seeds)} seeds in (c) and (d))",
-            fontsize=8,
-        )
-        plots.save(figure, out / "figure-5.png")
-        plots.save(figure, out / "figure-5.svg")
+        draw(points, len(config.seeds), config.episodes or 0, out)
 
     def _rho_line(self, resample: str) -> list[Key]:
         return [key(resample, rho, SIGMA) for rho in self.rhos]
@@ -181,6 +157,52 @@ class Figure5(Experiment):
                     hindered(f"{about}large {name} may hinder fast convergence", on_line),
                 ]
         return tested
+
+
+def draw(points: Mapping[Point, np.ndarray], seeds: int, episodes: int, out: Path) -> None:
+    """Write figure-5.png and figure-5.svg, given the scores of all seeds of each point. Those on
+    the two lines through (RHO, SIGMA) may have more than the others, which have `seeds`."""
+    from rove.analysis import plots, setting_plots  # here because Matplotlib is slow to import
+
+    figure = plots.figure(2, 2, width=11.0, height=7.6)
+    top, bottom = figure.axes[:2], figure.axes[2:]
+    rhos, sigmas = sorted({rho for _, rho, _ in points}), sorted({sigma for _, _, sigma in points})
+    for resample, name in LABELS.items():
+        lines = {
+            "ρ": (rhos, [points[resample, rho, SIGMA] for rho in rhos]),
+            "σ": (sigmas, [points[resample, RHO, sigma] for sigma in sigmas]),
+        }
+        colour = plots.line_of(f"ge-{resample}")["color"]
+        for axes, (field, line) in zip(top, lines.items(), strict=True):
+            setting_plots.interval_curve(axes, *line, field, colour, name, LENGTHS)
+            axes.set_ylabel("episode length")
+    plots.legend(figure)
+    top[0].set_title(f"(a) over ρ, at σ = {SIGMA:g}", loc="left")
+    top[1].set_title(f"(b) over σ, at ρ = {RHO:g}", loc="left")
+    means = [float(values[:seeds].mean()) for values in points.values()]
+    sides, limits = (("ρ", rhos), ("σ", sigmas)), (min(means), max(means))
+    for axes, letter, (resample, name) in zip(bottom, "cd", LABELS.items(), strict=True):
+        plane = {(r, s): points[resample, r, s][:seeds] for r in rhos for s in sigmas}
+        setting_plots.heat_map(axes, *sides, plane, "episode length", limits, LENGTHS)
+        axes.set_title(f"({letter}) {name}: over ρ and σ", loc="left")
+    on_lines = plots.seeds_text(len(points["step", RHO, SIGMA]))
+    figure.supxlabel(
+        f"mean over all {episodes} episodes; {on_lines} ({seeds} seeds in (c) and (d))", fontsize=8
+    )
+    plots.save(figure, out / "figure-5.png")
+    plots.save(figure, out / "figure-5.svg")
+
+
+def redraw(data: str | Path, out: str | Path) -> None:
+    """Draw the figure without training, from a file such as docs/data/figure-5.csv.gz."""
+    rows = sorted(recorded.read(data), key=lambda row: int(row["seed"]))
+    points = {
+        (resample, float(rho), float(sigma)): recorded.numbers(own, "score")
+        for (resample, rho, sigma), own in recorded.grouped(
+            rows, "resample", "rho", "sigma"
+        ).items()
+    }
+    draw(points, SEEDS, int(rows[0]["episodes"]), Path(out))
 
 
 def scores(lanes: Sequence[Outcome]) -> np.ndarray:

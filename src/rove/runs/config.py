@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,12 @@ from rove.core.learner import Learner
 from rove.environments import HostEnvironment, Task
 from rove.environments.registered import PREFIX
 from rove.errors import ConfigError, RoveError, RunFolderError
+from rove.runs.recorded import RESTATABLE, RecordedTask
 from rove.training.outcomes import UNLIMITED, Job
 from rove.training.solving import IN_A_ROW
 
-NAMED = 10
-"""Maximum number of actions whose names are recorded."""
 EXTENDABLE = ("seeds", "episodes", "steps")
 """The parts of `Config.identity` that may grow when a run is extended."""
-RESTATABLE = ("optimum", "score_range")
-"""The parts that may be stated later, because only reports depend on them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,13 +103,9 @@ class Config:
             agent = {"name": self.agent.name, "settings": dataclasses.asdict(self.agent)}
         else:
             agent = {"composition": _describe(self.agent)}
-        options = environments.options(self.environment)
-        stated = {name: options.pop(name, None) for name in RESTATABLE}
         identity = {
             "agent": agent,
-            "environment": {"name": self.environment.name, "options": options}
-            | _custom_mark(self.environment),
-            **stated,
+            **_environment_identity(self.environment),
             "seeds": list(self.seeds),
             "episodes": self.episodes,
             "steps": self.steps,
@@ -135,49 +129,48 @@ def agent_from(description: dict[str, Any]) -> Settings | Learner:
     return with_settings(AGENTS[name](), settings)
 
 
-def task_facts(task: Task) -> dict[str, Any]:
-    """Return, as JSON, what a report shows about an environment that it cannot rebuild."""
-    facts = {
-        "score_label": task.score_label,
-        "optimum": task.optimum,
-        "score_range": task.score_range,
-        "cells": task.cells,
-        "coordinates": task.coordinates,
-        "action_names": () if task.continuous else task.action_names[:NAMED],
-        "probes": list(task.probes()),
-    }
-    return json.loads(json.dumps(facts, default=_plain))
+def _environment_identity(environment: Task) -> dict[str, Any]:
+    """Return what distinguishes an environment from others. A Gymnasium object that no name stands
+    for is marked, since JSON cannot rebuild it."""
+    if isinstance(environment, RecordedTask):
+        return environment.identity
+    options = environments.options(environment)
+    stated = {name: options.pop(name, None) for name in RESTATABLE}
+    custom = isinstance(environment, HostEnvironment) and not environment.source.registered
+    mark = {"given": True} if custom else {}
+    return {"environment": {"name": environment.name, "options": options} | mark, **stated}
 
 
-def _custom_mark(environment: Task) -> dict[str, Any]:
-    """Mark an environment object that the user passed in, since JSON cannot rebuild it."""
-    custom = isinstance(environment, HostEnvironment) and environment.source.object_id
-    return {"given": True} if custom else {}
+def environment_from(contents: dict[str, Any], trust: bool = False) -> Task:
+    """Rebuild the environment of a config.json, or of `Config.identity`.
 
-
-def environment_from(identity: dict[str, Any], trust: bool = False) -> Task:
-    """Rebuild the environment of `Config.identity`.
-
-    A name such as gym/PACKAGE:ID would import PACKAGE, and so run its code. That needs `trust`.
+    If it is from a package, that would be imported, and so run its code. That needs `trust`, unless
+    the package has already been imported.
     """
-    description = identity["environment"]
-    stated = {k: identity[k] for k in RESTATABLE if identity.get(k) is not None}
-    if not trust and (package := _package_in(description)):
+    description, facts = contents["environment"], contents.get("task") or {}
+    name, options = description["name"], description["options"]
+    stated = {k: contents[k] for k in RESTATABLE if contents.get(k) is not None}
+    package = facts.get("package") or _package_in(description)
+    if package and package not in sys.modules and not trust:
         raise RunFolderError(
             f"the run's environment is from the package {package}, which would be imported: if you "
             "trust the folder, use --trust, or rove.load(folder, trust=True)"
         )
-    if description.get("given"):
+    if description.get("given") or facts.get("given"):
+        registered = name.startswith(PREFIX)
+        hint = f", for example {name!r}" if registered else ""
         raise RunFolderError(
-            f"the run used a custom environment, {description['name']}: "
-            "pass it to rove.load(folder, environment=...)"
+            f"the run's environment, {name}, was given as an object: "
+            f"pass it to rove.load(folder, environment=...){hint}"
         )
+    if facts.get("package"):
+        name = f"{PREFIX}{package}:{name.removeprefix(PREFIX)}"
     try:
-        return environments.make(description["name"], **description["options"] | stated)
+        return environments.make(name, **options | stated)
     except ConfigError as error:
         raise RunFolderError(
             f"the run's environment cannot be created: {error}. If it is a custom one, pass it to "
-            "rove.load(folder, environment=...)"
+            "rove.load(folder, environment=...), or import what registers it first"
         ) from None
 
 

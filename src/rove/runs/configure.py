@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any
 
 import jax
@@ -10,11 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from rove import environments
-from rove.agents import names_for, settings_of
+from rove.agents import AGENTS, names_for, settings_of
 from rove.agents.settings import Settings, unknown_setting, with_settings
 from rove.agents.tuned import tuned
 from rove.core.learner import Learner
-from rove.environments import Environment, Task, adopt
+from rove.environments import Environment, HostEnvironment, Task, adopt
+from rove.environments.host import ROVE_OPTIONS
+from rove.environments.registered import PREFIX
 from rove.errors import (
     ConfigError,
     RoveError,
@@ -22,12 +25,16 @@ from rove.errors import (
     check_integer,
 )
 from rove.parts import noise
+from rove.runs import advice
 from rove.runs.config import Config
 from rove.training.outcomes import UNLIMITED
 
 DEFAULT_BUDGET = {True: (None, 50_000), False: (250, None)}
 """The numbers of episodes and steps if none are given, by whether actions are continuous."""
-ARGUMENTS = ("seeds", "episodes", "steps", "until_solved", "out", "progress", "report", "workers")
+ARGUMENTS = (
+    "seeds", "episodes", "steps", "until_solved", "out", "progress", "report", "workers", "on",
+    "log",
+)  # fmt: skip
 """Arguments of `rove.train` that a misspelt setting may have meant."""
 
 
@@ -42,17 +49,27 @@ def configure(
     **settings: Any,
 ) -> Config:
     """Return the validated configuration of a run; the arguments are those of `train`."""
-    environment = as_environment(environment)
+    if isinstance(environment, str) and environment in AGENTS:
+        message = f"{environment!r} is an agent: the agent comes first, then the environment"
+        raise ConfigError("environment", environment, "an environment", message)
+    given, environment = environment, as_environment(environment)
     if isinstance(agent, str):
         agent = default_settings(agent, environment)
     if isinstance(agent, Settings):
         for field, value in settings.items():
             if not hasattr(agent, field):
+                if field in advice.TRAIN:
+                    reason = advice.TRAIN[field]
+                    message = f"rove.train has no argument {field!r}: {reason}"
+                    raise ConfigError(field, value, reason, message)
+                _check_not_an_option(field, value, environment, given)
                 raise unknown_setting(agent, field, value, ARGUMENTS)
         agent = with_settings(agent, settings)
     elif not isinstance(agent, Learner):
         allowed = "a name, settings such as rove.GE(), or a rove.Agent"
-        raise ConfigError.must_be("agent", agent, allowed)
+        called = isinstance(agent, type) and issubclass(agent, Settings)
+        hint = f". Did you mean rove.{agent.__name__}()?" if called else ""
+        raise ConfigError.must_be("agent", agent, allowed, hint)
     elif settings:
         field, value = next(iter(settings.items()))
         raise ConfigError(
@@ -96,7 +113,7 @@ def configure(
     if until_solved and environment.optimum is None:
         reason = f"{environment.name} has no known optimum"
         message = f"until_solved requires a known optimum, which {environment.name} does not have"
-        if isinstance(environment, environments.HostEnvironment):
+        if isinstance(environment, HostEnvironment):
             message = "until_solved requires a known optimum: give the best possible score of "
             message += f"{environment.name} with --env.optimum, or rove.adopt(…, optimum=…)"
         raise ConfigError("until_solved", True, reason, message)
@@ -104,10 +121,32 @@ def configure(
     return Config(agent, environment, tuple(int(s) for s in seeds), episodes, steps, until_solved)
 
 
+def _check_not_an_option(field: str, value: Any, environment: Task, given: Any) -> None:
+    """Raise `ConfigError` if a setting that the agent does not have is an option of the
+    environment. `given` is the environment as the user passed it."""
+    custom = isinstance(environment, HostEnvironment) and not environment.source.registered
+    known = ROVE_OPTIONS
+    if not custom:
+        known = [option.name for option in fields(environments.settings(environment))]
+    if field not in known:
+        return
+    maker = "rove.adopt(env" if field in ROVE_OPTIONS else f"gymnasium.make({environment.name!r}"
+    how = f"{maker}, {field}={value!r})".replace(PREFIX, "")
+    if isinstance(given, str):
+        how = f"rove.make({given!r}, {field}={value!r})"
+    elif isinstance(given, Environment):
+        how = f"rove.{type(given).__name__}(…, {field}={value!r})"
+    message = f"{field} is an option of the environment, not of the agent: pass {how}"
+    raise ConfigError(field, value, "an option of the environment", message)
+
+
 def as_environment(environment: Any) -> Task:
     """Return the environment for a name, an `Environment`, or a Gymnasium environment."""
     if isinstance(environment, str):
         environment = environments.make(environment)
+    elif isinstance(environment, type) and issubclass(environment, Task):
+        allowed = f"an instance, such as rove.{environment.__name__}(…)"
+        raise ConfigError.must_be("environment", environment, allowed)
     elif not isinstance(environment, Task):
         environment = adopt(environment)
     if isinstance(environment, Environment):

@@ -56,7 +56,7 @@ def run_all(
         for i, (config, path) in enumerate(plan):
             if path is None and remote:  # workers return their results in a folder
                 temporary = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rove-")))
-                stack.enter_context(RunFolder(temporary).open(config))
+                stack.enter_context(RunFolder(temporary).open(config, task=config.environment))
                 jobs_of[i] = config.jobs(temporary)
 
         def saved(job: Job, episodes: Episodes) -> None:

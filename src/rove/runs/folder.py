@@ -16,13 +16,13 @@ from rove.errors import ConfigError, RunFolderError, check_flag, check_integer
 from rove.parts.files import publish, read_text
 from rove.runs.config import (
     EXTENDABLE,
-    RESTATABLE,
     Config,
     agent_from,
     environment_from,
-    task_facts,
 )
-from rove.runs.tables import episodes_csv
+from rove.runs.extending import budget, extends, first_difference
+from rove.runs.recorded import RecordedTask, check_facts, facts_of
+from rove.runs.tables import episodes_csv, read_scores
 from rove.training.outcomes import UNLIMITED, Episodes, Job
 
 SCHEMA = 3
@@ -68,6 +68,8 @@ class RunFolder:
         try:
             if not self._contains(identity):  # checked again, now that the lock is acquired
                 self._claim(identity, extendable, task)
+            elif task is not None:
+                self._restate(task)
             yield
             if not (self.path / "config.json").exists():  # the folder was deleted meanwhile
                 self._claim(identity, extendable, task)
@@ -102,12 +104,12 @@ class RunFolder:
             differing = [key for key in identity if existing.get(key) != identity[key]]
             if not differing:
                 return True
-            if _extends(identity, existing, differing):
+            if extends(identity, existing, differing):
                 return False
             here, there = ("sweep" if "sweep" in x else "run" for x in (identity, existing))
             content = f"a {there}, not a {here}"
             if here == there:
-                content = f"a different {here}: {_difference(existing, identity)}"
+                content = f"a different {here}: {first_difference(existing, identity)}"
             raise RunFolderError(f"{self.path} contains {content}. Choose another output folder")
         # A run that was killed before it wrote config.json leaves at most these files.
         leftovers = {".lock", "config.json.partial"}
@@ -124,14 +126,22 @@ class RunFolder:
         versions: dict[str, Any] = {name: metadata.version(name) for name in _PACKAGES}
         versions["python"] = platform.python_version()
         about = {"schema": SCHEMA, **identity, "extendable": extendable, "versions": versions}
-        about |= {} if task is None else {"task": task_facts(task)}
+        about |= {} if task is None else {"task": facts_of(task)}
         if (self.path / "config.json").exists():
             before = self.read()
             grown = any(before.get(key) != identity.get(key) for key in EXTENDABLE)
             history = before.get("extended_from")
             history = history if isinstance(history, list) else []
-            about["extended_from"] = history + [_budget(before)] * grown
+            about["extended_from"] = history + [budget(before)] * grown
         publish(self.path / "config.json", (json.dumps(about, indent=2) + "\n").encode())
+
+    def _restate(self, task: Task) -> None:
+        """Update what config.json says about the environment, so that workers, which trust it,
+        create the one that the user gave."""
+        contents, facts = self.read(), facts_of(task)
+        if contents.get("task") != facts:
+            text = json.dumps(contents | {"task": facts}, indent=2) + "\n"
+            publish(self.path / "config.json", text.encode())
 
     def read(self) -> dict[str, Any]:
         """Return the contents of config.json."""
@@ -141,9 +151,13 @@ class RunFolder:
         except FileNotFoundError:
             if not self.path.exists():
                 raise RunFolderError(f"the folder {self.path} does not exist") from None
+            inside = sorted(p.parent for p in self.path.glob("*/config.json"))
+            hint = "give a folder written by rove train, such as runs/ge-chain-10"
+            if inside:
+                more = f" or {len(inside) - 3} more" * (len(inside) > 3)
+                hint = f"give one of the folders inside: {', '.join(map(str, inside[:3]))}{more}"
             raise RunFolderError(
-                f"{self.path} contains no run: config.json is missing; give a folder written by "
-                "rove train, such as runs/ge-chain-10"
+                f"{self.path} contains no run: config.json is missing; {hint}"
             ) from None
         except NotADirectoryError:
             raise RunFolderError(
@@ -165,11 +179,13 @@ class RunFolder:
         agent: Learner | None = None,
         environment: Task | None = None,
         trust: bool = False,
+        recorded: bool = False,
     ) -> Config:
         """Return the run's configuration.
 
         A custom agent or environment cannot be rebuilt from JSON and has to be passed in. `trust`:
-        whether to import the package that the environment's name may contain.
+        whether to import the package that the environment is from. `recorded`: whether an
+        environment that cannot be rebuilt is replaced by what is recorded about it.
         """
         contents = self.read()
         if "sweep" in contents:
@@ -178,9 +194,11 @@ class RunFolder:
             )
         try:
             _check_budget(contents)
+            check_facts(contents.get("task") or {})
+            rebuild = self._task if recorded else environment_from
             return Config(
                 agent=agent or agent_from(contents["agent"]),
-                environment=environment or environment_from(contents, trust),
+                environment=environment or rebuild(contents, trust),
                 seeds=_seeds(contents["seeds"]),
                 episodes=contents["episodes"],
                 steps=contents["steps"],
@@ -189,6 +207,15 @@ class RunFolder:
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise RunFolderError(f"{self.path / 'config.json'} is invalid: {error}") from None
+
+    def _task(self, contents: dict[str, Any], trust: bool) -> Task:
+        """Return the environment or, if it cannot be rebuilt, what is recorded about it."""
+        try:
+            return environment_from(contents, trust)
+        except RunFolderError as error:
+            if "observation_size" not in (contents.get("task") or {}):
+                raise
+            return RecordedTask(contents, str(error), read_scores(self.path / "episodes.csv"))
 
     def write_episodes(self, config: Config, episodes: Mapping[int, Episodes]) -> None:
         """Write episodes.csv anew from the current episodes of each seed."""
@@ -202,58 +229,6 @@ class RunFolder:
             publish(path, (json.dumps(errors, indent=2) + "\n").encode())
         else:
             path.unlink(missing_ok=True)
-
-
-def _extends(new: dict[str, Any], existing: dict[str, Any], differing: list[str]) -> bool:
-    """Whether a run has all the seeds of an existing one and trains them for at least as long. Its
-    optimum may be stated anew, unless seeds stop when they reach it."""
-    if not new.get("until_solved", True):
-        differing = [key for key in differing if key not in RESTATABLE]
-        if not differing:
-            return True
-    if not existing.get("extendable") or not set(differing) <= set(EXTENDABLE):
-        return False
-    unit = "episodes" if new["episodes"] is not None else "steps"
-    before, seeds = existing.get(unit), existing.get("seeds")
-    grows = type(before) is int and before <= new[unit]
-    return grows and isinstance(seeds, list) and all(seed in new["seeds"] for seed in seeds)
-
-
-def _budget(contents: dict[str, Any]) -> dict[str, Any]:
-    """Return what distinguishes a run from its extension, and the versions that trained it."""
-    return {key: contents.get(key) for key in (*EXTENDABLE, "versions")}
-
-
-def _difference(existing: dict[str, Any], new: dict[str, Any], within: str = "") -> str:
-    """Describe the first field in which an existing run and a new one differ. `within` is the field
-    that contains both."""
-    for key in new:
-        a, b = existing.get(key), new[key]
-        if a == b:
-            continue
-        if isinstance(a, dict) and isinstance(b, dict):
-            return _difference(a, b, key)
-        if not within and key in EXTENDABLE:
-            return _shortened(existing, new)
-        what = within if key == "name" else key
-        return f"{what} is {json.dumps(a)} there and {json.dumps(b)} here"
-    return "its fields differ"
-
-
-def _shortened(existing: dict[str, Any], new: dict[str, Any]) -> str:
-    """Describe why a run does not extend an existing one that differs in its budget or seeds."""
-    unit, other = ("episodes", "steps") if new["episodes"] is not None else ("steps", "episodes")
-    if existing.get(unit) is None:
-        return f"it was trained for {existing.get(other)} {other}, not for a number of {unit}"
-    extended = "; a run can be extended by more of them"
-    if not existing.get("extendable"):
-        extended = "; it has no replay buffers and cannot be extended"
-    known = type(existing[unit]) is int
-    if existing.get("extendable") and known and existing[unit] > new[unit]:
-        return f"it has {existing[unit]} {unit}, more than {new[unit]}, and cannot be shortened"
-    if existing[unit] != new[unit]:
-        return f"it has {existing[unit]} {unit}, not {new[unit]}{extended}"
-    return f"it has seeds {existing.get('seeds')}, not {new['seeds']}{extended}"
 
 
 def _check_budget(contents: dict[str, Any]) -> None:

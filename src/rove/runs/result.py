@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rove.analysis.alarms import alarms
+from rove.analysis.alarms import alarms, remedies, untrained
 from rove.core.learner import Learner
 from rove.environments import HostEnvironment
-from rove.errors import ConfigError, LaneError, check_integer
+from rove.errors import ConfigError, LaneError, check_integer, no_attribute
 from rove.parts.files import publish
+from rove.runs import advice
 from rove.runs.config import Config
 from rove.runs.folder import RunFolder
+from rove.runs.recorded import check_created
 from rove.training import compiled, host, storage
 from rove.training.lane import Lane
 from rove.training.outcomes import Outcome
-from rove.training.solving import episodes_to_solve
+from rove.training.solving import episodes_to_solve, is_lost
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,6 +45,11 @@ class Run:
     def __repr__(self) -> str:
         episodes = self.returns.shape[1]
         return f"<Run: {self.config.label}, seeds {list(self.seeds)}, {episodes} episodes>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise no_attribute(self, name, advice.RUN)
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -85,6 +93,19 @@ class Run:
         return [episodes_to_solve(outcome.scores, optimum) for outcome in self.outcomes]
 
     @property
+    def lost(self) -> list[bool]:
+        """For each seed, whether it solved the task and lost it again.
+
+        It has lost it if fewer than half of its last 20 episodes are optimal, and an episode of the
+        greedy policy is not optimal either.
+        """
+        optimum = self.config.environment.optimum
+        scores = [outcome.scores for outcome in self.outcomes]
+        if optimum is None or not any(is_lost(row, optimum) for row in scores):
+            return [False] * len(scores)
+        return [is_lost(row, optimum, x) for row, x in zip(scores, self.greedy, strict=True)]
+
+    @property
     def visits(self) -> np.ndarray:
         """The fraction of episodes that visited each cell, of shape [seeds, cells]."""
         bins = self.config.environment.bins
@@ -106,6 +127,7 @@ class Run:
         """
         outcome = self._outcome(seed)
         agent, environment = self.config.compose(), self.config.environment
+        check_created(environment)
         lane = outcome.lane
 
         def act(observation: Any) -> Any:
@@ -146,6 +168,7 @@ class Run:
         check_integer("episodes", episodes, at_least=1)
         self._check_any()
         agent, environment = self.config.compose(), self.config.environment
+        check_created(environment)
 
         def play(lane: Lane, episode: int) -> tuple[Any, Any, Any]:
             if isinstance(environment, HostEnvironment):
@@ -155,6 +178,11 @@ class Run:
         played = [[play(o.lane, i) for i in range(episodes)] for o in self.outcomes]
         table = np.array(played, float).reshape(len(self.outcomes), episodes, 3)
         return environment.score(*np.moveaxis(table, -1, 0))
+
+    @functools.cached_property
+    def greedy(self) -> list[float]:
+        """The score of one episode of the greedy policy of each seed, played once."""
+        return self.evaluate()[:, 0].tolist()
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Plot the learning curve, and save it to `path` if one is given."""
@@ -180,27 +208,39 @@ class Run:
 
     @property
     def alarms(self) -> list[str]:
-        """Warnings about seeds that found nothing, or whose posterior q_φ collapsed too early.
+        """Signs that training went wrong, one sentence each. `rove.train` warns of them, and
+        `rove train` prints them.
 
-        A seed found nothing if all its episodes, at least 20, had the same score. Its posterior
-        collapsed if the spread of Q over θ stayed below a hundredth of its maximum for 20 episodes,
-        before any episode scored half of the optimum; this cannot be detected if `not_watched`
-        gives a reason.
+        - No episode ended, or the run ended before learning started.
+        - A seed found nothing: all its episodes, at least 20, had the same score.
+        - A seed solved its task and lost it again; see `lost`.
+        - The posterior q_φ of a seed collapsed too early: the spread of Q over θ stayed below a
+          hundredth of its maximum for 20 episodes, before any episode scored half of the optimum.
+          This cannot be detected if `not_watched` gives a reason.
         """
         optimum = self.config.environment.optimum
-        warnings = (
-            alarms(outcome.job.seed, outcome.scores, outcome.episodes.spread, optimum)
-            for outcome in self.outcomes
-        )
+        warnings = [
+            alarms(outcome.job.seed, outcome.scores, outcome.episodes.spread, optimum, lost)
+            for outcome, lost in zip(self.outcomes, self.lost, strict=True)
+        ]
+        if self.outcomes and not self.errors:
+            steps = max(int(outcome.lane.step) for outcome in self.outcomes)
+            starts = int(self.outcomes[0].job.agent.learning_starts)
+            warnings.append(untrained(steps, self.returns.shape[1], starts))
         return list(itertools.chain.from_iterable(warnings))
+
+    @property
+    def advice(self) -> list[str]:
+        """What to try against `alarms`, as options of the command line."""
+        scores = [outcome.scores for outcome in self.outcomes]
+        return remedies(scores, self.config.environment.optimum, self.lost)
 
     @property
     def not_watched(self) -> str | None:
         """The reason why `alarms` cannot detect a collapse, or None if it can."""
-        environment = self.config.environment
-        if environment.optimum is not None:
-            return None
-        return f"{environment.name} has no known optimum to compare scores with"
+        task = self.config.environment
+        unknown = f"{task.name} has no known optimum to compare scores with"
+        return unknown if task.optimum is None else None
 
     def plot_diagnostics(self, path: str | Path | None = None) -> Figure:
         """Plot diagnostics, and save them to `path` if one is given.
@@ -222,13 +262,12 @@ class Run:
             for seed, row in zip(self.seeds, self.visits, strict=True)
         }
         cells = self.config.environment.cells
-        greedy = dict(zip(self.seeds, self.evaluate()[:, 0].tolist(), strict=True))
         diagnostics = {
             "alarms": self.alarms,
             "not_watched": self.not_watched,
             "cells": cells,
             "visits": visits,
-            "greedy": greedy,
+            "greedy": dict(zip(self.seeds, self.greedy, strict=True)),
         }
         publish(folder / "diagnostics.json", (json.dumps(diagnostics) + "\n").encode())
 
@@ -240,6 +279,7 @@ class Run:
         if self.path is not None and self.path.resolve() == folder.path.resolve():
             return folder.path
         self._check_any()
+        check_created(self.config.environment)
         config = replace(self.config, extendable=False)  # the replay buffers are not in memory
         jobs = {job.seed: job for job in config.jobs(folder.path)}
         with folder.open(config, task=config.environment):

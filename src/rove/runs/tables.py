@@ -2,17 +2,19 @@
 
 import csv
 import dataclasses
+import functools
 import gzip
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rove.agents.settings import Settings
-from rove.parts.files import publish
+from rove.errors import RunFolderError
+from rove.parts.files import publish, read_text
 from rove.runs.config import Config
 from rove.training.outcomes import Episodes
 
@@ -64,6 +66,38 @@ def episodes_csv(
             diagnostics = (f"{x.spread[i]:.4g}", f"{x.return_spread[i]:.4g}", x.coverage[i])
             rows.append((*who, *played, *diagnostics, *extra))
     return as_csv((*COLUMNS, *varying), rows)
+
+
+def read_scores(path: Path) -> Callable[..., Any]:
+    """Return a function that looks up the scores of episodes in an episodes.csv, by their returns,
+    lengths and whether they terminated."""
+
+    @functools.cache
+    def table() -> dict[tuple[float, int, bool], float]:
+        try:
+            rows = list(csv.DictReader(io.StringIO(read_text(path))))
+            return {
+                (
+                    float(np.float32(row["return"])),
+                    int(row["length"]),
+                    row["terminated"] == "1",
+                ): float(row["score"])
+                for row in rows
+            }
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise RunFolderError(f"{path} cannot be read: {error!r}") from None
+
+    def scores(returns: Any, length: Any, terminated: Any) -> np.ndarray:
+        episodes = zip(returns.tolist(), length.tolist(), terminated.tolist(), strict=True)
+        try:
+            return np.array([table()[episode] for episode in episodes], np.float32)
+        except KeyError:
+            raise RunFolderError(
+                f"{path} does not have all episodes of the checkpoints: pass the environment to "
+                "rove.load(folder, environment=...)"
+            ) from None
+
+    return scores
 
 
 def _decimals(value: Any) -> str:

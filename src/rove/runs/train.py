@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rove.agents.settings import Settings
+from rove.analysis.alarms import for_python
 from rove.core.learner import Learner
-from rove.errors import ConfigError, LaneError, as_path, check_callable, check_flag
+from rove.errors import ConfigError, LaneError, RoveWarning, as_path, check_callable, check_flag
 from rove.runs import tracking
 from rove.runs.config import Config
 from rove.runs.configure import as_environment, configure
@@ -39,6 +41,8 @@ def train(
 ) -> Run:
     """Train an agent on an environment with one or more seeds.
 
+    Signs that training went wrong (`Run.alarms`) are reported as a `RoveWarning` at the end.
+
     **Arguments**
     - `agent`: a name ("ge"), its settings (`rove.GE(rho=-4)`), or a composed `rove.Agent`. A name
       uses the settings tuned for the environment, if there are any.
@@ -48,9 +52,9 @@ def train(
     - `episodes`, `steps`: how long to train each seed; one of the two. By default 250 episodes or,
       if actions are continuous, 50,000 steps.
     - `until_solved`: whether a seed also stops after ten optimal episodes in a row.
-    - `out`: the run folder. Interrupted runs resume from their last checkpoint in it, and a run
-      with more episodes, steps or seeds than before extends it, with the same results as if it had
-      been trained at once.
+    - `out`: the run folder, which has the same files as that of `rove train`. Interrupted runs
+      resume from their last checkpoint in it, and a run with more episodes, steps or seeds than
+      before extends it, with the same results as if it had been trained at once.
     - `progress`: whether to show the progress of training. By default, it is shown in a terminal
       and in a notebook.
     - `report`: a function that is called with the progress of each seed.
@@ -81,10 +85,13 @@ def train(
     check_callable("report", report)
     with tracking.opened(log, path) as tracker, _shown(progress, config, report) as both:
         run = run_all([(config, path)], both, workers, on, tracker)[0]
-    if path is not None and run.outcomes and (path / "learning-curve.png").exists():
-        run.draw(path)  # again, since the run may have been extended
+    if path is not None and run.outcomes:
+        run.draw(path)
     if run.errors:
         raise LaneError("\n".join(map(str, run.errors)))
+    if alarms := run.alarms:
+        advice = map(for_python, run.advice)
+        warnings.warn("\n".join([f"{config.label}:", *alarms, *advice]), RoveWarning, 2)
     return run
 
 
@@ -118,11 +125,12 @@ def load(
 ) -> Run:
     """Load a run from its folder, whether it is finished or not.
 
-    Seeds that diverged are listed in its `errors`. An agent that uses classes of your own, or an
-    environment object, has to be passed in, since it cannot be rebuilt from the folder.
+    Seeds that diverged are listed in its `errors`. An agent that uses classes of your own has to be
+    passed in, since it cannot be rebuilt from the folder. A custom environment has to be passed in
+    only to play it, with `Run.evaluate`, `Run.policy` or `rove watch`.
 
     Nothing in the folder is executed. If its environment is from a package (gym/PACKAGE:ID), that
-    package is imported only with `trust=True`.
+    package is imported only with `trust=True`; without it, the environment cannot be played.
 
     **Example**
     >>> run = rove.train("ge", "chain-10", episodes=20, out="runs/a")
@@ -135,6 +143,6 @@ def load(
         raise ConfigError.must_be("agent", agent, allowed)
     custom = None if environment is None else as_environment(environment)
     check_flag("trust", trust)
-    config = folder.config(agent, custom, trust)
+    config = folder.config(agent, custom, trust, recorded=True)
     saved = [job for job in config.jobs(folder.path) if storage.exists(job)]
     return as_run(config, [storage.load(job) for job in saved], folder.path)

@@ -9,15 +9,18 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from rove.agents import label_of
-from rove.analysis.intervals import MIN_SEEDS, Support, mean_interval
-from rove.analysis.plots import figure, heat_map, interval_curve, titled
+from rove.analysis.intervals import DRAWS, MIN_SEEDS, Support, mean_band
+from rove.analysis.plots import figure, legend, titled
 from rove.analysis.sentences import sweep_headline
+from rove.analysis.setting_plots import heat_map, interval_curve
 
 if TYPE_CHECKING:
     from rove.search.sweep_result import Point, Sweep
 
 TUNING, FRESH = "#555555", "#c44e52"
 """The colours of scores on tuning seeds, and of the best point and its score on fresh seeds."""
+MEAN, BEST, CONFIRMED = "mean on tuning seeds", "best point", "best point, mean on fresh seeds"
+"""What the legend says."""
 BESIDE = 0.12
 """Distance from a point to its score on fresh seeds; the points have a distance of 1."""
 SHOWN = 20
@@ -26,31 +29,29 @@ SHOWN = 20
 
 def draw(result: "Sweep") -> Figure:
     """Draw a curve for one field, a heat map for two, or else the best points. The best point is
-    marked, with its score on fresh seeds beside it."""
+    marked, with its score on fresh seeds beside it, and a legend names the marks."""
     fields, base = result.plan.fields, result.plan.base
     support, best = base.environment.score_range, result.best
     label = f"mean {base.environment.score_label} of a seed"
     if len(fields) == 2:
-        drawn, mark = _map(result, label, support), "box"
+        drawn = _map(result, label, support)
     elif len(fields) == 1:
-        drawn, mark = figure(), "ring"
+        drawn = figure()
         ((name, values),) = fields.items()
         axes, scores = drawn.axes[0], [point.scores for point in result.points]
-        interval_curve(axes, values, scores, name, TUNING, support=support)
+        interval_curve(axes, values, scores, name, TUNING, MEAN, support)
         at = result.points.index(best)
         _mark(axes, best, at, at + BESIDE, support)
         axes.set_ylabel(label)
     else:
         points = [p for p in result.ranked if np.all(np.isfinite(p.scores))][:SHOWN]
-        drawn, mark = figure(width=8.0, height=1.6 + 0.25 * len(points)), "ring"
+        drawn = figure(width=8.0, height=1.8 + 0.25 * len(points))
         _best_points(drawn.axes[0], points, support)
         drawn.axes[0].set_xlabel(label)
-    about = f"{_seeds(result)}; {mark}: best point"
-    if _fresh(best):
-        about += f"{'; diamond: its' if mark == 'ring' else ' and its'} score on fresh seeds"
     agent, task = label_of(base.agent_name), base.environment.name
     title = sweep_headline(agent, task, len(result.points), best.label, best.confirmed)
-    titled(drawn, title, about)
+    titled(drawn, title, _seeds(result))
+    legend(drawn, loc="outside lower left")
     return drawn
 
 
@@ -69,9 +70,9 @@ def _best_points(axes: Any, points: Sequence["Point"], support: Support | None) 
     for i, point in zip(rows, points, strict=True):
         scores = np.asarray(point.scores, float)
         if len(scores) >= MIN_SEEDS:
-            axes.hlines(i, *mean_interval(scores, support), color=TUNING, lw=1.6)
+            axes.hlines(i, *mean_band(scores, support, draws=DRAWS), color=TUNING, lw=1.6)
         axes.plot(scores, [i] * len(scores), ".", ms=3, alpha=0.5, color=TUNING)
-        axes.plot([scores.mean()], [i], "o", ms=4, color=TUNING)
+        axes.plot([scores.mean()], [i], "o", ms=4, color=TUNING, label=MEAN)
     _mark(axes, points[0], 0, 1, support, upright=False)
     axes.set_yticks(rows, [point.label for point in points])
     axes.invert_yaxis()
@@ -94,18 +95,19 @@ def _mark(
         pair = ([at] * len(scores), scores)
         axes.plot(*(pair if upright else pair[::-1]), mark, color=FRESH, **style)
 
-    ring: dict[str, Any] = {"ms": 10, "mfc": "none", "mew": 1.6}
+    ring: dict[str, Any] = {"ms": 10, "mfc": "none", "mew": 1.6, "label": BEST}
     plot(at, [float(np.mean(best.scores))], "o", **ring)
     fresh = _fresh(best)
     if not fresh:
         return
     mean = float(np.mean(fresh))
     if len(fresh) >= MIN_SEEDS:
-        plot(place, list(map(float, mean_interval(np.array(fresh), support))), "-", lw=1.6)
+        ends = mean_band(np.array(fresh), support, draws=DRAWS)
+        plot(place, list(map(float, ends)), "-", lw=1.6)
     plot(place, fresh, ".", ms=3, alpha=0.5)
-    plot(place, [mean], "D", ms=4.5)
+    plot(place, [mean], "D", ms=5.5, label=CONFIRMED)
     axes.annotate(
-        f"fresh seeds: {mean:.3g}",
+        f"{mean:.3g}",
         (place, mean) if upright else (mean, place),
         (8, -3) if upright else (0, 6),
         ha="left" if upright else "center",
@@ -127,7 +129,9 @@ def _map(result: "Sweep", label: str, support: Support | None) -> Figure:
     heat_map(axes, rows, columns, scores, label, support=support)
     i, j = (list(f[1]).index(best.settings[f[0]]) for f in (rows, columns))
     corner = (j - 0.5, i - 0.5)
-    axes.add_patch(Rectangle(corner, 1, 1, fill=False, ec=FRESH, lw=2.4, clip_on=False, zorder=3))
+    name = f"{BEST}, with its mean on fresh seeds" if _fresh(best) else BEST
+    box: dict[str, Any] = {"fill": False, "ec": FRESH, "lw": 2.4, "clip_on": False, "zorder": 3}
+    axes.add_patch(Rectangle(corner, 1, 1, label=name, **box))
     if _fresh(best):
         outline = [withStroke(linewidth=2, foreground="white")]
         text = f"fresh {np.mean(_fresh(best)):.3g}"

@@ -1,12 +1,14 @@
-"""When a task counts as solved."""
+"""When a task counts as solved, and as lost again."""
 
 import numpy as np
-from jaxtyping import Num
+from jaxtyping import Bool, Num
 
 TOLERANCE = 1e-4
 """Maximum distance below the optimum at which a score still counts as optimal."""
 IN_A_ROW = 10
 """Number of consecutive optimal episodes after which a task counts as solved."""
+LAST = 20
+"""Number of last episodes that final scores are about."""
 
 
 def episodes_to_solve(
@@ -15,8 +17,25 @@ def episodes_to_solve(
     """Return the episode, counted from 1, that completes the first `in_a_row` consecutive optimal
     ones, or None."""
     run = 0
-    for episode, value in enumerate(scores, start=1):
-        run = run + 1 if value >= optimum - TOLERANCE else 0
+    for episode, optimal in enumerate(is_optimal(scores, optimum), start=1):
+        run = run + 1 if optimal else 0
         if run == in_a_row:
             return episode
     return None
+
+
+def is_optimal(
+    scores: Num[np.ndarray, " episodes"], optimum: float
+) -> Bool[np.ndarray, " episodes"]:
+    """Return whether the score of each episode is the optimum, up to rounding."""
+    return np.asarray(scores) >= optimum - TOLERANCE
+
+
+def is_lost(
+    scores: Num[np.ndarray, " episodes"], optimum: float, greedy: float | None = None
+) -> bool:
+    """Return whether a solved task was lost again: fewer than half of the last 20 episodes are
+    optimal, nor is the score of the greedy policy, if it is given."""
+    solved = episodes_to_solve(scores, optimum) is not None
+    lost = solved and float(np.mean(is_optimal(scores, optimum)[-LAST:])) < 0.5
+    return lost and (greedy is None or not is_optimal(np.array([greedy]), optimum)[0])

@@ -1,11 +1,5 @@
 // The posterior over training: draws of Q, and the return distribution Z, with a slider.
 
-/** The x-positions of a picture of Z, which may be given by its two ends. */
-function positions({ x, y }) {
-  if (x.length === y.length) return x;
-  return y.map((_, i) => x[0] + ((x[1] - x[0]) * i) / (y.length - 1));
-}
-
 /** q(Q(s, ·)) over training: draws as dots, means as lines, and the position of the slider. */
 function drawsChart(name, beliefs, probe, now) {
   return chart(name, 220, (root, width, tall) => {
@@ -27,23 +21,17 @@ function drawsChart(name, beliefs, probe, now) {
   });
 }
 
-/** Z(s, ·) after one of the recorded episodes, on the same scale for all of them. */
+/** Z(s, ·) after one of the recorded episodes, on the same scale for all of them, with its means as dots. */
 function returnsChart(name, beliefs, probe, now) {
   return chart(name, 220, (root, width, tall) => {
-    const pictures = beliefs.returns[now()][probe];
-    const domain = extent(beliefs.returns.flatMap((slot) => slot[probe].flatMap((z) => [z.x[0], z.x[z.x.length - 1]])));
-    const top = Math.max(...pictures.map((z) => z.top));
-    const { box, sx, sy } = frame(root, width, tall, { title: "return", domain: padded(domain, {}) }, { title: beliefs.discrete ? "probability" : "density", domain: [0, 1.05], ticks: [] });
-    pictures.forEach((z, action) => {
+    const { x: domain, y, means } = beliefs.returns[probe];
+    const { box, sx, sy } = frame(root, width, tall, { title: "return", domain }, { title: "density, scaled", domain: [0, 1.05], ticks: [] });
+    y[now()].forEach(([first, ...heights], action) => {
       const { colour } = look(action);
-      const points = positions(z).map((x, i) => [sx(x), sy(((z.y[i] / 999) * z.top) / top)]);
-      if (beliefs.discrete) {
-        root.append(svg("path", { class: `line ${colour}`, "stroke-opacity": 0.6, d: points.map(([x, y]) => path([[x, box.bottom], [x, y]])).join("") }));
-        root.append(dots(points, colour));
-      } else {
-        root.append(svg("path", { class: `band ${colour}`, d: `${path([[points[0][0], box.bottom], ...points, [points[points.length - 1][0], box.bottom]])}Z` }));
-        root.append(svg("path", { class: `line ${colour}`, d: path(points) }));
-      }
+      const points = [0, ...heights, 0].map((h, i) => [box.left + ((box.right - box.left) * Math.max(0, Math.min(60, first - 1 + i))) / 60, sy(h / 99)]);
+      root.append(svg("path", { class: `band ${colour}`, d: `${path(points)}Z` }));
+      root.append(svg("path", { class: `line ${colour}`, d: path(points) }));
+      root.append(dots([[sx(means[now()][action]), box.bottom]], `large ${colour}`));
     });
     return null;
   });
@@ -81,5 +69,5 @@ function beliefSection(key, group) {
   };
   fill();
   return [el("details", { class: "beliefs" }, el("summary", {}, "Posterior over training: what the agent believes about Q and Z"),
-    el("p", { class: "muted small" }, `${pictured(group)}Only seed ${runs[0].beliefs.seed}, so there are no intervals. q(Q(s, a)): 16 draws of Q with θ ~ q(θ), and their mean. Z(s, a): the return distribution at the mean of q(θ).`), body)];
+    el("p", { class: "muted small" }, `${pictured(group)}Only seed ${runs[0].beliefs.seed}, so there are no intervals. q(Q(s, a)): 16 draws of Q with θ ~ q(θ), and their mean. Z(s, a): the return distribution at the mean of q(θ), with its mean as a dot; all are scaled to one height and drawn at least 2% of the axis wide.`), body)];
 }

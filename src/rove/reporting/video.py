@@ -22,17 +22,25 @@ FORMATS = (".gif", ".mp4")
 FPS = 30
 MAX_FRAMES = 1000
 """Maximum number of frames in a video."""
+INSTALL = "install rove with its extra watch, as in pip install '.[watch]' in a clone"
+"""How to install the libraries that videos may need."""
 SHORTEST = 3.0
 """Minimum length of a video, in seconds: fewer frames are shown for longer."""
 
 
 def watch(
-    run: Run, seed: int | None = None, path: str | Path | None = None, episodes: int = 1
+    run: Run, path: str | Path | None = None, *, seed: int | None = None, episodes: int = 1
 ) -> tuple[Path, list[float]]:
     """Write a video of one seed's greedy policy, and return its path and the episodes' scores.
 
-    The path defaults to watch.gif in the run folder.
+    **Arguments**
+    - `run`: a run, from `rove.train` or `rove.load`.
+    - `path`: the .gif or .mp4 file to write; by default watch.gif in the run folder.
+    - `seed`: the seed whose policy is shown; by default the first one.
+    - `episodes`: the number of episodes to record.
     """
+    if not isinstance(run, Run):
+        raise ConfigError.must_be("run", run, "a run, from rove.train or rove.load")
     check_integer("episodes", episodes, at_least=1, at_most=100)
     if path is None:
         path = (run.path or Path()) / "watch.gif"
@@ -52,10 +60,7 @@ def watch(
     except Exception as error:
         if isinstance(error, RoveError):
             raise
-        name = run.config.environment.name
-        reason = f"it cannot be rendered: {type(error).__name__}: {error}"
-        message = f"environment {name} cannot be rendered: {type(error).__name__}: {error}"
-        raise ConfigError("environment", name, reason, message) from error
+        raise _unrendered(run.config.environment, error) from error
     finally:
         env.close()
     try:
@@ -112,8 +117,16 @@ def renderable(environment: Task) -> gymnasium.Env:
     try:
         return gymnasium.make(own, render_mode="rgb_array", max_episode_steps=task.horizon)
     except gymnasium.error.DependencyNotInstalled as error:
-        message = f"environment {environment.name} cannot be rendered: {error}"
-        raise ConfigError("environment", environment.name, str(error), message) from None
+        raise _unrendered(environment, error) from None
+
+
+def _unrendered(environment: Task, error: Exception) -> ConfigError:
+    """An error about an environment that cannot be rendered."""
+    reason = f"cannot be rendered: {type(error).__name__}: {error}"
+    if isinstance(error, gymnasium.error.DependencyNotInstalled | ImportError):
+        reason = f"cannot be rendered ({error}): {INSTALL}"
+    message = f"environment {environment.name} {reason}"
+    return ConfigError("environment", environment.name, reason, message)
 
 
 def _fps(env: gymnasium.Env) -> float:
@@ -142,5 +155,5 @@ def _mp4(frames: list[np.ndarray], path: Path, fps: float) -> None:
             imageio.imwrite(video, np.stack(frames), fps=fps)
             publish(path, video.read_bytes())
     except (ImportError, OSError, TypeError, ValueError) as error:
-        reason = 'an .mp4 needs a video encoder: pip install "imageio[ffmpeg]", or write a .gif'
+        reason = f"an .mp4 needs a video encoder: {INSTALL}. Or write a .gif"
         raise ConfigError("out", str(path), reason, f"cannot write {path}: {reason}") from error

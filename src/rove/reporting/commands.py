@@ -11,8 +11,8 @@ from rove.environments import ALIASES, HostEnvironment
 from rove.environments.host import Source
 from rove.errors import RoveError
 from rove.paper import EXPERIMENTS
-from rove.report.folders import Results, RunData, is_gymnasium
-from rove.report.recorded import RecordedTask
+from rove.reporting.folders import Results, RunData, is_gymnasium
+from rove.runs.recorded import RecordedTask
 from rove.search import space
 
 CUSTOM = "# custom agent or environment: pass it to rove.load(folder, ...) in Python"
@@ -25,10 +25,16 @@ def of_run(run: RunData) -> str:
     custom = isinstance(run.task, RecordedTask) and not is_gymnasium(raw["environment"])
     if config is None or not isinstance(config.agent, Settings) or custom:
         return CUSTOM
-    words, seeds = ["rove", "train", config.agent_name, config.environment.name], raw["seeds"]
+    words, seeds = ["rove", "train", config.agent_name, _full_name(raw)], raw["seeds"]
     counted = list(seeds) == list(range(len(seeds)))
     words += ["--seeds", str(len(seeds)) if counted else "".join(f"{seed}," for seed in seeds)]
     return shlex.join([*words, *_rest(raw, raw["agent"]["settings"])])
+
+
+def _full_name(raw: dict[str, Any]) -> str:
+    """Return the name of a run's environment with the package that registers it, if it is known."""
+    package, name = (raw.get("task") or {}).get("package", ""), raw["environment"]["name"]
+    return Source(name, package=package).full_name if package else name
 
 
 def of_sweep(raw: dict[str, Any]) -> str:

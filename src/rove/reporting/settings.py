@@ -6,9 +6,9 @@ from typing import Any
 
 from rove.agents import AGENTS
 from rove.agents.tuned import tuned_for
-from rove.report import commands
-from rove.report.folders import RunData
-from rove.report.numbers import plain
+from rove.reporting import commands
+from rove.reporting.folders import RunData
+from rove.reporting.numbers import plain
 from rove.runs.configure import default_settings
 
 NAMED = 5

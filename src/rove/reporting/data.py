@@ -10,12 +10,12 @@ from rove import environments
 from rove.agents import label_of
 from rove.analysis.intervals import Support
 from rove.errors import RoveError
-from rove.report import commands, summaries, titles
-from rove.report.folders import Results, RunData, is_gymnasium
-from rove.report.groups import Group
-from rove.report.labels import colours_of, labels_of, order_of, with_several_settings
-from rove.report.numbers import number, numbers, plain
-from rove.report.tasks import grouped, key_of, names_of
+from rove.reporting import commands, summaries, titles
+from rove.reporting.folders import Results, RunData, is_gymnasium
+from rove.reporting.groups import Group
+from rove.reporting.labels import colours_of, labels_of, order_of, with_several_settings
+from rove.reporting.numbers import number, numbers, plain
+from rove.reporting.tasks import grouped, key_of, names_of
 from rove.search.sweep_result import label
 
 THRESHOLDS = np.linspace(0.0, 1.0, 101)

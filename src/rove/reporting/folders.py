@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 from rove.environments import ALIASES, Task
 from rove.environments.registered import PREFIX
 from rove.errors import ConfigError, RoveError, RunFolderError
-from rove.report.files import (
+from rove.reporting.files import (
     check_run,
     read_claims,
     read_episodes,
@@ -23,9 +23,9 @@ from rove.report.files import (
     read_sweep,
     sweep_config,
 )
-from rove.report.recorded import RecordedTask, check_facts
 from rove.runs.config import Config, environment_from
 from rove.runs.folder import RunFolder
+from rove.runs.recorded import RecordedTask, check_facts
 from rove.training.checkpoint import load_arrays
 from rove.training.outcomes import UNLIMITED
 from rove.training.solving import IN_A_ROW
@@ -64,7 +64,7 @@ class RunData:
                 return environment_from(self.raw)
         except (RoveError, TypeError):
             pass  # a custom one
-        return RecordedTask(self.environment, self.raw.get("task") or {})
+        return RecordedTask(self.raw)
 
     @cached_property
     def config(self) -> Config | None:

@@ -1,33 +1,42 @@
 """`rove report`: show run, experiment and sweep folders in one HTML file that works offline."""
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
-from rove.errors import RunFolderError
+from rove.errors import ConfigError, RunFolderError, as_path
 from rove.parts.files import publish
-from rove.report.data import report_data
-from rove.report.folders import NothingYet, read
-from rove.report.page import page
+from rove.reporting.data import report_data
+from rove.reporting.folders import NothingYet, read
+from rove.reporting.page import page
+from rove.runs.result import Run
 
+Folders: TypeAlias = str | Path | Run | Sequence[str | Path | Run]
+"""One or more folders, or runs that have a folder."""
 UPDATE_PERIOD = 5.0
 """Minimum seconds between two updates in `follow`."""
 
 
-def write(paths: Sequence[Path | str], out: Path | str = "report.html") -> Path:
-    """Write a report of run, experiment and sweep folders to one HTML file.
+def report(folders: Folders, out: Path | str = "report.html") -> Path:
+    """Write a report of runs, experiments and sweeps to one HTML file, and return its path.
+
+    **Arguments**
+    - `folders`: one or more folders that contain results, or runs that were saved to a folder.
+    - `out`: the .html file to write.
 
     **Example**
     >>> for agent in ("ge", "dqn"):
     ...     run = rove.train(agent, "chain-10", episodes=20, out=f"runs/{agent}")
-    >>> path = rove.report.write(["runs/ge", "runs/dqn"], "report.html")
+    >>> path = rove.report("runs", out="report.html")
     """
-    _write(paths, Path(out))
+    _write(_paths(folders), as_path("out", out))
     return Path(out)
 
 
 def follow(
-    paths: Sequence[Path | str],
+    folders: Folders,
     out: Path | str = "report.html",
     every: float = UPDATE_PERIOD,
     say: Callable[[str], None] = lambda text: None,
@@ -36,12 +45,12 @@ def follow(
     reloads itself.
 
     **Arguments**
-    - `paths`: run, experiment and sweep folders.
+    - `folders`: as in `report`.
     - `out`: the .html file to write.
     - `every`: the minimum number of seconds between two updates.
     - `say`: called with a message after each update, or while there is nothing to show yet.
     """
-    finished = False
+    paths, finished = _paths(folders), False
     while not finished:
         began = time.monotonic()
         try:
@@ -52,10 +61,21 @@ def follow(
         if not finished:
             # A large report takes long to write: leave most of the time to the runs.
             time.sleep(max(every, 4 * (time.monotonic() - began)))
-    return write(paths, out)
+    return report(paths, out)
 
 
-def _write(paths: Sequence[Path | str], out: Path, every: float | None = None) -> bool:
+def _paths(folders: Folders) -> list[Path]:
+    """Return the paths of folders and runs."""
+    listed = [folders] if isinstance(folders, str | os.PathLike | Run) else list(folders)
+    for run in listed:
+        if isinstance(run, Run) and run.path is None:
+            allowed = "saved to a folder first: run.save(), or rove.train(..., out=FOLDER)"
+            raise ConfigError.must_be("every run", run, allowed)
+    paths = [run.path if isinstance(run, Run) else as_path("folders", run) for run in listed]
+    return [path for path in paths if path is not None]
+
+
+def _write(paths: Sequence[Path], out: Path, every: float | None = None) -> bool:
     """Write a report; return whether everything in it has finished."""
     if out.is_dir():
         raise RunFolderError(f"{out} is a folder; out must be the path of an .html file")

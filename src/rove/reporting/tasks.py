@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rove.report.commands import flat
-from rove.report.folders import RunData
+from rove.reporting.commands import flat
+from rove.reporting.folders import RunData
 from rove.search.sweep_result import label
 
 UNCOUNTED = "optimum"

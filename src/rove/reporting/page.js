@@ -16,6 +16,9 @@ function claims(list) {
       list.map((claim) => el("tr", {}, [claim.text, claim.evidence, ...last(claim)].map((text) => el("td", {}, text)))), "claims"));
 }
 
+/** The maximum number of performance profiles with a shaded interval: more would hide each other. */
+const SHADED = 2;
+
 /** The comparison over all tasks: the fraction of the optimum that agents reach. */
 function overall(key, source) {
   const summary = source.overall;
@@ -24,12 +27,12 @@ function overall(key, source) {
   const drawn = lineChart("Performance profiles", () => ({
     x: { title: "fraction of the optimum, τ", domain: [0, 1] },
     y: { title: "fraction of seeds above τ", domain: [0, 1] },
-    series: summary.agents.filter((a) => keys.has(a.label)).map((a) => ({ label: a.label, colour: a.colour, steps: true, xs: summary.thresholds, ys: a.profile, band: a.band })),
+    series: summary.agents.filter((a) => keys.has(a.label)).map((a, i) => ({ label: a.label, colour: a.colour, steps: true, xs: summary.thresholds, ys: a.profile, band: i < SHADED ? a.band : null })),
   }));
   const means = table("All tasks", [heading("agent", false), heading("seeds"), heading("mean fraction of the optimum")],
     summary.agents.map((a) => el("tr", {}, nameCell(a), el("td", { class: "number" }, String(a.mean[3])), cell(a.mean))), "narrow stacked");
   return [el("h3", { id: key }, "All tasks together"),
-    el("p", { class: "muted" }, `Mean score over the whole budget as a fraction of the optimum, on ${summary.tasks.join(", ")}. A seed’s scores are averaged over the tasks; intervals are over seeds${summary.agents.some((a) => a.band) ? ", and shaded in the figure" : ""}.${summary.left_out.length ? ` Not run on all of these tasks and therefore omitted: ${summary.left_out.join("; ")}.` : ""}${severalSettings(source)}`),
+    el("p", { class: "muted" }, `Mean score over the whole budget as a fraction of the optimum, on ${summary.tasks.join(", ")}. A seed’s scores are averaged over the tasks; intervals are over seeds${summary.agents.some((a) => a.band) ? `, and shaded in the figure${summary.agents.length > SHADED ? " for the first two agents that are shown: choose others in the legend" : ""}` : ""}.${summary.left_out.length ? ` Not run on all of these tasks and therefore omitted: ${summary.left_out.join("; ")}.` : ""}${severalSettings(source)}`),
     keys, drawn, means];
 }
 

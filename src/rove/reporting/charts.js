@@ -60,14 +60,15 @@ function reading(name, rows) {
 }
 
 /** A line chart. A series has label, colour, xs and ys, and optionally a band [low, high] and traces. A mark is a
- * labelled line at `y` or at `x`. */
+ * labelled line at `y` or at `x`. With `bars`, series are bars at whole numbers side by side, and traces are dots. */
 function lineChart(name, spec, height = (width) => Math.max(260, Math.min(380, width * 0.42))) {
   return chart(name, height, (root, width, tall) => {
-    const { x, y, series, marks = [] } = spec();
+    const { x, y, series, marks = [], bars = false } = spec();
     const all = series.flatMap((s) => [...s.ys, ...(s.band ? s.band.flat() : []), ...(s.traces ?? []).flat(), ...(s.dots ?? []).map(([, v]) => v)]);
     const shown = y.log ? all.filter((v) => v > 0) : all;
     const domain = y.domain ?? extent([...shown, ...marks.map((m) => m.y ?? null)]);
-    const xs = x.domain ?? extent(series.flatMap((s) => [s.xs[0], s.xs[s.xs.length - 1]]));
+    const ends = x.domain ?? extent(series.flatMap((s) => [s.xs[0], s.xs[s.xs.length - 1]]));
+    const xs = bars ? [ends[0] - 0.5, ends[1] + 0.5] : ends;
     const upright = marks.filter((mark) => mark.x !== undefined && mark.x <= xs[1]);
     const labelled = upright.filter((mark) => mark.label);
     const level = marks.filter((mark) => mark.y !== undefined);
@@ -79,12 +80,13 @@ function lineChart(name, spec, height = (width) => Math.max(260, Math.min(380, w
     const position = (s) => (v, i) => [sx(s.xs[i]), y.log && v <= 0 ? NaN : v === null ? NaN : sy(v)];
     const corners = (s, points) => (s.steps ? stepped(points) : points);
     const floor = (v) => (y.log ? Math.max(v, domain[0]) : v);
-    const bands = series.filter((s) => s.band);
+    const bands = bars ? [] : series.filter((s) => s.band);
     for (const s of bands) { // below all lines; of many, fainter ones, since they overlap
       const [low, high] = s.band.map((side) => corners(s, side.map(floor).map(position(s))));
       root.append(svg("path", { class: `band ${look(s.colour).colour}`, "fill-opacity": Math.min(1, 3 / bands.length).toFixed(2), d: `${path([...high, ...low.reverse()])}Z` }));
     }
-    for (const s of series) {
+    if (bars) drawBars(root, series, sx, sy);
+    for (const s of bars ? [] : series) {
       const { colour, dash } = look(s.colour);
       if (s.dots?.length) root.append(dots(s.dots.map(([u, v]) => [sx(u), sy(v)]), colour, 0.5));
       for (const t of s.traces ?? []) root.append(svg("path", { class: `trace ${colour}`, d: path(t.map(position(s))) }));
@@ -114,6 +116,17 @@ function lineChart(name, spec, height = (width) => Math.max(260, Math.min(380, w
         return { x: sx(at), content: reading(`${x.title} ${x.names ? x.names[at] : fmt(at)}`, rows) };
       },
     };
+  });
+}
+
+/** Bars of several series side by side, with their traces as dots. */
+function drawBars(root, series, sx, sy) {
+  const width = (0.8 * (sx(1) - sx(0))) / Math.max(series.length, 1);
+  series.forEach((s, k) => {
+    const { colour } = look(s.colour);
+    const left = (at) => sx(at) + (k - series.length / 2) * width;
+    s.ys.forEach((y, i) => root.append(svg("rect", { class: `bar ${colour}`, x: left(s.xs[i]).toFixed(1), y: sy(y).toFixed(1), width: Math.max(0.5, width - 0.5).toFixed(1), height: Math.max(0, sy(0) - sy(y)).toFixed(1) })));
+    root.append(dots((s.traces ?? []).flatMap((t) => t.map((y, i) => [left(s.xs[i]) + width / 2, sy(y)])), colour, 0.8));
   });
 }
 

@@ -128,7 +128,7 @@ def _page(runs: dict[tuple[str, str], Run], rows: Sequence[Row]) -> str:
         f"<li><code>{html.escape(command)}</code> <span>{html.escape(what)}</span></li>"
         for command, what in NEXT
     )
-    template = (resources.files("rove.report") / "demo.html").read_text("utf-8")
+    template = (resources.files("rove.reporting") / "demo.html").read_text("utf-8")
     for name, text in {
         "sentence": html.escape(sentence(rows)),
         "head": "".join(f"<th>{name}</th>" for name in HEAD),

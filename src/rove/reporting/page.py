@@ -45,7 +45,7 @@ def _colours() -> str:
 
 
 def _file(name: str) -> str:
-    return resources.files("rove.report").joinpath(name).read_text("utf-8")
+    return resources.files("rove.reporting").joinpath(name).read_text("utf-8")
 
 
 def _hash(text: str) -> str:

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from rove.analysis import curves, intervals
-from rove.analysis.alarms import alarms
+from rove.analysis.alarms import alarms, remedies
 from rove.analysis.curves import area_under_curve, moving_average
 from rove.analysis.intervals import Support
-from rove.analysis.sentences import LAST, Result, p_values, ranked
+from rove.analysis.sentences import Result, p_values, ranked
 from rove.environments import Task
-from rove.report import beliefs, summaries
-from rove.report.binning import (
-    FEW_POINTS,
+from rove.reporting import beliefs, summaries
+from rove.reporting.binning import (
     POINTS,
     bin_size,
     binned,
@@ -26,9 +25,9 @@ from rove.report.binning import (
     stopped_early,
     unit_of,
 )
-from rove.report.folders import RunData
-from rove.report.numbers import number, numbers
-from rove.report.settings import about
+from rove.reporting.folders import RunData
+from rove.reporting.numbers import number, numbers
+from rove.reporting.settings import about
 from rove.training import solving
 
 WINDOWS = (1, 20, 100, 500, 2500, 10_000)
@@ -36,8 +35,6 @@ WINDOWS = (1, 20, 100, 500, 2500, 10_000)
 PICTURED = 24
 """Maximum number of runs per group, the first ones, with charts of visits and posteriors and with
 differences between them; this keeps large reports small."""
-MORE = ("coverage", "spread", "return_spread")
-"""Columns of episodes.csv that are shown in addition to the score."""
 
 
 class Group:
@@ -55,13 +52,14 @@ class Group:
         self.name = name
         self.task = max((run.task for run in runs), key=_known_optimum)
         self.optimum = self.task.optimum
+        scores = [x["score"] for run in runs for x in run.columns.values()]
+        self.seen = float(min(map(np.min, scores))), float(max(map(np.max, scores)))
         self.support = self._support()
 
     def _support(self) -> Support | None:
         """Return the range of scores; None if it is unknown or some scores lie outside it."""
         known = self.task.score_range
-        scores = [columns["score"] for run in self.runs for columns in run.columns.values()]
-        return known if known and all(intervals.within(x, known) for x in scores) else None
+        return known if known and intervals.within(np.array(self.seen), known) else None
 
     def _areas(self, run: RunData) -> np.ndarray:
         """Return the mean score of each seed over the budget that all runs share: over episodes or,
@@ -122,7 +120,7 @@ class Group:
             "common": self.common if len(set(self.budgets.values())) > 1 else None,
             "bin": self.every or size,
             "windows": windows,
-            "window": LAST if LAST in windows else windows[-1],
+            "window": solving.LAST if solving.LAST in windows else windows[-1],
             "runs": [
                 self._run(run, colours, size, windows, pictured=i < PICTURED)
                 for i, run in enumerate(self.runs)
@@ -159,10 +157,11 @@ class Group:
             "last": summaries.mean(self._last(run), self.support),
             "greedy": None if run.greedy is None else summaries.mean(run.greedy, self.support),
             "solved": self._solved(run),
-            "more": _more(run, self.task.bins),
+            "more": beliefs.more(run),
             "visits": beliefs.visits(run) if pictured else None,
             "beliefs": beliefs.beliefs(run, self.optimum) if pictured else None,
             "warnings": self._warnings(run),
+            "advice": self._advice(run),
             "about": about(run),
         }
 
@@ -184,19 +183,23 @@ class Group:
                 str(w): [numbers(row[~np.isnan(row)]) for row in table]
                 for w, table in tables.items()
             },
-            "bands": {str(w): summaries.band(table, self.support) for w, table in smooth.items()},
+            "bands": {
+                str(w): summaries.band(table, self.support, self.seen)
+                for w, table in smooth.items()
+            },
         }
 
     def results(self) -> list[Result]:
         """Return what the title of the page says about each run."""
         results = []
         for run in self.runs:
-            solved, evidence, support = None, self._last(run, self._shared(run)), self.support
+            evidence, support = self._last(run, self._shared(run)), self.support
+            solved, lost = None, 0
             if self.optimum is not None:
                 when = self._when(run)
                 pairs = zip(when, self._shared(run), strict=True)
                 evidence = np.array([at is not None and at <= n for at, n in pairs], float)
-                solved, support = sum(map(bool, when)), (0.0, 1.0)
+                solved, lost, support = sum(map(bool, when)), sum(self._lost(run)), (0.0, 1.0)
             result = Result(
                 agent=self.labels[id(run)],
                 task=self.name,
@@ -206,6 +209,7 @@ class Group:
                 label=self.task.score_label,
                 evidence=tuple(evidence.tolist()),
                 support=support,
+                lost=lost,
             )
             results.append(result)
         return results
@@ -233,7 +237,7 @@ class Group:
             )
         ]
         pairs = zip(rows, ends or [None] * len(rows), strict=True)
-        return np.array([np.mean(row[:end][-LAST:]) for row, end in pairs])
+        return np.array([np.mean(row[:end][-solving.LAST :]) for row, end in pairs])
 
     def _starts(self, run: RunData) -> int | None:
         """Return the episode, or the step, at which learning starts; None if it starts at once, or
@@ -248,6 +252,14 @@ class Group:
         rows = [columns["score"] for columns in run.columns.values()]
         return [solving.episodes_to_solve(row, self.optimum) for row in rows]
 
+    def _lost(self, run: RunData) -> list[bool]:
+        """Return whether each seed solved its task and lost it again."""
+        rows = [columns["score"] for columns in run.columns.values()]
+        greedy = [None] * len(rows) if run.greedy is None else run.greedy.tolist()
+        pairs = zip(rows, greedy, strict=True)
+        best = self.optimum
+        return [best is not None and solving.is_lost(row, best, x) for row, x in pairs]
+
     def _solved(self, run: RunData) -> dict[str, Any] | None:
         """Return how soon seeds solved their task; None if its optimum is unknown. A diverged seed
         counts as unsolved to the end."""
@@ -255,15 +267,21 @@ class Group:
             return None
         watched = np.array([len(columns["score"]) for columns in run.columns.values()])
         end = max(int(watched.max()), run.raw.get("episodes") or 0)
-        return summaries.solved(self._when(run), np.where(run.diverged, end, watched))
+        solved = summaries.solved(self._when(run), np.where(run.diverged, end, watched))
+        return solved | {"lost": sum(self._lost(run))}
 
     def _warnings(self, run: RunData) -> list[str]:
-        """Return a sentence for each seed that found nothing or whose posterior collapsed."""
+        """Return a sentence for each sign that the training of a seed went wrong."""
         return [
             sentence
-            for seed, columns in run.columns.items()
-            for sentence in alarms(seed, columns["score"], columns["spread"], self.optimum)
+            for (seed, x), lost in zip(run.columns.items(), self._lost(run), strict=True)
+            for sentence in alarms(seed, x["score"], x["spread"], self.optimum, lost)
         ]
+
+    def _advice(self, run: RunData) -> list[str]:
+        """Return what to try against the warnings."""
+        scores = [columns["score"] for columns in run.columns.values()]
+        return remedies(scores, self.optimum, self._lost(run))
 
     def _differences(self) -> list[list[Any]]:
         """Return, at [i][j], the mean score of run i minus that of run j."""
@@ -278,18 +296,3 @@ class Group:
 def _known_optimum(task: Task) -> float:
     """Return a sort key of tasks: those with a known optimum come last."""
     return -math.inf if task.optimum is None else task.optimum
-
-
-def _more(run: RunData, bins: int) -> dict[str, Any]:
-    """Return the means and intervals of coverage and spreads over episodes."""
-    curves = {}
-    for column in MORE:
-        table = common_episodes(run.table(column))
-        counted = column == "coverage" and table.max(initial=0.0) <= bins
-        smooth = moving_average(table, LAST)
-        step = max(1, -(-table.shape[1] // FEW_POINTS))
-        thin = smooth[:, step - 1 :: step]
-        if np.any(thin != 0):
-            support = (0.0, bins) if counted else None
-            curves[column] = {"step": step} | summaries.curve(thin, support)
-    return curves

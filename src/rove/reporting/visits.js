@@ -7,7 +7,11 @@ function shade(fraction) {
 
 /** The axes of a board: its coordinates, the vertical one upwards, or else its rows, downwards, and columns. */
 function sides({ cells: [rows, columns], sides: [up, across] }) {
-  if (up) return [across, up].map(([title, low, high]) => ({ title, from: low, to: high, domain: [low, high], ticks: [low, (low + high) / 2, high] }));
+  if (up) return [across, up].map(([title, low, high, count]) => {
+    const whole = Number.isInteger(low + 0.5) && Number.isInteger((high - low) / count);
+    const marks = whole ? ticks([low + 0.5, high - 0.5], 6, true) : [low, (low + high) / 2, high];
+    return { title, whole, from: low, to: high, domain: [low, high], ticks: marks };
+  });
   const axis = (title, count) => ({ title, from: -0.5, to: count - 0.5, domain: [-0.5, count - 0.5], ticks: ticks([0, count - 1], 6, true) });
   return [axis("column", columns), { ...axis("row", rows), domain: [rows - 0.5, -0.5] }];
 }
@@ -31,7 +35,11 @@ function board(name, visits) {
     });
     const flipped = (row) => (upwards ? rows - 1 - row : row);
     const index = (at, low, high, count) => Math.max(0, Math.min(count - 1, Math.floor(((at - low) / (high - low)) * count)));
-    const range = (axis, k, count) => `${axis.title} ${short(edge(axis, k, count))} to ${short(edge(axis, k + 1, count))}`;
+    const range = (axis, k, count) => {
+      const inside = axis.whole ? 0.5 : 0;
+      const ends = [edge(axis, k, count) + inside, edge(axis, k + 1, count) - inside];
+      return `${axis.title} ${[...new Set(ends.map(short))].join(" to ")}`;
+    };
     return {
       count: rows * columns,
       across: columns,
@@ -56,6 +64,9 @@ function shades() {
     svg("svg", { class: "chart", viewBox: "0 0 18 12", "aria-hidden": "true" }, svg("rect", { class: "cell", width: 18, height: 12, "fill-opacity": shade(fraction) })), fmt(fraction))));
 }
 
+/** The maximum number of bars. */
+const BARS = 64;
+
 /** The section on state visits. */
 function visitSection(key, group) {
   const runs = group.runs.filter((run) => run.visits);
@@ -70,14 +81,18 @@ function visitSection(key, group) {
       return drawn;
     }))];
   }
+  const bars = cells[0] * runs.length <= BARS;
   const keys = legend(`${key} visits`, runs, () => drawn.again());
   const drawn = lineChart(`State visits, ${group.title}`, () => ({
+    bars,
     x: { title: "cell", whole: true },
     y: { title: "fraction of episodes", domain: [0, 1.02] },
     series: runs.filter((run) => keys.has(run.label)).map((run) => ({
-      label: run.label, colour: run.colour, xs: run.visits.mean.map((_, i) => i + 1), ys: run.visits.mean, ...seedsOrBand(run.visits),
+      label: run.label, colour: run.colour, xs: run.visits.mean.map((_, i) => run.visits.first + i), ys: run.visits.mean, ...seedsOrRange(run.visits),
     })),
   }), 240);
-  const kinds = runs[0].visits.seeds ? (n > 1 ? " (thick) and each seed (thin)" : "") : ", with its 95% interval";
+  const seeds = bars ? " (bars) and each seed (dots)" : " (thick) and each seed (thin)";
+  const range = bars ? " (bars)" : ", with the range from the lowest to the highest seed";
+  const kinds = runs[0].visits.seeds ? (n > 1 ? seeds : "") : range;
   return [head(kinds), runs.length > 1 ? keys : null, drawn];
 }

@@ -9,8 +9,8 @@ import numpy as np
 
 from rove.agents import AGENTS, label_of
 from rove.analysis.colours import number_of
-from rove.report.folders import RunData
-from rove.report.settings import changed, settings_of
+from rove.reporting.folders import RunData
+from rove.reporting.settings import changed, settings_of
 from rove.search.sweep_result import label as settings_label
 
 _ORDER = list(AGENTS)

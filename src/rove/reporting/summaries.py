@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 
 from rove.analysis import estimates, intervals
-from rove.analysis.intervals import BAND_DRAWS, MIN_SEEDS, Support
-from rove.report.numbers import number, numbers
+from rove.analysis.intervals import DRAWN, MIN_SEEDS, Support
+from rove.reporting.numbers import number, numbers
 
 Estimate = list[Any]
-DRAWN = 5
-"""Maximum number of seeds that are drawn as curves instead of an interval."""
 
 
 def mean(values: np.ndarray, support: Support | None) -> Estimate:
@@ -38,22 +36,25 @@ def difference(a: np.ndarray, b: np.ndarray, support: Support | None) -> tuple[E
     return forth, back
 
 
-def curve(values: np.ndarray, support: Support | None) -> dict[str, Any]:
-    """Return the mean over seeds of a curve, [seeds, points], with its band if there are
-    enough seeds and the range of the values is known, and the seeds if they are few or it is
-    not."""
+def curve(values: np.ndarray) -> dict[str, Any]:
+    """Return the mean over seeds of a curve that is described rather than estimated, [seeds,
+    points], with the seeds if they are few, and otherwise their range."""
+    few = len(values) <= DRAWN
     return {
         "mean": numbers(values.mean(axis=0)),
-        "band": None if support is None else band(values, support),
-        "seeds": numbers(values, 3) if len(values) <= DRAWN or support is None else None,
+        "range": None if few else [numbers(values.min(axis=0)), numbers(values.max(axis=0))],
+        "seeds": numbers(values, 3) if few else None,
     }
 
 
-def band(values: np.ndarray, support: Support | None) -> list[list[Any]] | None:
-    """Return the 95% interval of the mean over seeds at each point; None for few seeds."""
+def band(
+    values: np.ndarray, support: Support | None, seen: Support | None = None
+) -> list[list[Any]] | None:
+    """Return the 95% interval of the mean over seeds at each point; None for few seeds. `seen` is
+    the range of the scores that were observed."""
     if len(values) < MIN_SEEDS:
         return None
-    low, high = intervals.mean_interval(values, support, draws=BAND_DRAWS)
+    low, high = intervals.mean_band(values, support, seen)
     return [numbers(low), numbers(high)]
 
 

@@ -1,4 +1,4 @@
-"""State visits of a run, and the posterior of its first seed over training."""
+"""State visits, coverage and spreads of a run, and the posterior of its first seed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,20 +7,38 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rove.analysis.curves import learning_start
+from rove.analysis import densities
+from rove.analysis.curves import learning_start, moving_average
 from rove.analysis.sentences import note_above_optimum
-from rove.report import summaries
-from rove.report.folders import RunData
-from rove.report.numbers import number, numbers
+from rove.reporting import summaries
+from rove.reporting.binning import FEW_POINTS, common_episodes
+from rove.reporting.folders import RunData
+from rove.reporting.numbers import number, numbers
 from rove.training.lane import SNAPSHOTS
+from rove.training.solving import LAST
 
 ACTIONS = 10
 """Maximum number of actions that are drawn, as in diagnostics.png."""
-EVERY = 5
-"""Keep every fifth of the 101 points of a density, which includes the middle one."""
+POINTS = 61
+"""Number of points of a picture of Z."""
 POLICY = ["action of the policy"]
-HIGHEST = 999
+HIGHEST = 99
 """Heights are scaled to integers up to this one."""
+MORE = ("coverage", "spread", "return_spread")
+"""Columns of episodes.csv that are shown in addition to the score."""
+
+
+def more(run: RunData) -> dict[str, Any]:
+    """Return coverage and spreads over episodes, except those that are 0 throughout."""
+    curves = {}
+    for column in MORE:
+        window = 1 if column == "coverage" else LAST
+        smooth = moving_average(common_episodes(run.table(column)), window)
+        step = max(1, -(-smooth.shape[1] // FEW_POINTS))
+        thin = smooth[:, step - 1 :: step]
+        if np.any(thin != 0):
+            curves[column] = {"step": step} | summaries.curve(thin)
+    return curves
 
 
 def visits(run: RunData) -> dict[str, Any] | None:
@@ -36,9 +54,10 @@ def visits(run: RunData) -> dict[str, Any] | None:
     if not rows:
         return None
     fraction = np.clip(np.array(rows, float), 0.0, 1.0)
-    row = {} if len(task.cells) == 2 else summaries.curve(fraction, (0.0, 1.0))
+    row = {} if len(task.cells) == 2 else summaries.curve(fraction)
     return {
         "cells": list(task.cells),
+        "first": task.first_cell,
         "sides": [list(side) for side in task.coordinates],
         "mean": numbers(fraction.mean(axis=0), 3),
         "n": len(rows),
@@ -60,10 +79,10 @@ def beliefs(run: RunData, optimum: float | None) -> dict[str, Any] | None:
     taken = min(len(columns["score"]).bit_length(), SNAPSHOTS)
     actions = min(values.shape[-1], ACTIONS)
     flat = outputs.reshape(-1, outputs.shape[-1])
-    densities = [
-        tuple(map(np.asarray, pair)) for pair in jax.vmap(agent.densities)(jnp.asarray(flat))
-    ][:actions]
-    values = values[:taken, ..., :actions]
+    drawn = [tuple(map(np.asarray, pair)) for pair in jax.vmap(agent.densities)(jnp.asarray(flat))][
+        :actions
+    ]
+    values, count = values[:taken, ..., :actions], taken * len(probes)
     ended = columns["terminated"]
     return {
         "seed": seed,
@@ -73,16 +92,11 @@ def beliefs(run: RunData, optimum: float | None) -> dict[str, Any] | None:
         "note": note_above_optimum(values, optimum, ended, task.score_label),
         "episodes": [2**k for k in range(taken)],
         "probes": probes,
-        "discrete": agent.discrete,
         # [snapshot][probe][action][draw]
         "values": numbers(values.transpose(0, 2, 3, 1), 3),
-        # [snapshot][probe][action]
         "returns": [
-            [
-                [_picture(x[at], y[at], agent.discrete) for x, y in densities]
-                for at in range(k * len(probes), (k + 1) * len(probes))
-            ]
-            for k in range(taken)
+            _pictures([[(x[k], y[k]) for x, y in drawn] for k in range(probe, count, len(probes))])
+            for probe in range(len(probes))
         ],
     }
 
@@ -92,16 +106,20 @@ def _names(known: Sequence[str], count: int, kind: str) -> list[str]:
     return [known[i] if i < len(known) else f"{kind} {i}" for i in range(count)]
 
 
-def _picture(points: np.ndarray, heights: np.ndarray, discrete: bool) -> dict[str, Any]:
-    """Return the points of a picture (only its ends if evenly spaced), and heights relative to the
-    highest."""
-    if not discrete:
-        points, heights = points[::EVERY], heights[::EVERY]
-    top = max(float(heights.max()), 1e-30)
-    even = np.linspace(points[0], points[-1], len(points))
-    spaced = len(points) > 2 and np.allclose(points, even, atol=1e-4 * np.ptp(points) + 1e-30)
+def _pictures(snapshots: Sequence[Sequence[densities.Distribution]]) -> dict[str, Any]:
+    """Return pictures of Z(s, ·) over training: their common range and, for each snapshot and
+    action, the mean and the heights at evenly spaced points."""
+    low, high = densities.drawn_range([z for actions in snapshots for z in actions])
     return {
-        "x": numbers(points[[0, -1]] if spaced else points),
-        "y": np.round(HIGHEST * heights / top).astype(int).tolist(),
-        "top": number(top, 3),
+        "x": numbers(np.array([low, high]), 6),
+        "y": [[_heights(z, low, high) for z in actions] for actions in snapshots],
+        "means": [numbers(np.array([*map(densities.mean, actions)]), 6) for actions in snapshots],
     }
+
+
+def _heights(distribution: densities.Distribution, low: float, high: float) -> list[int]:
+    """Return the index of the first height that is not 0, and the heights from there to the last
+    one that is not 0."""
+    heights = np.round(HIGHEST * densities.smoothed(distribution, low, high, POINTS)).astype(int)
+    shown = np.flatnonzero(heights)
+    return [int(shown[0]), *heights[shown[0] : shown[-1] + 1].tolist()] if len(shown) else [0]

@@ -1,11 +1,16 @@
 // The headline of a part of the page: what it shows, in a few large numbers and one figure.
 
-const CARDS = 4;
+const CARDS = 8;
+
+/** How many of the seeds that solved the task lost it again, if any did. */
+function lostAgain({ lost }) {
+  return lost ? `${lost} of them lost it again` : "";
+}
 
 /** A card with the most important numbers of a run. */
 function card(run, group) {
   const facts = [
-    run.solved ? [`${run.solved.count} of ${run.seeds.length}`, `seed${run.seeds.length > 1 ? "s" : ""} solved it within ${fmt(run.budget)} ${group.unit}s`] : null,
+    run.solved ? [`${run.solved.count} of ${run.seeds.length}`, `seed${run.seeds.length > 1 ? "s" : ""} solved it within ${fmt(run.budget)} ${group.unit}s${run.solved.lost ? `; ${lostAgain(run.solved)}` : ""}`] : null,
     [short(run.last[0]), `${group.label}, last 20 episodes${group.optimum !== null ? ` (optimum ${short(group.optimum)})` : ""}`],
     run.solved?.count && run.solved.median !== "inf" ? [short(run.solved.median), "episodes to solve it, median"] : null,
     run.solved ? null : [short(run.all[0]), `${group.label}, ${part(group)}`],
@@ -27,7 +32,7 @@ function solvedMap(name, solvable, order) {
     domain: [0, 1],
     format: String,
     text: ([, run]) => `${run.solved.count}/${run.seeds.length}`,
-    lines: (r, c) => [[null, "seeds that solved it", ratio(cells[r][c][1])], [null, `budget, ${solvable[c].unit}s`, fmt(cells[r][c][1].budget)], [null, "episodes, median", fmt(cells[r][c][1].solved.median)]],
+    lines: (r, c) => [[null, "seeds that solved it", ratio(cells[r][c][1])], ...(cells[r][c][1].solved.lost ? [[null, "that lost it again", String(cells[r][c][1].solved.lost)]] : []), [null, `budget, ${solvable[c].unit}s`, fmt(cells[r][c][1].budget)], [null, "episodes, median", fmt(cells[r][c][1].solved.median)]],
   });
 }
 
@@ -52,7 +57,9 @@ function headline(key, source) {
   if (sweep) return [];
   if (groups.length === 1) {
     const [group] = groups;
+    const more = group.runs.length - CARDS;
     return [el("div", { class: "cards" }, group.runs.slice(0, CARDS).map((run) => card(run, group))),
+      more > 0 ? el("p", { class: "muted small" }, `And ${more} more, which are in the table below.`) : null,
       curves(`${key}-0`, group, `${group.title}. `)];
   }
   const solvable = groups.filter((group) => group.optimum !== null);

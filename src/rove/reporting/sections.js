@@ -17,10 +17,14 @@ function columnMeans(rows) {
 const MIN_SEEDS = 5;
 const DRAWN = 5;
 
-/** The band of a curve, or its seeds: those of few seeds are drawn unless intervals are wanted. */
-function seedsOrBand({ band, seeds }, intervals = false) {
-  if (band && (intervals || !seeds)) return { band };
-  return { traces: seeds?.length > 1 ? seeds : [] };
+/** The interval of a curve of scores, or its seeds: those of few seeds are drawn unless intervals are wanted. */
+function seedsOrInterval(band, seeds, intervals) {
+  return band && intervals ? { band, shaded: "95% interval" } : { traces: seeds.length > 1 ? seeds : [] };
+}
+
+/** The seeds of a curve or, of many, their range. */
+function seedsOrRange({ range, seeds }) {
+  return range ? { band: range, shaded: "range from the lowest to the highest seed" } : { traces: seeds.length > 1 ? seeds : [] };
 }
 
 const VIEWS = {
@@ -36,18 +40,18 @@ function scoreCurve(run, group, window, intervals) {
   const seeds = run.scores[window] ?? run.scores[group.bin].map((scores) => moving(scores, window / group.bin));
   const longest = Math.max(...seeds.map((s) => s.length));
   const xs = Array.from({ length: longest }, (_, i) => run.first + i * group.bin);
-  return { label: run.label, colour: run.colour, xs, ys: columnMeans(seeds), ...seedsOrBand({ band: run.bands[window], seeds }, intervals) };
+  return { label: run.label, colour: run.colour, xs, ys: columnMeans(seeds), ...seedsOrInterval(run.bands[window], seeds, intervals) };
 }
 
 function solvedCurve(run, intervals) {
   const { at, share, band, until } = run.solved;
   const held = (ys) => [...ys, ys[ys.length - 1]];
-  return { label: run.label, colour: run.colour, steps: true, xs: [...at, until], ys: held(share), band: intervals && band ? band.map(held) : null };
+  return { label: run.label, colour: run.colour, steps: true, xs: [...at, until], ys: held(share), band: intervals && band ? band.map(held) : null, shaded: "95% interval" };
 }
 
-function otherCurve(run, view, intervals) {
+function otherCurve(run, view) {
   const { step, mean } = run.more[view];
-  return { label: run.label, colour: run.colour, xs: mean.map((_, i) => (i + 1) * step), ys: mean, ...seedsOrBand(run.more[view], intervals) };
+  return { label: run.label, colour: run.colour, xs: mean.map((_, i) => (i + 1) * step), ys: mean, ...seedsOrRange(run.more[view]) };
 }
 
 const LABELLED = 3;
@@ -73,19 +77,19 @@ function curves(key, group, title = "") {
   const window = choice(`${key} window`, "Moving window", group.windows.map((w) => [w, w === 1 ? "none" : `${fmt(w)} episodes`]), group.window, again);
   const several = group.runs.filter((run) => run.seeds.length >= MIN_SEEDS);
   const intervals = checkbox(`${key} intervals`, "95% intervals instead of seeds", several.some((run) => run.seeds.length > DRAWN), again);
-  intervals.hidden = !several.length;
   const about = el("p", { class: "muted small" });
   const keys = legend(`${key} legend`, group.runs, again);
   const note = el("p", { class: "muted small" });
   const drawn = lineChart(`Curves, ${group.title}`, () => {
     const v = view.value;
     window.hidden = v !== "scores";
+    intervals.hidden = !several.length || !["scores", "solved"].includes(v);
     const runs = group.runs.filter((run) => keys.has(run.label));
     const zero = v === "scores" || v === "solved" ? [] : runs.filter((run) => !run.more[v]);
     note.textContent = zero.length ? `0 throughout: ${zero.map((run) => run.label).join("; ")}.` : "";
     const series = v === "scores" ? runs.map((run) => scoreCurve(run, group, Number(window.value), intervals.value))
       : v === "solved" ? runs.map((run) => solvedCurve(run, intervals.value))
-        : runs.filter((run) => run.more[v]).map((run) => otherCurve(run, v, intervals.value));
+        : runs.filter((run) => run.more[v]).map((run) => otherCurve(run, v));
     about.textContent = title + curveNote(group, series);
     return {
       x: { title: v === "scores" ? group.unit : "episode", whole: true },
@@ -111,9 +115,10 @@ function heading(text, number = true) {
   return el("th", { scope: "col", class: number ? "number" : "" }, text);
 }
 
-/** A table cell with a value and what is known about it. */
+/** A table cell with a value and what is known about it, in one line or several. */
 function valueCell(value, more = "") {
-  return el("td", { class: "number" }, el("div", {}, value, more ? [el("br"), el("span", { class: "muted" }, more)] : []));
+  const lines = [more].flat().filter(Boolean);
+  return el("td", { class: "number" }, el("div", {}, value, lines.flatMap((line) => [el("br"), el("span", { class: "muted" }, line)])));
 }
 
 /** A table cell without a value, which the list on a phone leaves out. */
@@ -141,7 +146,7 @@ function nameCell(run) {
 /** How many seeds solved the task, with the exact interval of that count. */
 function solvedCell({ solved, seeds }) {
   const limits = solved.interval && solved.interval.map((share) => `${Math.round(100 * share)}%`).join(" to ");
-  return valueCell(`${solved.count} of ${seeds.length}`, limits ?? "");
+  return valueCell(`${solved.count} of ${seeds.length}`, [limits, lostAgain(solved)]);
 }
 
 /** The part of the budget that mean scores are over. */
@@ -220,7 +225,7 @@ function intervalNote(group) {
     group.stopped ? `${STOPPED} in mean scores over it; the last 20 episodes are those that were played.` : "",
     group.runs.some((run) => run.greedy) ? "Greedy is the score of one episode of the greedy policy after training, without exploration." : "",
     sizes.some((n) => n > 1 && n < MIN_SEEDS) ? "With fewer than five seeds, the values of the seeds are shown instead of an interval." : "",
-    group.optimum !== null ? "Solved means ten optimal episodes in a row; the median counts seeds that have not solved the task as censored (Kaplan–Meier)." : "",
+    group.optimum !== null ? `Solved means ten optimal episodes in a row${group.runs.some((run) => run.solved.lost) ? ", and lost again that fewer than half of the last 20 are optimal, nor is the greedy policy" : ""}; the median counts seeds that have not solved the task as censored (Kaplan–Meier).` : "",
   ].filter(Boolean).join(" ");
 }
 
@@ -258,7 +263,7 @@ function curveNote(group, series) {
   const sizes = [...new Set(group.runs.map((run) => run.seeds.length))].sort((a, b) => a - b);
   const seeds = `${sizes.join(" or ")} seed${sizes.join() === "1" ? "" : "s"}`;
   const kinds = [
-    series.some((s) => s.band) ? "a shaded 95% interval" : null,
+    series.some((s) => s.band) ? `a shaded ${series.find((s) => s.band).shaded}` : null,
     series.some((s) => s.traces?.length) ? "a thin line for each seed" : null,
   ].filter(Boolean);
   const budgets = group.common === null ? "" : " The budgets differ: each curve has its own length.";
@@ -269,9 +274,10 @@ function curveNote(group, series) {
 /** The section of a task; `drawn` if its curves are in the headline already. */
 function groupSection(key, group, reference, drawn) {
   const warnings = group.runs.flatMap((run) => run.warnings.map((text) => `${run.label}, ${text}.`));
+  const advice = [...new Set(group.runs.flatMap((run) => run.advice))].map((text) => `${text[0].toUpperCase()}${text.slice(1)}.`);
   return el("section", { "aria-label": group.title, id: key },
     drawn ? null : [el("h3", {}, group.title), curves(key, group)],
     comparison(key, group, reference), visitSection(key, group), beliefSection(key, group),
-    warnings.length ? el("details", { class: "warnings" }, el("summary", {}, `${warnings.length} warning${warnings.length > 1 ? "s" : ""}`), el("ul", {}, warnings.map((text) => el("li", {}, text)))) : null,
+    warnings.length ? el("details", { class: "warnings" }, el("summary", {}, `${warnings.length} warning${warnings.length > 1 ? "s" : ""}`), el("ul", {}, warnings.map((text) => el("li", {}, text))), advice.map((text) => el("p", { class: "small" }, text))) : null,
     about(group));
 }

@@ -5,8 +5,8 @@ from typing import Any
 
 from rove.agents import label_of
 from rove.analysis.sentences import Result, doubt, headline, p_values, ranked, sweep_headline
-from rove.report.folders import Results
-from rove.report.groups import Group
+from rove.reporting.folders import Results
+from rove.reporting.groups import Group
 from rove.search.sweep_result import label
 
 NAMED = 2
