@@ -105,11 +105,7 @@ def normal(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
 
 
 def normals(key: Key, shapes: Sequence[tuple[int, ...]]) -> list[Float[Array, "..."]]:
-    """Draw arrays of standard normals together.
-
-    XLA fuses an array that is used once into the operation that uses it, and computes its normals
-    again for every row that they are broadcast to. Parts of a larger array are computed once.
-    """
+    """Draw several arrays of standard normals together."""
     sizes = [math.prod(shape) for shape in shapes]
     parts = jnp.split(normal(key, (sum(sizes),)), list(accumulate(sizes))[:-1])
     return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]

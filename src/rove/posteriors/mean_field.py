@@ -18,7 +18,6 @@ from rove.parts.noise import Key
 from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows, row_count
 from rove.posteriors.priors import Input
 
-
 Draws: TypeAlias = Literal["row", "minibatch"]
 
 
@@ -108,7 +107,8 @@ class MeanField(Posterior[MeanFieldLaw, Theta]):
         means, treedef = jax.tree.flatten(law.mean)
         epsilons = noise.normals(key, [m.shape for m in means])
         parts = zip(means, jax.tree.leaves(law.std), epsilons, strict=True)
-        return lax.optimization_barrier(treedef.unflatten(mean + std * epsilon for mean, std, epsilon in parts))
+        theta = treedef.unflatten(mean + std * epsilon for mean, std, epsilon in parts)
+        return lax.optimization_barrier(theta)
 
     def apply(self, law: MeanFieldLaw, draw: Theta, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(draw, x.features)
