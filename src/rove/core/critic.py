@@ -179,8 +179,8 @@ class CriticLearner(Learner):
     def discrete(self) -> bool:
         return self.returns.discrete
 
-    def memory(self, features: int, actions: int) -> Memory:
-        return checks.memory_of(self, features, actions, self.buffer_size, self.hidden)
+    def memory(self, features: int, actions: int, coded: bool = False) -> Memory:
+        return checks.memory_of(self, features, actions, coded, self.buffer_size, self.hidden)
 
     def validate(self, observation: np.ndarray) -> None:
         self.posterior.validate(checks.spec_of(self, observation))
