@@ -1,18 +1,17 @@
 """Algorithms 1 and 2 of the paper, for any return distribution Z_θ and any distribution q_φ(θ).
 
 The marks 1.k and 2.k refer to line k of Algorithm 1 and of Algorithm 2. The loops over episodes
-and steps (2.3–2.4) are in `rove.training`. `law` is q_φ in the form that sampling needs. Two lines
-are carried out at another time than in the paper, to the same effect: the counter (2.5) is
-incremented when the transition is saved (2.8), and φ⁻ ← φ (2.13–2.14) is done in the next update.
+and steps (2.3–2.4) are in `rove.training`. `law` is q_φ in the form that sampling needs. One line
+is carried out at another time than in the paper, to the same effect: the counter (2.5) is
+incremented when the transition is saved (2.8).
 """
 
 from functools import partial
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
 from rove.core import checks, control
@@ -102,10 +101,8 @@ class Agent(CriticLearner):
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """1.8, 2.9–2.15: update φ, and φ⁻ every `target_period` steps. Also return the loss."""
-        law, k = self.posterior.law(state.phi), partial(noise.fold, key)
-        # 2.13–2.14 of the previous step, done here so that the law of q_φ is computed only once.
-        copy = (state.counter - 1) % self.target_period == 0
-        law_minus = jax.tree.map(lambda new, old: jnp.where(copy, new, old), law, state.phi_target)
+        law, law_minus = self.posterior.law(state.phi), state.phi_target
+        k = partial(noise.fold, key)
         batch, ids = replay.sample(state.replay, k(_MINIBATCH), self.batch_size)  # 2.9
         theta, theta_minus = self.draw(law, law_minus, ids, k(_THETA), k(_TARGET_THETA))  # 2.9, 11
         lookahead = partial(self.lookahead, state.phi.priors, law, law_minus)
@@ -113,6 +110,8 @@ class Agent(CriticLearner):
         (phi,), moments, loss = self.descend(  # 2.11–2.12
             state, (state.phi,), state.optimiser, self.lr, theta, batch, x, lookahead, k(_REFIT)
         )
+        due = state.counter % self.target_period == 0
+        law_minus = lax.cond(due, lambda: self.posterior.law(phi), lambda: law_minus)  # 2.13–2.14
         return state._replace(phi=phi, phi_target=law_minus, optimiser=moments), loss
 
     def lookahead(
