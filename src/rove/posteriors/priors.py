@@ -56,9 +56,9 @@ def tabulated(priors: Theta | tuple[()], coded: bool) -> Theta | tuple[()]:
     if not coded or not priors:
         return priors
     size = priors[0].weight.shape[1]
-    values = networks.forward_many(priors, OneHot(jnp.arange(size + 1), size))
-    table, at_zero = values[:, :-1], values[:, -1]
-    return (Linear(table - at_zero[:, None], at_zero),)
+    values = networks.forward_many(priors, OneHot(jnp.arange(size), size))
+    at_zero = networks.forward_many(priors, OneHot(jnp.asarray(size), size))
+    return (Linear(values - at_zero[:, None], at_zero),)
 
 
 def with_cache(priors: Theta | tuple[()], transition: Transition) -> Transition:
