@@ -380,11 +380,8 @@ def transition_at(t: int) -> Transition:
 
 @pytest.mark.parametrize(("period", "starts"), [(4, 1), (1, 1), (5, 8)])
 def test_target_network_is_copied_as_algorithm_2_says(period, starts):
-    """`learn` copies at the start of the next step; lines 13–14 copy at the end of this one.
-
-    The reference is Algorithm 2 as printed. Each step starts it from rove's φ, so that two
-    programs' roundings cannot add up; φ⁻ is the reference's own throughout.
-    """
+    """The reference is Algorithm 2 as printed. Each step starts it from rove's φ, so that two
+    programs' roundings cannot add up; φ⁻ is the reference's own throughout."""
     learner = agent(target_period=period, learning_starts=starts, lr=0.01)
     state = init(learner, FEATURES, ACTIONS, noise.root(4))
     law = jax.jit(lambda learned: learner.posterior.law(Phi(learned)))
@@ -400,10 +397,10 @@ def test_target_network_is_copied_as_algorithm_2_says(period, starts):
             (_, loss), gradient = value_and_gradient(learner, phi, law(phi_minus), batch, key)
             update, optimiser = adam.update(gradient, optimiser)
             phi = optax.apply_updates(phi, update)
+            used, expected = state.phi_target, law(phi_minus)
             state, reported = learn(learner, state, key)
             assert float(reported) == pytest.approx(float(loss), rel=1e-5)
             # q_φ⁻ as used in this step: means bit for bit, softplus to a rounding or two.
-            used, expected = state.phi_target, law(phi_minus)
             for a, b in zip(*map(jax.tree.leaves, (used.mean, expected.mean)), strict=True):
                 assert np.array_equal(a, b)
             for a, b in zip(*map(jax.tree.leaves, (used.std, expected.std)), strict=True):
@@ -415,7 +412,8 @@ def test_target_network_is_copied_as_algorithm_2_says(period, starts):
             phi_minus = phi
             copies += 1
     assert copies == 14 // period
-    assert not np.allclose(state.phi_target.mean[0].weight, state.phi.learned.mu[0].weight)
+    same = np.allclose(state.phi_target.mean[0].weight, state.phi.learned.mu[0].weight)
+    assert same == (14 % period == 0)
 
 
 def test_epsilon_falls_linearly_and_stays():
