@@ -77,8 +77,7 @@ def profile(name: str) -> dict[str, float]:
     agent, environment = make_agent(name), Chain(4, features="one-hot")
     lane = jax.jit(start)(agent, environment, np.int32(0))
     no_limit = np.int32(2**30)
-    options = {"xla_disable_hlo_passes": "cse_barrier_expander"}
-    program = jax.jit(compiled.run, donate_argnums=2, compiler_options=options)
+    program = jax.jit(compiled.run, donate_argnums=2)
     program = program.lower(agent, environment, lane, np.int32(0), no_limit).compile()
 
     def learn(lane: Any, last: int) -> Any:

@@ -67,13 +67,12 @@ def worker(name: str, seed: int) -> None:
     import numpy as np
 
     from rove.environments.chain import Chain
-    from rove.parts import platform
     from rove.training import compiled
     from rove.training.lane import FAULTS, Lane, start
 
     answers, sys.stdout = sys.stdout, sys.stderr
     agent, environment = make_agent(name), Chain(4, features="one-hot")
-    begin, run = jax.jit(start), platform.jit(compiled.run, donate_argnums=2)
+    begin, run = jax.jit(start), jax.jit(compiled.run, donate_argnums=2)
     no_limit = np.int32(2**30)
 
     began = time.perf_counter()  # a first call that runs no step: tracing and compiling

@@ -1,13 +1,10 @@
 """JAX configuration: correct sums, one thread per seed, and a cache of compiled programs."""
 
-import functools
 import gc
 import hashlib
 import os
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import jax
 from jax._src import xla_bridge
@@ -82,23 +79,6 @@ def prepare(lanes: int | None = None) -> None:
     if jax.config.values["jax_compilation_cache_dir"] is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-
-
-def jit(function: Callable, **options: Any) -> Callable:
-    """Return `jax.jit(function, **options)`, in which arrays are computed once where
-    `lax.optimization_barrier` says so.
-
-    On CPUs, XLA normally drops these barriers before it fuses operations, and then computes a short
-    array, such as a layer's sampled biases, again for every row that it is added to.
-    """
-
-    @functools.cache
-    def program() -> Callable:
-        on_cpu = jax.default_backend() == "cpu"
-        kept = {"xla_disable_hlo_passes": "cse_barrier_expander"} if on_cpu else None
-        return jax.jit(function, compiler_options=kept, **options)
-
-    return lambda *arguments: program()(*arguments)
 
 
 def clear_programs() -> None:

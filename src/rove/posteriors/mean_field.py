@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 from jaxtyping import Float, Int
 
 from rove.errors import ConfigError, check_choice, check_number
@@ -101,15 +101,14 @@ class MeanField(Posterior[MeanFieldLaw, Theta]):
 
     def law(self, phi: Phi) -> MeanFieldLaw:
         mu, rho = phi.learned
-        return MeanFieldLaw(mu, lax.optimization_barrier(jax.tree.map(softplus, rho)))
+        return MeanFieldLaw(mu, jax.tree.map(softplus, rho))
 
     def sample(self, law: MeanFieldLaw, key: Key) -> Theta:
         """Sample θ = μ_θ + σ_θ·ε."""
         means, treedef = jax.tree.flatten(law.mean)
         epsilons = noise.normals(key, [m.shape for m in means])
         parts = zip(means, jax.tree.leaves(law.std), epsilons, strict=True)
-        theta = treedef.unflatten(mean + std * epsilon for mean, std, epsilon in parts)
-        return lax.optimization_barrier(theta)
+        return treedef.unflatten(mean + std * epsilon for mean, std, epsilon in parts)
 
     def apply(self, law: MeanFieldLaw, draw: Theta, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(draw, x.features)

@@ -15,8 +15,8 @@ from rove.training.lane import Lane
 from rove.training.outcomes import Job, Outcome
 from rove.training.progress import Report, Saved, progress_of
 
-_run = platform.jit(compiled.run, donate_argnums=2)
-_run_together = platform.jit(compiled.run_together, donate_argnums=2)
+_run = jax.jit(compiled.run, donate_argnums=2)
+_run_together = jax.jit(compiled.run_together, donate_argnums=2)
 
 
 def compile_program(job: Job) -> None:

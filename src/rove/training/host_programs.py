@@ -12,7 +12,6 @@ from jaxtyping import Float
 from rove.core.learner import Learner
 from rove.environments.base import Step
 from rove.environments.host import HostEnvironment
-from rove.parts import platform
 from rove.training.lane import (
     FAULTS,
     Lane,
@@ -106,7 +105,7 @@ def programs_for(structure: Any) -> Programs:
     return Programs(
         pack=jax.jit(lambda lane: pack(drained(lane))),
         unpack=jax.jit(lambda numbers, packed: unpacked(numbers, packed)[2]),
-        begin=platform.jit(begin, donate_argnums=1),
-        resume=platform.jit(resume, donate_argnums=1),
-        step=platform.jit(step, donate_argnums=1, static_argnums=4),
+        begin=jax.jit(begin, donate_argnums=1),
+        resume=jax.jit(resume, donate_argnums=1),
+        step=jax.jit(step, donate_argnums=1, static_argnums=4),
     )
