@@ -16,7 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from rove.cli import main as cli
 
-WIDTH = 92
+WIDTH = 90
 EXAMPLES = {
     "train": (
         "With the settings of an agent and the options of an environment:",

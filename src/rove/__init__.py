@@ -9,6 +9,7 @@ from rove.agents import *  # noqa: F403
 from rove.agents.tabular import PosteriorSampling, QValueSampling
 from rove.core.actor_critic import ActorCritic
 from rove.core.algorithm import Agent
+from rove.core.families import check_posterior, check_returns
 from rove.core.learner import AgentState, Learner
 from rove.environments import (
     ENVIRONMENTS,
@@ -78,6 +79,8 @@ __all__ = [
     "SparseReward",
     "Sweep",
     "adopt",
+    "check_posterior",
+    "check_returns",
     "compare",
     "difference",
     "load",

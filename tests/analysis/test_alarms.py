@@ -5,10 +5,12 @@ import numpy as np
 from rove.analysis.alarms import (
     EXPLORE_MORE,
     KEEP_IT,
+    Seed,
     alarms,
     collapsed_at,
     found_nothing,
     remedies,
+    start_value,
 )
 from rove.training.solving import is_lost
 
@@ -31,13 +33,58 @@ def test_found_nothing_by_hand():
     assert not found_nothing(np.zeros(0), None)
 
 
+def test_small_costs_are_nothing_beside_a_known_optimum():
+    """As on Deep Sea, where moving costs at most 0.01 and the treasure is worth 1."""
+    costs = np.tile([0.0, -0.0017, -0.01], 10)
+    assert found_nothing(costs, 0.99)
+    assert not found_nothing(costs, None)  # of which nothing is known
+    assert not found_nothing(np.r_[costs, 0.99], 0.99)
+    lengths = np.tile([9.0, 14.0, 22.0, 35.0], 5)  # a dense reward: CartPole at random, of 500
+    assert not found_nothing(lengths, 500.0)
+    close = np.tile([8.0, 9.0, 12.0], 10)  # or with one action
+    assert not found_nothing(close, 500.0)
+    assert not found_nothing(np.tile([-200.0, -180.0], 10), 300.0)  # as on LunarLander
+    assert not found_nothing(np.tile([-0.01, 0.0], 10), 0.0)
+
+
 def test_an_alarm_names_the_seed_and_the_score():
-    (sentence,) = alarms(3, np.zeros(30), np.ones(30), None)
+    (sentence,) = alarms(Seed(3, np.zeros(30), np.ones(30)))
     assert sentence == ("seed 3: all 30 episodes scored 0: nothing better was found")
-    both = alarms(3, np.zeros(41), np.r_[1.0, np.full(40, 0.005)], 1.0)
+    both = alarms(Seed(3, np.zeros(41), np.r_[1.0, np.full(40, 0.005)], 1.0))
     assert "collapsed by episode 21" in both[0]
     assert "all 41 episodes scored 0" in both[1]
-    assert alarms(3, np.arange(30.0), np.ones(30), None) == []
+    (sentence,) = alarms(Seed(3, np.tile([0.0, -0.01], 15), np.ones(30), 0.99))
+    assert sentence == "seed 3: all 30 episodes scored -0.01 to 0: nothing better was found"
+    assert alarms(Seed(3, np.arange(30.0), np.ones(30))) == []
+
+
+def test_a_reward_that_was_found_and_not_kept():
+    scores = np.zeros(50)
+    scores[[4, 20]] = 0.99  # too few in a row to count as solved
+    seed = Seed(1, scores, np.ones(50), 0.99)
+    assert not is_lost(scores, 0.99)
+    (sentence,) = alarms(seed)
+    assert sentence == (
+        "seed 1: 2 episodes scored more than half of the optimum, but none of the last 20"
+    )
+    assert remedies([seed], "dqn") == [KEEP_IT]
+    assert alarms(seed._replace(greedy=0.99)) == []
+    assert alarms(seed._replace(scores=scores[:30])) == []  # one of the last 20
+
+
+def test_values_far_above_the_optimum():
+    seed = Seed(0, np.tile([0.0, 0.2], 20), np.ones(40), 1.0, value=2.5)
+    (sentence,) = alarms(seed)
+    assert sentence == "seed 0: the learned Q is still 2.5 at the start, far above the optimum 1"
+    assert alarms(seed._replace(value=1.9)) == []
+    assert alarms(seed._replace(scores=np.ones(40))) == []  # solved all the same
+    assert remedies([seed], "ige")[0].startswith("to lower Q: a smaller --agent.prior or")
+    assert remedies([seed], "dqn") == ["to lower Q: a smaller --agent.gamma, or more episodes"]
+    values = np.arange(2 * 3 * 1 * 2.0).reshape(2, 3, 1, 2)
+    assert start_value(values, np.ones(30), "return", 30) == 9.0  # the mean of 7, 9 and 11
+    assert start_value(values, np.ones(30), "goal reached", 30) is None
+    assert start_value(values, np.zeros(30), "return", 30) is None  # a time limit
+    assert start_value(values, np.ones(30), "return", 19) is None  # too early
 
 
 def test_a_solution_that_is_lost_again():
@@ -49,13 +96,20 @@ def test_a_solution_that_is_lost_again():
     assert not is_lost(np.zeros(60), 1.0)  # never solved
     assert not is_lost(np.r_[np.zeros(50), np.ones(10)], 1.0)  # solved at the end
     assert not is_lost(np.r_[np.ones(40), np.tile([0.0, 1.0], 10)], 1.0)  # half of the last 20
-    (sentence,) = alarms(3, lost, np.ones(60), 1.0, lost=True)
+    (sentence,) = alarms(Seed(3, lost, np.ones(60), 1.0))
     start = "seed 3: solved at episode 10 and lost again"
     assert sentence == f"{start}: of the last 20 episodes 0 are optimal"
 
 
-def test_advice_is_about_what_went_wrong():
-    nothing, lost = np.zeros(30), np.r_[np.ones(30), np.zeros(30)]
-    assert remedies([nothing, lost], 1.0, [False, True]) == [EXPLORE_MORE, KEEP_IT]
-    assert remedies([nothing, nothing], 1.0, [False, False]) == [EXPLORE_MORE]
-    assert remedies([lost], 1.0, [False]) == []
+def test_advice_is_about_what_went_wrong_and_fits_the_agent():
+    nothing, lost = (
+        Seed(0, scores, np.ones(len(scores)), 1.0)
+        for scores in (np.zeros(30), np.r_[np.ones(30), np.zeros(30)])
+    )
+    assert remedies([nothing, lost], "dqn") == [EXPLORE_MORE, KEEP_IT]
+    assert remedies([nothing, nothing], "own agent") == [EXPLORE_MORE]
+    assert remedies([nothing], "ige") == [
+        "to explore more: a larger --agent.prior, or more episodes"
+    ]
+    assert remedies([nothing, lost], "psrl") == ["to explore more: more episodes"]
+    assert remedies([lost._replace(greedy=1.0)], "dqn") == []

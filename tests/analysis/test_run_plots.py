@@ -286,3 +286,18 @@ def test_ticks_of_a_logarithmic_axis_are_plain_numbers(low, high, shown):
     ticks = [*axes.yaxis.get_major_ticks(), *axes.yaxis.get_minor_ticks()]
     texts = [t.label1.get_text() for t in ticks if limits[0] <= t.get_loc() <= limits[1]]
     assert [text for text in texts if text] == shown
+
+
+def test_a_return_that_is_a_point_is_not_drawn():
+    """DQN has no distribution at all: nothing is over seeds, and the title says so."""
+    run = rove.train("dqn", "chain-5", seeds=2, episodes=4, hidden=(4,))
+    figure = run.plot_diagnostics()
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert not any(title.startswith("Z(s, a)") for title in titles)
+    assert any(title.startswith("Q(") for title in titles)
+
+
+def test_compared_curves_are_explained():
+    run = rove.train("dqn", "chain-5", seeds=2, episodes=4, hidden=(4,))
+    figure = rove.compare([run])
+    assert figure.get_supxlabel() == "2 seeds (thin) and their mean; moving window of 20 episodes"

@@ -43,6 +43,21 @@ def test_p_values_are_those_of_the_best_against_each_other():
     assert p_values([GE]) == [None]
 
 
+def test_agents_that_solved_equally_many_seeds_are_ranked_by_when():
+    """Sooner on every seed, p = 2/252; the three agents have two comparisons."""
+    sooner = GE._replace(agent="B", final=1.0, times=(20.0, 21.0, 22.0, 23.0, 24.0))
+    later, never = (
+        GE._replace(times=(80.0, 81.0, 82.0, 83.0, 84.0)),
+        DQN._replace(times=(np.inf,) * 5),
+    )
+    text = "B solves chain-100 on 5 of 5 seeds, GE on 5 of 5 but later and DQN on 0 of 5"
+    assert headline([never, later, sooner]) == text
+    assert p_values([never, later, sooner]) == pytest.approx([4 / 252, 4 / 252, None])
+    mixed = later._replace(times=(10.0, 81.0, 82.0, 83.0, 84.0))
+    assert headline([mixed, sooner]).endswith("GE on 5 of 5 (too few seeds to rank them)")
+    assert p_values([never, never._replace(agent="A")])[1] == 1.0
+
+
 def test_scores_of_an_unknown_range_are_told_apart_by_their_intervals():
     high = Result("A", "x", None, 5, 9.0, evidence=(9.0, 9.1, 8.9, 9.0, 9.2))
     low = high._replace(agent="B", final=1.0, evidence=(1.0, 1.1, 0.9, 1.0, 1.2))

@@ -437,3 +437,16 @@ def test_every_spelling_of_trust_is_understood(capsys, tmp_path, monkeypatch, fl
     message = refused(capsys, "train", "--config", "run", *flags, "--episodes", 3)
     assert (tmp_path / "executed").exists() == trusted
     assert ("not registered" if trusted else "if you trust the folder") in message
+
+
+def test_a_closed_pipe_ends_a_command_silently():
+    command = f"{sys.executable} -m rove train ge chain-5 --help | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stdout
+    assert done.stderr == ""
+
+
+def test_compare_is_answered_with_report(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["compare", "runs"])
+    assert "rove report FOLDER" in capsys.readouterr().err

@@ -20,7 +20,9 @@ def small(monkeypatch):
     monkeypatch.setattr(demo, "SEEDS", 2)
 
 
-def test_the_table_is_what_the_runs_did(small, tmp_path, capsys):
+def test_the_table_is_what_the_runs_did(small, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.setattr("sys.argv", [".venv/bin/rove"])  # as make demo calls it
     cli.main(["demo", "--out", str(tmp_path)])
     printed = capsys.readouterr().out
     for task, (agents, episodes) in SMALL.items():
@@ -40,6 +42,9 @@ def test_the_table_is_what_the_runs_did(small, tmp_path, capsys):
     page = (tmp_path / "index.html").read_text()
     assert demo.sentence(rows) in page
     assert page.count("<svg") == 3
+    for words, _ in demo.NEXT:
+        assert f"  .venv/bin/rove {words}  " in printed
+        assert f"<code>.venv/bin/rove {words}</code>" in page
     assert not re.search(r'(src|href)="(?!#|data:)', page)
     assert "{{" not in page
     cli.main(["demo", "--out", str(tmp_path)])  # nothing is trained again

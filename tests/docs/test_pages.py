@@ -52,6 +52,14 @@ def test_the_page_of_the_run_folder_names_every_field(tmp_path):
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
+def test_no_block_needs_scrolling_sideways(page):
+    """The column of a page in a wide window has room for 90 characters of code."""
+    text = blocks(page, "python", "sh", "console", "text")
+    lines = [line for block in text for line in block.text.splitlines()]
+    assert not [line for line in lines if len(line) > 90]
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
 def test_every_test_that_is_named_exists(page):
     """tests/a.py::test_b, and ::test_c after it in the same line."""
     for line in page.read_text("utf-8").splitlines():

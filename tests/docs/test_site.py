@@ -80,7 +80,7 @@ def test_every_command_is_documented_as_it_prints(site, capsys, monkeypatch):
     page = (site / "reference" / "cli.html").read_text("utf-8")
     for name in cli.COMMANDS:
         assert f'id="rove-{name}"' in page
-    monkeypatch.setenv("COLUMNS", "92")
+    monkeypatch.setenv("COLUMNS", "90")
     with pytest.raises(SystemExit):
         cli.main(["report", "--help"])
     text = re.sub(r"<[^>]+>", "", page)

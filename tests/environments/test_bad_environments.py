@@ -12,8 +12,9 @@ from gymnasium import spaces
 
 import rove
 from rove.cli import main as cli
+from rove.environments import guard
 from rove.environments.guard import BadEnvironment, Guard
-from rove.errors import ConfigError, LaneError
+from rove.errors import ConfigError, LaneError, RoveWarning
 from rove.runs.configure import configure
 from rove.runs.execution import run_all
 from rove.training import progress
@@ -455,3 +456,13 @@ def test_the_command_ends_with_1_for_a_lane_and_2_for_a_mistake(tmp_path, capsys
             assert "Traceback" not in told
     finally:
         del gymnasium.registry["Raises-v0"], gymnasium.registry["Exits-v0"]
+
+
+def test_a_long_episode_without_a_time_limit_is_warned_of(monkeypatch):
+    monkeypatch.setattr(guard, "LONG_EPISODE", 5)
+    env = gymnasium.make("CartPole-v1").unwrapped
+    env.step = lambda action: (np.zeros(4, np.float32), 1.0, False, False, {})
+    watched = Guard(env, 100)
+    with pytest.warns(RoveWarning, match="no end of an episode in 5 steps") as warned:
+        list(map(watched.step, [0] * 9))
+    assert len(warned) == 1

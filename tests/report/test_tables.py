@@ -39,7 +39,7 @@ def test_the_p_values_of_the_title_are_in_the_table(browser, runs, tmp_path):
     group = group_of(page, "chain-5")
     assert [run["label"] for run in group["runs"]] == ["GE", "C51", "DQN"]
     assert told(page)["title"].endswith("(the seeds do not tell C51 from GE)")
-    assert (group["tested"]["what"], group["tested"]["best"]) == ("solved", "GE")
+    assert (group["tested"]["what"], group["tested"]["reference"]) == ("solved", "GE")
     best, *others = group["tested"]["p"]
     assert best is None
     expected = [fisher(5, 2, 5), 2 * fisher(5, 0, 5)]  # the lower one times two (Holm)
@@ -55,9 +55,10 @@ def test_the_p_values_of_the_title_are_in_the_table(browser, runs, tmp_path):
     assert cells[1:] == [f"{p:.2g}" for p in expected]
     text = browser.run("document.querySelector('main').textContent")
     assert (
-        "p compares the number of solved seeds with that of GE, the best agent on chain-5: "
-        "Fisher’s exact test, two-sided, adjusted for 2 comparisons (Holm). Titles rank agents "
-        "only where p is below 0.05."
+        "p compares the number of solved seeds with that of GE, the reference on chain-5: "
+        "Fisher’s exact test or, where equally many solved it, the exact rank test of episodes to "
+        "solve, two-sided, adjusted for 2 comparisons (Holm). Titles rank agents only where p is "
+        "below 0.05."
     ) in text
     assert browser.run("chance(0.0004)") == "< 0.001"
 
@@ -74,7 +75,7 @@ def test_without_an_optimum_final_scores_are_tested(browser, runs, tmp_path):
         return report([tmp_path], tmp_path / "r.html")
 
     tested = group_of(page({"score_range": [0.0, 11.0]}), "own")["tested"]
-    assert (tested["what"], tested["best"]) == ("last", "GE")
+    assert (tested["what"], tested["reference"]) == ("last", "GE")
     assert tested["p"][1] == pytest.approx(fisher(5, 0, 5), rel=0.1)
     browser.open(tmp_path / "r.html")
     heads = browser.run(HEADS)
@@ -270,3 +271,12 @@ def test_a_claim_without_a_direction_was_not_tested(browser, experiment, tmp_pat
     browser.open(report([folder], tmp_path / "r.html"))
     summary = browser.run("document.querySelector('.tested summary').textContent")
     assert summary == "Claims looked at on these data: 1 as claimed, 1 not tested"
+
+
+def test_a_column_has_one_number_of_decimals(browser, page):
+    browser.open(page)
+    format_of = "const f = formatOf([[0.707, -0.00064, 0.9, 5, null], null]); "
+    assert browser.run(f"{{ {format_of} [f(0.707), f(-0.00064), f(null)] }}") == [
+        "0.707", "−0.001", "–",
+    ]  # fmt: skip
+    assert browser.run("formatOf([[11, 0, 11, 5, null]])(11)") == "11"

@@ -119,13 +119,19 @@ def test_the_difference_of_solved_seeds_is_fishers():
     ]
     np.testing.assert_allclose(test.p, min(1.0, 2 * min(sides)))
     assert rove.difference(never, always, of="solved").value == -test.value
+    assert str(test).startswith(f"fraction of solved seeds, DQN − DQN on chain-3: {test.value:.3g}")
+    assert repr(test) == f"<Comparison: {test}>"
+    # Nothing is known about the run of nine episodes after them, before which nothing is solved.
+    assert rove.difference(always, never, of="episodes").p == 1.0
+    greedy = rove.difference(always, never, of="greedy")
+    assert greedy.value == pytest.approx(np.mean(always.greedy) - np.mean(never.greedy))
 
 
 def test_a_difference_that_cannot_be_told_is_refused():
     run = train("gym/CartPole-v1", seeds=1, episodes=2)
     with pytest.raises(ConfigError, match=r"optimum to rove\.adopt"):
         rove.difference(run, run, of="solved")
-    with pytest.raises(ConfigError, match="of must be one of score, solved"):
+    with pytest.raises(ConfigError, match="of must be one of score, solved, episodes"):
         rove.difference(run, run, of="returns")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="other must be a run"):
         rove.difference(run, "runs/a")  # type: ignore[arg-type]
@@ -310,3 +316,10 @@ def test_workers_create_the_environment_that_the_user_gave(corridor, tmp_path, m
     np.testing.assert_array_equal(again.returns, once.returns[:, :6])
     with_package = train("gym/corridor:Corridor-v0", episodes=8, on="processes")
     np.testing.assert_array_equal(with_package.returns, once.returns)
+
+
+def test_a_run_loaded_with_another_environment_names_the_difference(tmp_path):
+    train("chain-5", tmp_path / "run", episodes=2)
+    assert rove.load(tmp_path / "run", environment="chain-5").seeds == (0, 1)
+    with pytest.raises(rove.RunFolderError, match='"chain-5" there and "chain-6" here'):
+        rove.load(tmp_path / "run", environment="chain-6")

@@ -204,10 +204,12 @@ def test_a_run_is_loaded_by_name(tmp_path):
 
 
 def test_an_environment_of_ones_own_has_to_be_given_again(tmp_path):
-    env = gymnasium.make("CartPole-v1")
+    env = Counting()
     run = rove.train(rove.DQN(**FAST), env, seeds=2, episodes=4, out=tmp_path)
-    with pytest.raises(rove.RunFolderError, match=r"CartPole-v1: pass it.*environment="):
-        rove.load(tmp_path)
+    alone = rove.load(tmp_path)
+    np.testing.assert_array_equal(alone.returns, run.returns)
+    with pytest.raises(rove.RunFolderError, match=r"Counting.*environment="):
+        alone.evaluate()
     back = rove.load(tmp_path, environment=env)
     np.testing.assert_array_equal(back.evaluate(), run.evaluate())
     observation = env.reset(seed=0)[0]

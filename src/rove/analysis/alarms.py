@@ -2,22 +2,44 @@
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Num
+from jaxtyping import Float, Num
 
-from rove.training.solving import LAST, episodes_to_solve, is_optimal
+from rove.agents import AGENTS
+from rove.training.solving import LAST, episodes_to_solve, is_lost, is_optimal
 
 PATIENCE = 20
 """Number of episodes after which an alarm is raised."""
+NOTHING = 0.015
+"""Scores between −1.5% and 1.5% of the optimum count as nothing: small costs, or a small reward."""
 EXPLORE_MORE = (
     "to explore more: ige or bootstrapped_dqn with a larger --agent.prior, ge with "
     "--agent.resample episode or a larger --agent.rho, or more episodes"
 )
+LARGER_PRIOR = "to explore more: a larger --agent.prior, or more episodes"
+MORE_EPISODES = "to explore more: more episodes"
 KEEP_IT = (
     "to keep a solution: a smaller --agent.lr, a larger --agent.target-period or "
     "--agent.buffer-size, or --until-solved, which stops a seed when it has solved the task"
 )
+
+
+class Seed(NamedTuple):
+    """What alarms are raised from: the training of one seed."""
+
+    seed: int
+    scores: Num[np.ndarray, " episodes"]
+    spread: Num[np.ndarray, " episodes"]
+    """Standard deviation of Q over θ."""
+    optimum: float | None = None
+    """The best possible score; if it is not known, a collapse of the posterior, a loss and values
+    that are too high cannot be detected."""
+    greedy: float | None = None
+    """The score of the greedy policy, if it is known."""
+    value: float | None = None
+    """The highest learned Q in the first probe state; see `start_value`."""
 
 
 def untrained(steps: int, episodes: int, learning_starts: int) -> list[str]:
@@ -37,47 +59,61 @@ def untrained(steps: int, episodes: int, learning_starts: int) -> list[str]:
     return sentences
 
 
-def alarms(
-    seed: int,
-    scores: Num[np.ndarray, " episodes"],
-    spread: Num[np.ndarray, " episodes"],
-    optimum: float | None,
-    lost: bool = False,
-) -> list[str]:
-    """Return a sentence for each alarm of a seed. `spread` is that of Q over θ, and `optimum` the
-    best possible score; if it is not known, a collapse of the posterior cannot be detected. `lost`
-    says whether the seed solved its task and lost it again."""
+def alarms(seed: Seed) -> list[str]:
+    """Return a sentence for each alarm of a seed."""
+    number, scores, spread, optimum, greedy, value = seed
     sentences = []
     at = None if optimum is None else collapsed_at(scores, spread, optimum)
     if at is not None:
-        sentences.append(
-            f"seed {seed}: q_φ collapsed by episode {at}, before any episode scored half of the "
-            "optimum"
-        )
+        sentences.append(f"q_φ collapsed by episode {at}, before any scored half of the optimum")
     if found_nothing(scores, optimum):
-        sentences.append(
-            f"seed {seed}: all {len(scores)} episodes scored {scores[0]:g}: nothing better was "
-            "found"
-        )
-    if optimum is not None and lost:
+        sentences.append(f"{_all_scored(scores)}: nothing better was found")
+    if optimum is None:
+        return [f"seed {number}: {sentence}" for sentence in sentences]
+    if is_lost(scores, optimum, greedy):
         solved_at, last = episodes_to_solve(scores, optimum), is_optimal(scores, optimum)[-LAST:]
         sentences.append(
-            f"seed {seed}: solved at episode {solved_at} and lost again: of the last {len(last)} "
-            f"episodes {last.sum()} are optimal"
+            f"solved at episode {solved_at} and lost again: of the last {len(last)} episodes "
+            f"{last.sum()} are optimal"
         )
-    return sentences
+    elif forgotten := successes_forgotten(scores, optimum, greedy):
+        sentences.append(
+            f"{forgotten} episode{'s' * (forgotten > 1)} scored more than half of the optimum, but "
+            f"none of the last {LAST}"
+        )
+    if is_too_high(seed):
+        sentences.append(
+            f"the learned Q is still {value:.3g} at the start, far above the optimum {optimum:g}"
+        )
+    return [f"seed {number}: {sentence}" for sentence in sentences]
 
 
-def remedies(
-    scores: Sequence[Num[np.ndarray, " _"]], optimum: float | None, lost: Sequence[bool]
-) -> list[str]:
-    """Return what to try against the alarms of some seeds, as options of the command line."""
+def _all_scored(scores: Num[np.ndarray, " episodes"]) -> str:
+    low, high = f"{np.min(scores):.3g}", f"{np.max(scores):.3g}"
+    return f"all {len(scores)} episodes scored {low if low == high else f'{low} to {high}'}"
+
+
+def remedies(seeds: Sequence[Seed], agent: str) -> list[str]:
+    """Return what to try against the alarms of some seeds of an agent, as options of the command
+    line."""
+    settings = getattr(AGENTS.get(agent), "__dataclass_fields__", {"lr": None})
     tips = []
-    if any(found_nothing(row, optimum) for row in scores):
-        tips.append(EXPLORE_MORE)
-    if any(lost):
-        tips.append(KEEP_IT)
+    if any(map(is_too_high, seeds)):
+        prior = "a smaller --agent.prior or " if "prior" in settings else ""
+        tips.append(f"to lower Q: {prior}a smaller --agent.gamma, or more episodes")
+    elif any(found_nothing(x.scores, x.optimum) for x in seeds):
+        own = LARGER_PRIOR if "prior" in settings else EXPLORE_MORE
+        tips.append(own if {"lr", "actor_lr"} & set(settings) else MORE_EPISODES)
+    if any(map(_loses, seeds)) and {"lr", "actor_lr"} & set(settings):
+        tips.append(KEEP_IT if "lr" in settings else KEEP_IT.replace("agent.lr", "agent.actor-lr"))
     return tips
+
+
+def _loses(seed: Seed) -> bool:
+    if seed.optimum is None:
+        return False
+    known = seed.scores, seed.optimum, seed.greedy
+    return is_lost(*known) or successes_forgotten(*known) > 0
 
 
 def for_python(advice: str) -> str:
@@ -101,7 +137,49 @@ def collapsed_at(
 
 
 def found_nothing(scores: Num[np.ndarray, " episodes"], optimum: float | None) -> bool:
-    """Return whether all episodes, at least 20, had the same score, below the optimum if known."""
-    if len(scores) < PATIENCE or np.any(scores != scores[0]):
+    """Return whether all episodes, at least 20, had the same score, below the optimum if known, or
+    scores within 1.5% of a positive optimum from 0, which are small costs or a small reward."""
+    if len(scores) < PATIENCE:
         return False
-    return optimum is None or bool(scores[0] < optimum)
+    low, high = float(np.min(scores)), float(np.max(scores))
+    if optimum is None:
+        return low == high
+    near_zero = max(-low, high) <= NOTHING * optimum
+    return low < optimum and (low == high or near_zero)
+
+
+def successes_forgotten(
+    scores: Num[np.ndarray, " episodes"], optimum: float, greedy: float | None = None
+) -> int:
+    """Return how many episodes scored more than half of the way from the lowest score to the
+    optimum, if none of the last 20 did, nor the greedy policy, if its score is given; else 0."""
+    low = float(np.min(scores, initial=optimum))
+    half = low + 0.5 * (optimum - low)
+    successes = scores > half
+    kept = np.any(successes[-LAST:]) or (greedy is not None and greedy > half)
+    return 0 if kept else int(np.sum(successes))
+
+
+def start_value(
+    values: Float[np.ndarray, "snapshots draws probes actions"],
+    terminated: Num[np.ndarray, " episodes"],
+    label: str,
+    learned: int,
+) -> float | None:
+    """Return the highest posterior mean of Q in the first probe state, in the last snapshot. None
+    if fewer than 20 episodes have ended since learning started (`learned`), if the score is not the
+    return, or if a time limit ends most episodes: Q then includes rewards after it."""
+    taken = min(len(terminated).bit_length(), len(values))
+    if learned < PATIENCE or label != "return" or np.mean(terminated) < 0.5:
+        return None
+    return float(np.max(np.mean(values[taken - 1, :, 0], axis=0)))
+
+
+def is_too_high(seed: Seed) -> bool:
+    """Return whether an unsolved seed's Q exceeds the optimum by more than the distance from the
+    lowest score to the optimum."""
+    if seed.optimum is None or seed.value is None or not len(seed.scores):
+        return False
+    distance = seed.optimum - float(np.min(seed.scores))
+    unsolved = episodes_to_solve(seed.scores, seed.optimum) is None
+    return unsolved and seed.value - seed.optimum > distance > 0

@@ -33,6 +33,18 @@ class Comparison(NamedTuple):
     """The limits of the 95% interval."""
     p: float
     """Two-sided p-value: below 0.05 if and only if the interval excludes the reference value."""
+    what: str = "difference"
+    """What was compared."""
+
+    def __str__(self) -> str:
+        numbers = f"{self.value:.3g}, 95% interval {self.low:.3g} to {self.high:.3g}".replace(
+            "-", "−"
+        )
+        p = f"p = {self.p:.2g}" if self.p >= 0.001 else "p < 0.001"
+        return f"{self.what}: {numbers}, {p}"
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {self}>"
 
 
 def within(values: np.ndarray, support: Support) -> bool:

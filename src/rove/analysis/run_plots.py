@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 GREY, SPREAD_COLOURS = ("#555555",), ("#8e6bbf", "#b8860b")
 """Colours of coverage and of the two spreads, which differ from those of actions."""
+POINT = 1e-6
+"""Spread of Z, as a fraction of the largest Q, at which it counts as a point."""
 POLICY_ACTION = ("the policy's action",)
 """Name of the only action whose value an actor's critic records."""
 
@@ -94,6 +96,12 @@ def compare(runs: Sequence[Run]) -> Figure:
         )
         plots.over_episodes(axes, "step" if steps[0] else "episode")
         axes.set_title(task, loc="left")
+    sizes = sorted({len(run.seeds) for run in runs})
+    about = [
+        *dict.fromkeys(map(plots.seeds_text, sizes)),
+        f"moving window of {plots.WINDOW} episodes",
+    ]
+    figure.supxlabel(plots.wrapped("; ".join(about), figure, 8), x=0.01, ha="left", fontsize=8)
     plots.legend(figure)
     return figure
 
@@ -155,8 +163,8 @@ def diagnostics(run: Run) -> Figure:
     who = f"seed {outcome.job.seed}"
     subject = f"beliefs of {who}" if num_snapshots else f"no episode of {who} has ended"
     name = f"{label_of(run.config.agent_name)} on {run.config.environment.name}"
-    title = f"{name}: {plots.described_text(len(run.seeds))}; {subject}"
-    title = plots.wrapped(title, figure, 11)
+    over_seeds = [plots.described_text(len(run.seeds))] if progress else []
+    title = plots.wrapped(f"{name}: {'; '.join([*over_seeds, subject])}", figure, 11)
     legend_title = {"title": title, "title_fontproperties": {"size": 11, "weight": "bold"}}
     plots.legend(figure, ncols=2 * columns + 2, **legend_title)
     if note:
@@ -197,8 +205,9 @@ def _note(run: Run, num_snapshots: int) -> str | None:
     outcome, environment = run.outcomes[0], run.config.environment
     if isinstance(environment, HostEnvironment) and not environment.bins:
         return (
-            "State visits are not shown: choose two entries of the observation to count them by, "
-            "with --env.axes or rove.adopt(…, axes=…)."
+            "State visits are not shown: choose two entries of a Box or MultiDiscrete observation "
+            "to count them by, with --env.axes or rove.adopt(…, axes=…); flatten a Dict or Tuple "
+            "first, with gymnasium.wrappers.FlattenObservation."
         )
     values = np.asarray(outcome.lane.snapshots.values)[:num_snapshots]
     terminated = outcome.episodes.terminated
@@ -207,7 +216,7 @@ def _note(run: Run, num_snapshots: int) -> str | None:
 
 def _beliefs(run: Run, num_snapshots: int, note: str | None) -> list[list[Panel]]:
     """Return panels of q(Q(s, a)) and Z(s, a) of the first seed in each probe state: two rows, or
-    one for a single state."""
+    one for a single state. Z(s, a) is left out if it is a point."""
     outcome, environment = run.outcomes[0], run.config.environment
     agent, starts, optimum = run.config.compose(), _learning_start(run), environment.optimum
     values, outputs, _ = map(np.asarray, outcome.lane.snapshots)
@@ -233,5 +242,8 @@ def _beliefs(run: Run, num_snapshots: int, note: str | None) -> list[list[Panel]
         axes.set_title(f"Z(s, a) after episode {2**last}, s = {names[probe]}", loc="left")
 
     rows: list[list[Panel]]
-    rows = [[partial(draw, probe=i) for i in range(len(names))] for draw in (values_of, returns)]
-    return rows if len(names) > 1 else [rows[0] + rows[1]]
+    spread = np.nanmax(run.return_spread, initial=0.0)
+    is_point = num_snapshots and spread <= POINT * np.max(np.abs(values[:num_snapshots]))
+    drawn = [values_of] if is_point else [values_of, returns]
+    rows = [[partial(draw, probe=i) for i in range(len(names))] for draw in drawn]
+    return rows if len(names) > 1 else [list(itertools.chain.from_iterable(rows))]

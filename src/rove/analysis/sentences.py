@@ -13,6 +13,7 @@ from rove.analysis.intervals import (
     holm,
     mean_interval,
 )
+from rove.analysis.ranks import rank_test
 
 LEVEL = 0.05
 
@@ -37,11 +38,19 @@ class Result(NamedTuple):
     """The range of the evidence; None if it is not known."""
     lost: int = 0
     """Number of seeds that solved the task and lost it again."""
+    times: tuple[float, ...] = ()
+    """The episode at which each seed solved the task, infinite if it did not within the budget that
+    all agents have; empty if the seeds are of several tasks."""
 
 
 def ranked(results: Sequence[Result]) -> list[Result]:
-    """Sort results: most seeds solved, then the highest final score."""
-    return sorted(results, key=lambda r: (-(r.solved or 0) / r.seeds, -r.final))
+    """Sort results: most seeds solved, then the fewest episodes to solve (median), then the highest
+    final score."""
+    return sorted(results, key=lambda r: (-(r.solved or 0) / r.seeds, _median_time(r), -r.final))
+
+
+def _median_time(result: Result) -> float:
+    return float(np.median(result.times)) if result.times else np.inf
 
 
 def headline(results: Sequence[Result]) -> str:
@@ -53,7 +62,11 @@ def headline(results: Sequence[Result]) -> str:
         seeds = "seed" if first.seeds == 1 else "seeds"
         text = f"{first.agent} solves {first.task} on {first.solved} of {first.seeds} {seeds}"
         text += _lost(first)
-        parts = [f"{r.agent} on {r.solved} of {r.seeds}{_lost(r)}" for r in others]
+        tests = p_values([first, *others])[1:]
+        parts = [
+            f"{r.agent} on {r.solved} of {r.seeds}{_later(first, r, p)}{_lost(r)}"
+            for r, p in zip(others, tests, strict=True)
+        ]
     else:
         text = f"{first.agent} on {first.task}: {first.label} {_number(first.final)} at the end"
         parts = [f"{r.agent} {_number(r.final)}" for r in others]
@@ -61,6 +74,18 @@ def headline(results: Sequence[Result]) -> str:
     if len(parts) > 2:
         named.append(f"{len(parts) - 2} more {_kind(results)}{'s' * (len(parts) > 3)}")
     return _joined(named) + doubt(results)
+
+
+def _later(first: Result, other: Result, p: float | None) -> str:
+    """Say if an agent that solved as many seeds as the first one did so significantly later."""
+    return " but later" if _equal_counts(first, other) and p is not None and p < LEVEL else ""
+
+
+def _equal_counts(a: Result, b: Result) -> bool:
+    """Whether equal fractions of seeds solved the task within the budget that both have, so that
+    agents are compared by when they did."""
+    timed = a.times and b.times
+    return bool(timed) and float(np.mean(a.evidence)) == float(np.mean(b.evidence))
 
 
 def _kind(results: Sequence[Result]) -> str:
@@ -92,8 +117,8 @@ def _joined(words: Sequence[str]) -> str:
 
 
 def p_values(results: Sequence[Result]) -> list[float | None]:
-    """Return, for each result, the p-value of its difference from the best one, adjusted for all of
-    these comparisons (Holm); None for the best one."""
+    """Return, for each result, the p-value of its difference from the first one of `ranked`,
+    adjusted for all of these comparisons (Holm); None for the first one."""
     first = ranked(results)[0]
     others = [result for result in results if result is not first]
     adjusted = iter(holm([_p_value(first, other) for other in others]))
@@ -115,9 +140,12 @@ def doubt(results: Sequence[Result]) -> str:
 
 
 def _p_value(a: Result, b: Result) -> float:
-    """Return the p-value of a difference: for counts, Fisher's. If the range of the scores is not
-    known, it is 0 or 1: whether the intervals of the means are disjoint."""
+    """Return the p-value of a difference: for counts, Fisher's, and for equal counts that of the
+    rank test of the episodes to solve the task. If the range of the scores is not known, it is 0 or
+    1: whether the intervals of the means are disjoint."""
     x, y = np.array(a.evidence), np.array(b.evidence)
+    if _equal_counts(a, b):
+        return rank_test(np.array(a.times), np.array(b.times)).p
     if a.solved is not None and b.solved is not None:
         return counts_test(int(x.sum()), len(x), int(y.sum()), len(y))
     if a.support is not None and b.support is not None and len(x) and len(y):

@@ -29,9 +29,12 @@ def demo(
 
     platform.prepare(lanes=1)  # the runs themselves are in worker processes
     began = time.monotonic()
+    # After make demo, the command is in the virtual environment, which may not be active.
+    rove = "rove" if shutil.which("rove") else os.path.relpath(sys.argv[0])
+    rove = "python -m rove" if rove.endswith("__main__.py") else rove
     jobs = [job for config in demonstration.configs() for job in config.jobs(None)]
     with Live(console, jobs) as bars:
-        rows = demonstration.run(out, bars.report, workers)
+        rows = demonstration.run(out, bars.report, workers, rove)
     table = Table(box=None, padding=(0, 2))
     for name in demonstration.HEAD:
         table.add_column(name, justify="left" if name in ("task", "agent") else "right")
@@ -41,8 +44,5 @@ def demo(
     console.print(table)
     say(f"\n{demonstration.sentence(rows)}")
     say(f"Page: {out / 'index.html'} ({time.monotonic() - began:.0f} s). Try next:")
-    # After make demo, the command is in the virtual environment, which may not be active.
-    rove = "rove" if shutil.which("rove") else os.path.relpath(sys.argv[0])
-    rove = "python -m rove" if rove.endswith("__main__.py") else rove
-    for command, what in demonstration.NEXT:
-        say(f"  {command.replace('rove', rove, 1):<52}  {what}")
+    for words, what in demonstration.NEXT:
+        say(f"  {f'{rove} {words}':<52}  {what}")

@@ -2,6 +2,7 @@
 
 import gc
 import io
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -52,6 +53,8 @@ COMMANDS: dict[str, tuple[str, Callable[[list[str]], object]]] = {
 }
 """The commands: what each does, and a function that runs it with its arguments."""
 ADVICE = {
+    "compare": "to compare runs, use rove report FOLDER FOLDER …, or rove.compare(runs, path) and "
+    "rove.difference(run, other) in Python",
     "resume": "run the same rove train command again: it resumes from its checkpoints",
     "tune": "to search settings, use rove sweep; the searches behind the default settings are "
     "repeated by rove reproduce tuning",
@@ -72,11 +75,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         gc.freeze()  # imported modules stay alive: keep the collector off them while tracing
     try:
         _dispatch(arguments)
+        sys.stdout.flush()
     except RoveError as error:
         errors.print("[bold red]error:[/]", end=" ")
         errors.print(_message(error, arguments), markup=False, highlight=False, soft_wrap=True)
         sys.exit(1 if isinstance(error, LaneError) else 2)
-    except OSError as error:  # such as a closed pipe; run folders raise RunFolderError
+    except BrokenPipeError:  # such as by head: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        sys.exit(1)
+    except OSError as error:  # run folders raise RunFolderError
         errors.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:

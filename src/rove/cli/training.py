@@ -113,4 +113,5 @@ def sweep(arguments: list[str]) -> None:
         result = sweeps.run(plan, out, bar.report, options.workers, options.on, tracker)
     if not options.quiet:
         display.sweep_table(console, result)
-        say(f"written to {out}: sweep.csv, sweep.json, sweep.png, points/, confirmed/")
+        confirmed = ", confirmed/" if options.confirm_seeds else ""
+        say(f"written to {out}: sweep.csv, sweep.json, sweep.png, points/{confirmed}")

@@ -18,6 +18,7 @@ from jaxtyping import Float, Int
 from rove.core import checks
 from rove.core.control import Resample
 from rove.core.diagnostics import pictures_of
+from rove.core.families import check_posterior, check_returns
 from rove.core.learner import AgentState, Learner, Memory
 from rove.parts import noise
 from rove.parts.noise import Key
@@ -176,6 +177,8 @@ class CriticLearner(Learner):
         return f"{type(self.returns).__name__} × {type(self.posterior).__name__}"
 
     def memory(self, features: int, actions: int, coded: bool = False) -> Memory:
+        check_returns(self.returns)
+        check_posterior(self.posterior, (features, *self.hidden, actions * self.returns.outputs))
         return checks.memory_of(self, features, actions, coded, self.buffer_size, self.hidden)
 
     def validate(self, observation: np.ndarray) -> None:

@@ -232,7 +232,8 @@ def _grid(space: Any, axes: Any) -> tuple[tuple[int, int] | None, tuple[Coordina
     if not valid or not len(axes) == len(set(axes)) == 2:
         if not len(low):
             message = "axes needs a Box or MultiDiscrete observation space, which this environment "
-            message += "does not have"
+            message += "does not have; flatten a Dict or Tuple with gymnasium.wrappers."
+            message += "FlattenObservation first"
             raise ConfigError("axes", axes, "None", message)
         allowed = f"two different indices below {len(low)}, for example 0 1"
         raise ConfigError.must_be("axes", axes, allowed)

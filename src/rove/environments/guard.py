@@ -2,6 +2,7 @@
 
 import math
 import traceback
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,17 +11,17 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from rove.errors import RoveError
+from rove.errors import RoveError, RoveWarning
 
 Encode = Callable[[Any], np.ndarray]
 """Converts an environment's observation to columns: a vector of float32, or the index of a code."""
 Decode = Callable[[Any], Any]
 """Converts a learner's action, an integer or a vector in [−1, 1]^k, to the environment's."""
-
-
 _LARGEST = float(np.finfo(np.float32).max)
 MOST_ENTRIES = 10_000_000
 """Maximum number of entries of an observation."""
+LONG_EPISODE = 10_000
+"""Number of steps after which a warning says that an episode without a time limit goes on."""
 
 
 class BadEnvironment(RoveError):
@@ -58,6 +59,7 @@ class Guard:
         self.encode = encoder(env.observation_space)
         self.decode = decoder(self.action_space)
         self._longest = longest_episode
+        self._limited = getattr(getattr(env, "spec", None), "max_episode_steps", None) is not None
         self._length = 0
 
     def reset(self, seed: int) -> np.ndarray:
@@ -95,6 +97,10 @@ class Guard:
             problem = f"did not end in {self._longest:,} steps: raise longest_episode "
             problem += "(--env.longest-episode), or add a TimeLimit wrapper"
             raise BadEnvironment("the episode", problem)
+        if self._length == LONG_EPISODE and not self._limited and not any(ended):
+            text = f"no end of an episode in {LONG_EPISODE:,} steps, and no time limit: if that is "
+            text += "not meant, add a TimeLimit wrapper"
+            warnings.warn(text, RoveWarning, 2)
         reward = _reward(reward)
         if self._sparse is not None:
             reward = self._sparse if ended[0] else 0.0

@@ -22,7 +22,7 @@ NAMES, ROW, TOP, BOTTOM, EDGE = 1.45, 0.36, 1.18, 0.62, 0.14
 beside the cells."""
 CARD, BORDER, TEXT, MUTED, NONE = "#ffffff", "#d0d7de", "#1b1e23", "#57606a", "#f0f1f3"
 SUCCESS = LinearSegmentedColormap.from_list(
-    "success", [(0.0, "#dcf0e3"), (0.75, "#7cc79a"), (1.0, "#136f41")]
+    "success", [(0.0, "#dcf0e3"), (0.9, "#7cc79a"), (1.0, "#136f41")]
 )
 """From one solved seed to all of them; a cell without any is grey."""
 REGRET = LinearSegmentedColormap.from_list("regret", ["#3f68b0", "#b9cbea", "#e6ecf7"])
@@ -78,7 +78,7 @@ def _header(axes: Any, cells: Mapping[Key, Any], lefts: Mapping[str, float], wid
         EDGE + 0.06, 0.3, "Who solves what, and how soon", size=12, weight="bold", **_at("left")
     )
     right, part = WIDTH - EDGE - 0.05, 0.24
-    shades = [NONE, *(SUCCESS(share) for share in np.linspace(0, 1, 5))]
+    shades = [NONE, *(SUCCESS(share) for share in (0.2, 0.4, 0.6, 0.8, 0.9, 1.0))]
     start = right - part * len(shades) - 0.26
     axes.text(start - 0.08, 0.3, "seeds solved:  none", size=7.5, **_at("right", MUTED))
     for i, shade in enumerate(shades):

@@ -58,11 +58,12 @@ function beliefSection(key, group) {
     const now = () => at.value;
     const rows = beliefs.probes.flatMap((probe, i) => [
       [`q(Q(s, a)), s = ${probe}`, drawsChart(`Draws of Q at ${probe}, ${run.label}`, beliefs, i, now)],
-      [`Z(s, a), s = ${probe}`, returnsChart(`Return distributions at ${probe}, ${run.label}`, beliefs, i, now)],
+      ...(beliefs.returns ? [[`Z(s, a), s = ${probe}`, returnsChart(`Return distributions at ${probe}, ${run.label}`, beliefs, i, now)]] : []),
     ].map(([title, drawn]) => { drawn.prepend(el("figcaption", {}, title)); charts.push(drawn); return drawn; }));
     body.replaceChildren(...[
       el("div", { class: "controls" }, runs.length > 1 ? which : null, at), printed,
       el("div", { class: "legend" }, beliefs.actions.map((action, a) => el("span", { class: "key" }, swatch(a), action))),
+      beliefs.returns ? null : el("p", { class: "muted small" }, "Z(s, a) is not drawn: the return family is custom, and the report does not import it."),
       beliefs.note ? el("p", { class: "note-box small" }, beliefs.note) : null,
       el("div", { class: "boards wide" }, rows)].filter(Boolean));
     draw();

@@ -1,19 +1,25 @@
 """State visits, coverage and spreads of a run, and the posterior of its first seed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from rove.analysis import densities
 from rove.analysis.curves import learning_start, moving_average
 from rove.analysis.sentences import note_above_optimum
+from rove.core.diagnostics import pictures_of
+from rove.errors import RoveError
 from rove.reporting import summaries
 from rove.reporting.binning import FEW_POINTS, common_episodes
 from rove.reporting.folders import RunData
 from rove.reporting.numbers import number, numbers
+from rove.returns.base import Return
+from rove.runs.config import agent_from
 from rove.training.lane import SNAPSHOTS
 from rove.training.solving import LAST
 
@@ -66,23 +72,17 @@ def visits(run: RunData) -> dict[str, Any] | None:
 
 def beliefs(run: RunData, optimum: float | None) -> dict[str, Any] | None:
     """Return draws of Q_θ(s, ·), θ ~ q_φ, and Z(s, ·), after episodes 1, 2, 4, … of the first seed.
-    `optimum` is the best possible score, if it is known."""
-    if run.config is None:
-        return None
+    `optimum` is the best possible score, if it is known. Z is None if its family is custom."""
     seed, columns = next(iter(run.columns.items()))
     arrays = run.arrays(seed, ".snapshots")
     values, outputs = arrays.get(".snapshots.values"), arrays.get(".snapshots.outputs")
     if values is None or outputs is None:
         return None
-    agent, task = run.config.compose(), run.task
+    task = run.task
     probes = _names(list(task.probes()) or ["start"], values.shape[2], "state")
     taken = min(len(columns["score"]).bit_length(), SNAPSHOTS)
     actions = min(values.shape[-1], ACTIONS)
-    flat = outputs.reshape(-1, outputs.shape[-1])
-    drawn = [tuple(map(np.asarray, pair)) for pair in jax.vmap(agent.densities)(jnp.asarray(flat))][
-        :actions
-    ]
-    values, count = values[:taken, ..., :actions], taken * len(probes)
+    values = values[:taken, ..., :actions]
     ended = columns["terminated"]
     return {
         "seed": seed,
@@ -94,11 +94,35 @@ def beliefs(run: RunData, optimum: float | None) -> dict[str, Any] | None:
         "probes": probes,
         # [snapshot][probe][action][draw]
         "values": numbers(values.transpose(0, 2, 3, 1), 3),
-        "returns": [
-            _pictures([[(x[k], y[k]) for x, y in drawn] for k in range(probe, count, len(probes))])
-            for probe in range(len(probes))
-        ],
+        "returns": _returns(run, outputs[:taken], actions),
     }
+
+
+def _returns(run: RunData, outputs: np.ndarray, actions: int) -> list[dict[str, Any]] | None:
+    """Return pictures of Z(s, ·) over training in each probe state, given the network's outputs,
+    [snapshots, probes, outputs]; None if the return family is custom."""
+    densities_of = _densities(run)
+    if densities_of is None:
+        return None
+    taken, probes, size = outputs.shape
+    flat = jnp.asarray(outputs.reshape(-1, size))
+    drawn = [tuple(map(np.asarray, pair)) for pair in jax.vmap(densities_of)(flat)][:actions]
+    return [
+        _pictures([[(x[k], y[k]) for x, y in drawn] for k in range(probe, taken * probes, probes)])
+        for probe in range(probes)
+    ]
+
+
+def _densities(run: RunData) -> Callable[[Array], list[tuple[Array, Array]]] | None:
+    """Return what draws Z(s, ·), given outputs of the network: also of a custom posterior, if the
+    return family is one of rove's own."""
+    if run.config is not None:
+        return run.config.compose().densities
+    try:
+        returns = agent_from({"composition": run.composition["returns"]})
+    except (RoveError, KeyError, TypeError, ValueError):
+        return None
+    return partial(pictures_of, returns) if isinstance(returns, Return) else None
 
 
 def _names(known: Sequence[str], count: int, kind: str) -> list[str]:

@@ -179,6 +179,7 @@ function heatMap(name, rows, columns, cells, { lines, text = (cell) => short(cel
       const [x, y] = [left + c * w, bottom - (r + 1) * h];
       root.append(svg("rect", { class: cell ? "cell" : "ground", x, y, width: Math.max(1, w - 2), height: h - 2, rx: 3, "fill-opacity": cell ? (0.06 + 0.94 * share).toFixed(3) : 1 }));
       if (cell && w > 34) root.append(svg("text", { class: share > 0.55 ? "inverse" : "plain", x: x + w / 2 - 1, y: y + h / 2 + 3, "text-anchor": "middle" }, text(cell)));
+      if (!cell && w > 34) root.append(svg("text", { class: "plain", x: x + w / 2 - 1, y: y + h / 2 + 3, "text-anchor": "middle" }, "–"));
     }));
     rows.values.forEach((v, r) => root.append(svg("text", { x: left - 8, y: bottom - (r + 0.5) * h + 3, "text-anchor": "end" }, clipped(format(v), Math.floor(beside(width) / 6.2)))));
     if (marked) root.append(svg("rect", { class: `frame ${look(FRESH).colour}`, x: left + marked[1] * w, y: bottom - (marked[0] + 1) * h, width: Math.max(1, w - 2), height: h - 2, rx: 3 }));

@@ -11,7 +11,8 @@ from rove.environments import ALIASES, HostEnvironment
 from rove.environments.host import Source
 from rove.errors import RoveError
 from rove.paper import EXPERIMENTS
-from rove.reporting.folders import Results, RunData, is_gymnasium
+from rove.reporting.files import is_gymnasium
+from rove.reporting.folders import Results, RunData
 from rove.runs.recorded import RecordedTask
 from rove.search import space
 

@@ -11,7 +11,8 @@ from rove.agents import label_of
 from rove.analysis.intervals import Support
 from rove.errors import RoveError
 from rove.reporting import commands, summaries, titles
-from rove.reporting.folders import Results, RunData, is_gymnasium
+from rove.reporting.files import is_gymnasium
+from rove.reporting.folders import LOOSE, Results, RunData
 from rove.reporting.groups import Group
 from rove.reporting.labels import colours_of, labels_of, order_of, with_several_settings
 from rove.reporting.numbers import number, numbers, plain
@@ -25,7 +26,8 @@ def report_data(sources: Sequence[Results], folders: str) -> dict[str, Any]:
     """Return all data of the page. `folders` names where the results are."""
     names = names_of(run for source in sources for run in [*source.runs, *source.failed])
     shown = [_source(source, names) for source in sources]
-    title = titles.of_page([source["title"] for source in shown])
+    loose = any(source.name == LOOSE for source in sources)  # the title is then not of sweeps
+    title = titles.of_page([x["title"] for x in shown if not (loose and x["sweep"])])
     return {"title": title, "folders": folders, "sources": shown}
 
 

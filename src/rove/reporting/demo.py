@@ -26,11 +26,11 @@ TASKS = {CHAIN: (("dqn", "noisynet", "ge"), 250), SEA: (("dqn", "ige"), 400)}
 """The agents and the number of episodes on each task."""
 SEEDS = 5
 NEXT = (
-    ("rove train ge chain-100 --agent.resample episode", "sample θ once per episode"),
-    ("rove train bootstrapped_dqn deep-sea-20", "a harder task, another agent"),
-    ("rove train ge gym/CartPole-v1 --steps 20000", "any Gymnasium environment"),
+    ("train ge chain-100 --agent.resample episode", "sample θ once per episode"),
+    ("train bootstrapped_dqn deep-sea-20", "a harder task, another agent"),
+    ("train ge gym/CartPole-v1 --steps 20000", "any Gymnasium environment"),
 )
-"""Commands to try next, with what they show."""
+"""What to try next, as arguments of rove, with what it shows."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,11 @@ def configs() -> list[Config]:
     ]
 
 
-def run(out: Path, report: Report = ignore, workers: int | None = None) -> list[Row]:
-    """Train everything, or resume, write the page, and return the table."""
+def run(
+    out: Path, report: Report = ignore, workers: int | None = None, rove: str = "rove"
+) -> list[Row]:
+    """Train everything, or resume, write the page, and return the table. `rove` is how the page's
+    commands begin."""
     chosen = configs()
     plan = [(c, out / "runs" / f"{c.agent_name}-{c.environment.name}") for c in chosen]
     runs = run_all(plan, report, workers, "processes")
@@ -67,7 +70,7 @@ def run(out: Path, report: Report = ignore, workers: int | None = None) -> list[
     by_name = {(run.config.environment.name, run.config.agent_name): run for run in runs}
     ordered = {(task, a): by_name[task, a] for task, (agents, _) in TASKS.items() for a in agents}
     rows = [row(run) for run in ordered.values()]
-    publish(out / "index.html", _page(ordered, rows).encode())
+    publish(out / "index.html", _page(ordered, rows, rove).encode())
     return rows
 
 
@@ -118,15 +121,15 @@ def sentence(rows: Sequence[Row]) -> str:
     return text[0].upper() + text[1:] + "."
 
 
-def _page(runs: dict[tuple[str, str], Run], rows: Sequence[Row]) -> str:
+def _page(runs: dict[tuple[str, str], Run], rows: Sequence[Row], rove: str) -> str:
     """Return the page: one sentence, the table, three pictures, and what to try next."""
     table = "".join(
         "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in cells(r)) + "</tr>"
         for r in rows
     )
     commands = "".join(
-        f"<li><code>{html.escape(command)}</code> <span>{html.escape(what)}</span></li>"
-        for command, what in NEXT
+        f"<li><code>{html.escape(f'{rove} {words}')}</code> <span>{html.escape(what)}</span></li>"
+        for words, what in NEXT
     )
     template = (resources.files("rove.reporting") / "demo.html").read_text("utf-8")
     for name, text in {

@@ -38,9 +38,18 @@ function fmt(value) {
 
 /** Format what is known beside the value of an estimate [value, low, high, n, seeds]: its 95% interval or, of
  * few seeds, the seeds; empty for a single one. */
-function interval([, low, high, n, seeds]) {
-  if (seeds) return n > 1 ? seeds.map(short).join(", ") : "";
-  return low === null ? "" : `${short(low)} to ${short(high)}`;
+function interval([, low, high, n, seeds], format = short) {
+  if (seeds) return n > 1 ? seeds.map(format).join(", ") : "";
+  return low === null ? "" : `${format(low)} to ${format(high)}`;
+}
+
+/** A format for all numbers of some estimates: as many decimals as show three digits of the largest, none if all are whole. */
+function formatOf(estimates) {
+  const values = estimates.filter(Boolean).flatMap(([value, low, high, , seeds]) => [value, low, high, ...(seeds ?? [])]).filter((x) => typeof x === "number");
+  const largest = Math.max(0, ...values.map(Math.abs));
+  if (values.every(Number.isInteger) || largest >= 1e6 || largest < 1e-3) return short;
+  const decimals = Math.max(0, 2 - Math.floor(Math.log10(largest)));
+  return (value) => (typeof value === "number" ? String(value.toFixed(decimals)).replace(/^-(0(\.0*)?)$/, "$1").replaceAll("-", "−") : short(value));
 }
 
 /** Format a number with three significant digits. */

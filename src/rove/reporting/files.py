@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from rove.environments import ALIASES
+from rove.environments.registered import PREFIX
 from rove.errors import ConfigError, RunFolderError, check_integer
 from rove.parts.files import read_bytes, read_text
 
@@ -41,6 +43,15 @@ def check_run(raw: dict[str, Any]) -> None:
     if raw[other] is not None:
         raise ConfigError.must_be(other, raw[other], "null")
     _checked("until_solved", raw["until_solved"], bool)
+
+
+def is_gymnasium(entry: Any) -> bool:
+    """Whether an environment in config.json is from Gymnasium. Creating such an environment would
+    import its package and run its code."""
+    if not isinstance(entry, dict):
+        return False
+    name = str(entry.get("name"))
+    return name.startswith(PREFIX) or name in ALIASES or any(map(is_gymnasium, entry.values()))
 
 
 def _checked(field: str, value: Any, kind: type) -> Any:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from filelock import FileLock, Timeout
 
-from rove.environments import ALIASES, Task
-from rove.environments.registered import PREFIX
+from rove.environments import Task
 from rove.errors import ConfigError, RoveError, RunFolderError
 from rove.reporting.files import (
     check_run,
+    is_gymnasium,
     read_claims,
     read_episodes,
     read_errors,
@@ -85,7 +85,15 @@ class RunData:
         if self.config is not None:
             return self.config.agent_name
         agent = self.raw["agent"]
-        return str(agent.get("name") or agent.get("composition", {}).get("type", "agent"))
+        parts = (self.composition.get(part) for part in ("returns", "posterior"))
+        types = [str(part["type"]) for part in parts if isinstance(part, dict) and "type" in part]
+        own = " × ".join(types) or self.composition.get("type", "agent")  # as Learner.name
+        return str(agent.get("name") or own)
+
+    @property
+    def composition(self) -> dict[str, Any]:
+        """The parts and fields of a composed agent; empty for a named one."""
+        return self.raw["agent"].get("composition", {})
 
     @property
     def environment(self) -> str:
@@ -95,7 +103,10 @@ class RunData:
     @cached_property
     def learning_starts(self) -> int:
         """The step at which learning starts; 1 if it is not known."""
-        return 1 if self.config is None else int(self.config.compose().learning_starts)
+        if self.config is not None:
+            return int(self.config.compose().learning_starts)
+        starts = self.composition.get("learning_starts")
+        return starts if isinstance(starts, int) else 1
 
     def table(self, column: str) -> np.ndarray:
         """Return a column as a table, [seeds, episodes], padded with NaN."""
@@ -148,15 +159,6 @@ class RunData:
 
     def _checkpoint(self, seed: int) -> Path:
         return self.path / "lanes" / f"seed-{seed}.safetensors"
-
-
-def is_gymnasium(entry: Any) -> bool:
-    """Whether an environment in config.json is from Gymnasium. Creating such an environment would
-    import its package and run its code."""
-    if not isinstance(entry, dict):
-        return False
-    name = str(entry.get("name"))
-    return name.startswith(PREFIX) or name in ALIASES or any(map(is_gymnasium, entry.values()))
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from rove.analysis import curves, intervals
-from rove.analysis.alarms import alarms, remedies
 from rove.analysis.curves import area_under_curve, moving_average
 from rove.analysis.intervals import Support
 from rove.analysis.sentences import Result, p_values, ranked
 from rove.environments import Task
-from rove.reporting import beliefs, summaries
+from rove.reporting import beliefs, outcomes, summaries
 from rove.reporting.binning import (
     POINTS,
     bin_size,
@@ -156,12 +155,12 @@ class Group:
             "all": summaries.mean(self.areas[id(run)], self.support),
             "last": summaries.mean(self._last(run), self.support),
             "greedy": None if run.greedy is None else summaries.mean(run.greedy, self.support),
-            "solved": self._solved(run),
+            "solved": outcomes.solved(run, self.optimum),
             "more": beliefs.more(run),
             "visits": beliefs.visits(run) if pictured else None,
             "beliefs": beliefs.beliefs(run, self.optimum) if pictured else None,
-            "warnings": self._warnings(run),
-            "advice": self._advice(run),
+            "warnings": outcomes.warnings(run, self.optimum),
+            "advice": outcomes.advice(run, self.optimum),
             "about": about(run),
         }
 
@@ -194,12 +193,17 @@ class Group:
         results = []
         for run in self.runs:
             evidence, support = self._last(run, self._shared(run)), self.support
-            solved, lost = None, 0
+            solved, lost, times = None, 0, np.zeros(0)
             if self.optimum is not None:
-                when = self._when(run)
+                when = outcomes.when(run, self.optimum)
                 pairs = zip(when, self._shared(run), strict=True)
-                evidence = np.array([at is not None and at <= n for at, n in pairs], float)
-                solved, lost, support = sum(map(bool, when)), sum(self._lost(run)), (0.0, 1.0)
+                times = np.array([at if at is not None and at <= n else np.inf for at, n in pairs])
+                evidence = np.isfinite(times).astype(float)
+                solved, lost, support = (
+                    sum(map(bool, when)),
+                    sum(outcomes.lost(run, self.optimum)),
+                    (0.0, 1.0),
+                )
             result = Result(
                 agent=self.labels[id(run)],
                 task=self.name,
@@ -210,20 +214,21 @@ class Group:
                 evidence=tuple(evidence.tolist()),
                 support=support,
                 lost=lost,
+                times=tuple(times.tolist()),
             )
             results.append(result)
         return results
 
     def _tested(self) -> dict[str, Any] | None:
-        """Return the p-values that titles rest on: those of the differences of all runs from the
-        best one, and what is tested, "solved" or "last". None for a single run, or if the range of
-        the score is not known."""
+        """Return the p-values that titles rest on, against the reference, which titles name first,
+        and what is tested, "solved" or "last". None for a single run, or if the range of the score
+        is not known."""
         results = self.results()
         if len(results) < 2 or results[0].support is None:
             return None
         return {
             "what": "last" if self.optimum is None else "solved",
-            "best": ranked(results)[0].agent,
+            "reference": ranked(results)[0].agent,
             "p": [None if p is None else number(p) for p in p_values(results)],
         }
 
@@ -245,43 +250,6 @@ class Group:
         ends = [columns["step"] for columns in run.columns.values()]
         episode = curves.learning_start(ends, run.learning_starts)
         return run.learning_starts if self.every and episode is not None else episode
-
-    def _when(self, run: RunData) -> list[int | None]:
-        """Return the episode at which each seed had solved its task, or None."""
-        assert self.optimum is not None
-        rows = [columns["score"] for columns in run.columns.values()]
-        return [solving.episodes_to_solve(row, self.optimum) for row in rows]
-
-    def _lost(self, run: RunData) -> list[bool]:
-        """Return whether each seed solved its task and lost it again."""
-        rows = [columns["score"] for columns in run.columns.values()]
-        greedy = [None] * len(rows) if run.greedy is None else run.greedy.tolist()
-        pairs = zip(rows, greedy, strict=True)
-        best = self.optimum
-        return [best is not None and solving.is_lost(row, best, x) for row, x in pairs]
-
-    def _solved(self, run: RunData) -> dict[str, Any] | None:
-        """Return how soon seeds solved their task; None if its optimum is unknown. A diverged seed
-        counts as unsolved to the end."""
-        if self.optimum is None:
-            return None
-        watched = np.array([len(columns["score"]) for columns in run.columns.values()])
-        end = max(int(watched.max()), run.raw.get("episodes") or 0)
-        solved = summaries.solved(self._when(run), np.where(run.diverged, end, watched))
-        return solved | {"lost": sum(self._lost(run))}
-
-    def _warnings(self, run: RunData) -> list[str]:
-        """Return a sentence for each sign that the training of a seed went wrong."""
-        return [
-            sentence
-            for (seed, x), lost in zip(run.columns.items(), self._lost(run), strict=True)
-            for sentence in alarms(seed, x["score"], x["spread"], self.optimum, lost)
-        ]
-
-    def _advice(self, run: RunData) -> list[str]:
-        """Return what to try against the warnings."""
-        scores = [columns["score"] for columns in run.columns.values()]
-        return remedies(scores, self.optimum, self._lost(run))
 
     def _differences(self) -> list[list[Any]]:
         """Return, at [i][j], the mean score of run i minus that of run j."""

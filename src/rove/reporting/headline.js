@@ -45,10 +45,10 @@ function severalSettings({ several_settings: names }) {
 function ranking({ ranking: rows, order }) {
   if (!rows.length) return null;
   const sorted = order.map((label) => rows.find((row) => row.label === label)).filter(Boolean);
-  const best = rows.find((row) => row.p === null).label;
-  return [table("Solved seeds on all tasks", [heading("agent", false), heading("seeds that solved their task"), heading(`p against ${best}`)],
+  const reference = rows.find((row) => row.p === null).label;
+  return [table("Solved seeds on all tasks", [heading("agent", false), heading("seeds that solved their task"), heading(`p against ${reference}`)],
     sorted.map((row) => el("tr", {}, nameCell(row), valueCell(`${row.solved} of ${row.seeds}`), chanceCell(row.p))), "narrow stacked"),
-  el("p", { class: "muted small" }, fisherNote(best, rows.length - 1, "all tasks"))];
+  el("p", { class: "muted small" }, fisherNote(reference, rows.length - 1, "all tasks"))];
 }
 
 /** The cards and the figure of a source: curves of one task, a map of several, or those of a sweep. */

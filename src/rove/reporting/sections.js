@@ -127,9 +127,9 @@ function missingCell() {
 }
 
 /** A table cell with an estimate [value, low, high, n, seeds]. */
-function cell(estimate) {
+function cell(estimate, format = short) {
   if (!estimate || estimate[0] === null) return missingCell();
-  return valueCell(short(estimate[0]), interval(estimate));
+  return valueCell(format(estimate[0]), interval(estimate, format));
 }
 
 function nameCell(run) {
@@ -157,9 +157,10 @@ function part(group) {
 
 const STOPPED = "A seed that stopped because it had solved the task keeps its last score to the end of the budget";
 
-/** How p-values compare the number of solved seeds with that of the best agent. */
-function fisherNote(best, comparisons, where) {
-  return `p compares the number of solved seeds with that of ${best}, the best agent on ${where}: Fisher’s exact test, two-sided${adjusted(comparisons)}.`;
+/** How p-values compare the number of solved seeds with that of the reference; `timed` if equal numbers are compared by the episodes to solve. */
+function fisherNote(reference, comparisons, where, timed = false) {
+  const equal = timed ? " or, where equally many solved it, the exact rank test of episodes to solve" : "";
+  return `p compares the number of solved seeds with that of ${reference}, the reference on ${where}: Fisher’s exact test${equal}, two-sided${adjusted(comparisons)}.`;
 }
 
 function adjusted(comparisons) {
@@ -171,8 +172,8 @@ function testNote({ tested, task, common, label, unit }) {
   if (!tested) return "";
   const comparisons = tested.p.length - 1;
   const within = common === null ? "" : ` It is about the first ${fmt(common)} ${unit}s, which all runs have.`;
-  if (tested.what === "solved") return fisherNote(tested.best, comparisons, task) + within;
-  return `p compares the ${label} in the last 20 episodes with that of ${tested.best}, the best agent on ${task}: the melded test, two-sided${adjusted(comparisons)}.${within}`;
+  if (tested.what === "solved") return fisherNote(tested.reference, comparisons, task, true) + within;
+  return `p compares the ${label} in the last 20 episodes with that of ${tested.reference}, the reference on ${task}: the melded test, two-sided${adjusted(comparisons)}.${within}`;
 }
 
 /** A table cell with a p-value. */
@@ -195,7 +196,7 @@ function comparison(key, group, reference) {
   const against = choice(`${key} against`, "Compare with", group.runs.map((run, i) => [i, run.label]), first, () => fill());
   const solvable = group.optimum !== null, budgets = group.common !== null, greedy = group.runs.some((run) => run.greedy);
   const test = (what) => group.tested?.what === what;
-  const testHeading = () => heading(`p against ${group.tested.best}`);
+  const testHeading = () => heading(`p against ${group.tested.reference}`);
   const fill = () => {
     const j = Number(against.value);
     const head = [
@@ -203,11 +204,13 @@ function comparison(key, group, reference) {
       heading(`${group.label}, last 20 episodes`), ...(test("last") ? [testHeading()] : []), ...(greedy ? [heading(`${group.label}, greedy`)] : []), heading(`${group.label}, ${part(group)}`),
       ...(several ? [heading(`difference from ${group.runs[j].label}, ${part(group)}`)] : []),
     ];
+    const [last, greed, all] = ["last", "greedy", "all"].map((name) => formatOf(group.runs.map((run) => run[name])));
+    const differing = several ? formatOf(group.differences.map((row) => row[j])) : short;
     box.replaceChildren(table(`Agents on ${group.title}`, head, group.runs.map((run, i) => el("tr", {},
       nameCell(run), valueCell(String(run.seeds.length)), budgets ? valueCell(fmt(run.budget)) : [],
       solvable ? [solvedCell(run), test("solved") ? chanceCell(group.tested.p[i]) : [], valueCell(fmt(run.solved.median))] : [],
-      cell(run.last), test("last") ? chanceCell(group.tested.p[i]) : [], greedy ? cell(run.greedy) : [], cell(run.all),
-      several ? (i === j ? missingCell() : cell(group.differences[i][j])) : [])), "stacked"));
+      cell(run.last, last), test("last") ? chanceCell(group.tested.p[i]) : [], greedy ? cell(run.greedy, greed) : [], cell(run.all, all),
+      several ? (i === j ? missingCell() : cell(group.differences[i][j], differing)) : [])), "stacked"));
   };
   fill();
   return [el("h4", {}, several ? "Comparison" : "Numbers"), several ? el("div", { class: "controls" }, against) : null, box,

@@ -46,7 +46,7 @@ def _of_claims(claims: Sequence[dict[str, str]]) -> str:
 
 
 def _of_tasks(tasks: Sequence[Sequence[Result]], agents: int) -> str:
-    """Say what several tasks show: of few, the best agent on each; of more, how many seeds each
+    """Say what several tasks show: of few, the first agent of each; of more, how many seeds each
     agent solved that was run on all tasks whose optimum is known. Runs of one agent with different
     settings have different labels, and are counted apart."""
     if len(tasks) <= NAMED:
@@ -64,7 +64,7 @@ def _of_tasks(tasks: Sequence[Sequence[Result]], agents: int) -> str:
 
 def ranking(source: Results, groups: Sequence[Group]) -> list[tuple[Result, float | None]]:
     """Return what the title of more than two tasks rests on: the solved seeds of each agent on all
-    tasks, and the p-value of the difference from the best agent; empty for other titles."""
+    tasks, and the p-value of the difference from the first of them; empty for other titles."""
     if source.claims or source.sweep is not None or len(groups) <= NAMED:
         return []
     totals = _totals([group.results() for group in groups])
@@ -94,6 +94,7 @@ def _total(results: Sequence[Result]) -> Result:
         solved=sum(r.solved or 0 for r in results),
         seeds=sum(r.seeds for r in results),
         evidence=tuple(seed for r in results for seed in r.evidence),
+        times=(),
     )
 
 

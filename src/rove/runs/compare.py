@@ -1,14 +1,16 @@
-"""`rove.compare`: the learning curves of several runs in one figure."""
+"""`rove.compare` and `rove.difference`: several runs in one figure, and the test of two."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
+from rove.agents import label_of
 from rove.analysis.intervals import Comparison, counts_test, difference_test
+from rove.analysis.ranks import rank_test
 from rove.errors import ConfigError, check_choice
 from rove.runs.result import Run
 
@@ -33,16 +35,27 @@ def compare(runs: Sequence[Run], path: str | Path | None = None) -> Figure:
     return plots.saved(run_plots.compare(runs), path)
 
 
-def difference(run: Run, other: Run, of: Literal["score", "solved"] = "score") -> Comparison:
+Quantity = Literal["score", "solved", "episodes", "greedy"]
+"""What `difference` compares."""
+
+
+def difference(run: Run, other: Run, of: Quantity = "score") -> Comparison:
     """Return by how much one run exceeds another: the estimate, its 95% interval and the two-sided
     p-value.
 
     **Arguments**
     - `run`, `other`: two runs on the same environment.
-    - `of`: "score" compares mean scores, where the score of a seed is the mean over its episodes.
-      The interval relies on the range of scores, which has to be known; see
-      `rove.analysis.intervals.difference_test`. "solved" compares the fractions of seeds that
-      solved the task (see `Run.solved_at`); the p-value is that of Fisher's exact test.
+    - `of`: what is compared.
+        - "score": the mean score, where the score of a seed is the mean over its episodes.
+        - "greedy": the mean score of the greedy policy, one episode per seed (see `Run.greedy`).
+        - "solved": the fraction of seeds that solved the task (see `Run.solved_at`).
+        - "episodes": the number of episodes to solve the task, which is negative if `run` is
+          sooner. A seed that did not solve it within the episodes that both runs have counts as
+          later than any that did.
+
+    The intervals of scores rely on their range, which has to be known; see
+    `rove.analysis.intervals.difference_test`. The p-value of "solved" is that of Fisher's exact
+    test, and that of "episodes" of the exact rank test, `rove.analysis.ranks.rank_test`.
 
     **Example**
     >>> ige, dqn = (rove.train(agent, "chain-20", seeds=5, episodes=60) for agent in ("ige", "dqn"))
@@ -50,34 +63,76 @@ def difference(run: Run, other: Run, of: Literal["score", "solved"] = "score") -
     True
     >>> rove.difference(ige, dqn, of="solved").value  # all seeds of ige, none of dqn
     1.0
+    >>> print(rove.difference(ige, dqn, of="episodes"))
+    episodes to solve, Index GE − DQN on chain-20: −inf, 95% interval −inf to −inf, p = 0.0079
     """
     for field, value in (("run", run), ("other", other)):
         if not isinstance(value, Run):
             raise ConfigError.must_be(field, value, "a run, from rove.train or rove.load")
-    check_choice("of", of, ("score", "solved"))
-    environment, second = run.config.environment, other.config.environment
-    if environment.name != second.name:
-        raise ConfigError.must_be("other", other.config.label, f"a run on {environment.name}")
-    if of == "solved":
-        return _difference_of_solved(run, other)
-    if environment.score_range is None:
+    check_choice("of", of, get_args(Quantity))
+    task = run.config.environment.name
+    if task != other.config.environment.name:
+        raise ConfigError.must_be("other", other.config.label, f"a run on {task}")
+    what, test = _TESTS[of]
+    names = " − ".join(label_of(x.config.agent_name) for x in (run, other))
+    return test(run, other)._replace(what=f"{what}, {names} on {task}")
+
+
+def _score(run: Run, other: Run) -> Comparison:
+    return _scores_test(run, other, lambda x: np.nanmean(x.scores, axis=1))
+
+
+def _greedy(run: Run, other: Run) -> Comparison:
+    return _scores_test(run, other, lambda x: np.array(x.greedy))
+
+
+def _scores_test(run: Run, other: Run, values: Callable[[Run], np.ndarray]) -> Comparison:
+    """Compare the means of one score per seed, within the range of scores."""
+    support = run.config.environment.score_range
+    if support is None:
         reason = (
             "on an environment whose range of scores is known: give score_range to rove.adopt, "
         )
         reason += "or --env.score-range"
         raise ConfigError.must_be("run", run.config.label, reason)
-    mine, theirs = (np.nanmean(x.scores, axis=1) for x in (run, other))
-    return difference_test(mine, theirs, environment.score_range)
+    return difference_test(values(run), values(other), support)
 
 
-def _difference_of_solved(run: Run, other: Run) -> Comparison:
-    """Return by how much the fraction of seeds that solved the task exceeds that of another run."""
-    for each in (run, other):
-        if each.config.environment.optimum is None:
-            reason = "on an environment whose best possible score is known: give optimum to "
-            reason += "rove.adopt or rove.make, or --env.optimum"
-            raise ConfigError.must_be("run", each.config.label, reason)
-    mine, theirs = (np.array([at is not None for at in x.solved_at], float) for x in (run, other))
+def _solved(run: Run, other: Run) -> Comparison:
+    """Compare the fractions of seeds that solved the task."""
+    mine, theirs = (np.isfinite(_times(x, np.inf)).astype(float) for x in (run, other))
     test = difference_test(mine, theirs, (0.0, 1.0))
     p = counts_test(int(mine.sum()), len(mine), int(theirs.sum()), len(theirs))
     return test._replace(p=p)
+
+
+def _episodes(run: Run, other: Run) -> Comparison:
+    """Compare the episodes to solve the task, within the episodes that both runs have."""
+    common = min(_watched(run), _watched(other))
+    return rank_test(_times(run, common), _times(other, common))
+
+
+def _times(run: Run, until: float) -> np.ndarray:
+    """Return the episode at which each seed solved the task; infinite if it did not by then."""
+    if run.config.environment.optimum is None:
+        reason = "on an environment whose best possible score is known: give optimum to "
+        reason += "rove.adopt or rove.make, or --env.optimum"
+        raise ConfigError.must_be("run", run.config.label, reason)
+    times = np.array([np.inf if at is None else at for at in run.solved_at], float)
+    return np.where(times <= until, times, np.inf)
+
+
+def _watched(run: Run) -> float:
+    """Return the number of episodes within which it is known of every seed whether it solved the
+    task: those of the shortest seed that did not."""
+    pairs = zip(run.outcomes, run.solved_at, strict=True)
+    return min((len(o.scores) for o, at in pairs if at is None), default=np.inf)
+
+
+_TESTS = {
+    "score": ("mean score", _score),
+    "greedy": ("greedy score", _greedy),
+    "solved": ("fraction of solved seeds", _solved),
+    "episodes": ("episodes to solve", _episodes),
+}
+"""What each quantity is called, and its test."""

@@ -174,6 +174,16 @@ class RunFolder:
             )
         return contents
 
+    def check_same(self, config: Config) -> None:
+        """Raise `RunFolderError` if the agent or the environment of a configuration is not that of
+        the run in this folder; the facts that may be stated later may differ."""
+        identity, existing = config.identity(), self.read()
+        compared = [key for key in ("agent", "environment") if existing.get(key) != identity[key]]
+        if compared:
+            there, here = ({key: x.get(key) for key in compared} for x in (existing, identity))
+            difference = first_difference(there, here)
+            raise RunFolderError(f"{self.path} contains a different run: {difference}")
+
     def config(
         self,
         agent: Learner | None = None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import jax
 import numpy as np
 
-from rove.analysis.alarms import alarms, remedies, untrained
+from rove.analysis.alarms import remedies
 from rove.core.learner import Learner
 from rove.environments import HostEnvironment
 from rove.errors import ConfigError, LaneError, check_integer, no_attribute
 from rove.parts.files import publish
-from rove.runs import advice
+from rove.runs import advice, watching
 from rove.runs.config import Config
 from rove.runs.folder import RunFolder
 from rove.runs.recorded import check_created
@@ -210,28 +209,21 @@ class Run:
         `rove train` prints them.
 
         - No episode ended, or the run ended before learning started.
-        - A seed found nothing: all its episodes, at least 20, had the same score.
-        - A seed solved its task and lost it again; see `lost`.
+        - A seed found nothing: all its episodes, at least 20, had the same score, or scores
+          within 1.5% of a positive optimum from 0, such as small costs.
+        - A seed solved its task and lost it again; see `lost`. Or it scored more than half of the
+          optimum, but not in the last 20 episodes.
+        - The learned Q at the start is far above the optimum, and the task is not solved.
         - The posterior q_φ of a seed collapsed too early: the spread of Q over θ stayed below a
           hundredth of its maximum for 20 episodes, before any episode scored half of the optimum.
           This cannot be detected if `not_watched` gives a reason.
         """
-        optimum = self.config.environment.optimum
-        warnings = [
-            alarms(outcome.job.seed, outcome.scores, outcome.episodes.spread, optimum, lost)
-            for outcome, lost in zip(self.outcomes, self.lost, strict=True)
-        ]
-        if self.outcomes and not self.errors:
-            steps = max(int(outcome.lane.step) for outcome in self.outcomes)
-            starts = int(self.outcomes[0].job.agent.learning_starts)
-            warnings.append(untrained(steps, self.returns.shape[1], starts))
-        return list(itertools.chain.from_iterable(warnings))
+        return watching.alarms_of(self)
 
     @property
     def advice(self) -> list[str]:
         """What to try against `alarms`, as options of the command line."""
-        scores = [outcome.scores for outcome in self.outcomes]
-        return remedies(scores, self.config.environment.optimum, self.lost)
+        return remedies(watching.seeds_of(self), self.config.agent_name)
 
     @property
     def not_watched(self) -> str | None:

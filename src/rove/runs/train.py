@@ -144,5 +144,7 @@ def load(
     custom = None if environment is None else as_environment(environment)
     check_flag("trust", trust)
     config = folder.config(agent, custom, trust, recorded=True)
+    if agent is not None or custom is not None:
+        folder.check_same(config)
     saved = [job for job in config.jobs(folder.path) if storage.exists(job)]
     return as_run(config, [storage.load(job) for job in saved], folder.path)

@@ -1,0 +1,101 @@
+"""Checks of the shapes that posteriors and return families return, without computing anything."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from rove.errors import ConfigError
+from rove.parts import noise
+from rove.posteriors.base import Phi, Posterior
+from rove.posteriors.priors import Input, inputs
+from rove.returns.base import Return
+
+ROWS = 3
+"""Number of rows of the minibatch that is checked."""
+
+
+def check_posterior(posterior: Posterior, sizes: Sequence[int] = (4, 8, 2)) -> None:
+    """Raise `ConfigError` if a method of a posterior fails or returns another shape than it should,
+    and name it. `rove.train` checks every agent so.
+
+    **Arguments**
+    - `posterior`: the posterior.
+    - `sizes`: the sizes of a network's layers: inputs, hidden layers and outputs.
+
+    **Example**
+    >>> rove.check_posterior(rove.Dirac())
+    """
+    call = _Caller("posterior", posterior, Posterior)
+    key, features = noise.root(0), jnp.zeros((ROWS, sizes[0]))
+    phi = call("init", lambda: posterior.init(sizes, key))
+    if not isinstance(phi, Phi):
+        raise call.error("init", f"returned a {type(phi).__name__} instead of a rove.Phi")
+    law = call("law", posterior.law, phi)
+    draw = call("sample", posterior.sample, law, key)
+    rows = jax.eval_shape(lambda phi: inputs(phi.priors, features), phi)
+    one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), rows)
+    outputs = (sizes[-1],)
+    call.array("apply", outputs, call("apply", posterior.apply, law, draw, one))
+    call.array("mean", outputs, call("mean", posterior.mean, law, one))
+    call.array("entropy", (), call("entropy", posterior.entropy, law))
+
+    def sampled(law: Any, x: Input) -> Any:
+        return posterior.sample_rows(law, jnp.arange(ROWS), key)(law, x)
+
+    z = call("sample_rows", sampled, law, rows)
+    call.array("sample_rows", (*jnp.shape(z)[:1], ROWS, *outputs), z)
+
+
+def check_returns(returns: Return) -> None:
+    """Raise `ConfigError` if a method of a return family fails or returns another shape than it
+    should, and name it. `rove.train` checks every agent so.
+
+    **Example**
+    >>> rove.check_returns(rove.Quantile())
+    """
+    call = _Caller("returns", returns, Return)
+    if not isinstance(returns.outputs, int) or returns.outputs < 1:
+        raise call.error("outputs", f"is {returns.outputs!r} instead of a positive integer")
+    z, number, key = jnp.zeros(returns.outputs), jnp.zeros(()), noise.root(0)
+    for method in (returns.mean, returns.std):
+        call.array(method.__name__, (), call(method.__name__, method, z))
+    target = call("target", returns.target, z, number, number, key)
+    call.array("loss", (), call("loss", returns.loss, z, target))
+    xs, heights = call("density", returns.density, z)
+    call.array("density", (*jnp.shape(xs)[:1],), heights)
+
+
+class _Caller:
+    """Evaluates the shapes that methods of a family return, and reports what is wrong."""
+
+    def __init__(self, field: str, family: Any, base: type):
+        if not isinstance(family, base):
+            raise ConfigError.must_be(field, family, f"a rove.{base.__name__}")
+        self.field, self.name = field, type(family).__name__
+
+    def __call__(self, method: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the shapes of a method's result."""
+        try:
+            return jax.eval_shape(function, *arguments)
+        except Exception as error:
+            reason = str(error).strip().partition("\n")[0]
+            hint = ""
+            if method in ("apply", "mean", "sample_rows") and self.field == "posterior":
+                hint = " (x is an Input: the observation is x.features)"
+            kind = type(error).__name__
+            raise self.error(method, f"failed{hint}: {kind}: {reason}") from error
+
+    def array(self, method: str, shape: tuple[int, ...], result: Any) -> None:
+        """Raise an error unless a result is an array of floats with a shape."""
+        if not isinstance(result, jax.ShapeDtypeStruct):
+            raise self.error(method, f"returned a {type(result).__name__} instead of an array")
+        if result.shape != shape:
+            what = f"shape {result.shape} instead of {shape or '(), a number'}"
+            raise self.error(method, f"returned an array of {what}")
+        if not jnp.issubdtype(result.dtype, jnp.floating):
+            raise self.error(method, f"returned {result.dtype} instead of floats")
+
+    def error(self, method: str, what: str) -> ConfigError:
+        return ConfigError(self.field, self.name, what, f"{self.name}.{method} {what}")

@@ -1,0 +1,69 @@
+"""What became of the seeds of a run: when they solved their task, and what went wrong."""
+
+from typing import Any
+
+import numpy as np
+
+from rove.analysis.alarms import Seed, alarms, remedies, start_value
+from rove.reporting import summaries
+from rove.reporting.folders import RunData
+from rove.training import solving
+
+
+def when(run: RunData, optimum: float | None) -> list[int | None]:
+    """Return the episode at which each seed had solved its task; None if it did not, or if the
+    optimum is not known."""
+    rows = [columns["score"] for columns in run.columns.values()]
+    return [None if optimum is None else solving.episodes_to_solve(x, optimum) for x in rows]
+
+
+def lost(run: RunData, optimum: float | None) -> list[bool]:
+    """Return whether each seed solved its task and lost it again."""
+    rows = [columns["score"] for columns in run.columns.values()]
+    greedy = [None] * len(rows) if run.greedy is None else run.greedy.tolist()
+    pairs = zip(rows, greedy, strict=True)
+    return [optimum is not None and solving.is_lost(row, optimum, x) for row, x in pairs]
+
+
+def solved(run: RunData, optimum: float | None) -> dict[str, Any] | None:
+    """Return how soon seeds solved their task; None if its optimum is unknown. A diverged seed
+    counts as unsolved to the end."""
+    if optimum is None:
+        return None
+    watched = np.array([len(columns["score"]) for columns in run.columns.values()])
+    end = max(int(watched.max()), run.raw.get("episodes") or 0)
+    found = summaries.solved(when(run, optimum), np.where(run.diverged, end, watched))
+    return found | {"lost": sum(lost(run, optimum))}
+
+
+def warnings(run: RunData, optimum: float | None) -> list[str]:
+    """Return a sentence for each sign that the training of a seed went wrong."""
+    return [sentence for seed in _seeds(run, optimum) for sentence in alarms(seed)]
+
+
+def advice(run: RunData, optimum: float | None) -> list[str]:
+    """Return what to try against the warnings."""
+    return remedies(_seeds(run, optimum), run.name)
+
+
+def _seeds(run: RunData, optimum: float | None) -> list[Seed]:
+    """Return what alarms are raised from."""
+    greedy = [None] * len(run.columns) if run.greedy is None else run.greedy.tolist()
+    return [
+        Seed(
+            seed=seed,
+            scores=x["score"],
+            spread=x["spread"],
+            optimum=optimum,
+            greedy=played,
+            value=_value(run, seed, x),
+        )
+        for (seed, x), played in zip(run.columns.items(), greedy, strict=True)
+    ]
+
+
+def _value(run: RunData, seed: int, columns: dict[str, np.ndarray]) -> float | None:
+    values = run.arrays(seed, ".snapshots.values").get(".snapshots.values")
+    learned = int(np.sum(columns["step"] >= run.learning_starts))
+    label = run.task.score_label
+    return None if values is None else start_value(values, columns["terminated"], label, learned)

@@ -1,0 +1,45 @@
+"""What the alarms of a run are raised from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rove.analysis.alarms import Seed, alarms, start_value, successes_forgotten, untrained
+from rove.training.outcomes import Outcome
+from rove.training.solving import is_lost
+
+if TYPE_CHECKING:
+    from rove.runs.result import Run
+
+
+def alarms_of(run: Run) -> list[str]:
+    """Return signs that training went wrong; see `Run.alarms`."""
+    sentences = [sentence for seed in seeds_of(run) for sentence in alarms(seed)]
+    if run.outcomes and not run.errors:
+        steps = max(int(outcome.lane.step) for outcome in run.outcomes)
+        starts = int(run.outcomes[0].job.agent.learning_starts)
+        sentences += untrained(steps, run.returns.shape[1], starts)
+    return sentences
+
+
+def seeds_of(run: Run) -> list[Seed]:
+    """Return the results that alarms are raised from. Greedy policies are played only if a seed may
+    have lost what it found."""
+    task, optimum = run.config.environment, run.config.environment.optimum
+    rows = [outcome.scores for outcome in run.outcomes]
+    lost = optimum is not None and any(
+        is_lost(row, optimum) or successes_forgotten(row, optimum) for row in rows
+    )
+    greedy = run.greedy if lost else [None] * len(rows)
+
+    def value(outcome: Outcome) -> float | None:
+        values = np.asarray(outcome.lane.snapshots.values)
+        learned = int(np.sum(outcome.episodes.step >= outcome.job.agent.learning_starts))
+        return start_value(values, outcome.episodes.terminated, task.score_label, learned)
+
+    return [
+        Seed(o.job.seed, o.scores, o.episodes.spread, optimum, played, value(o))
+        for o, played in zip(run.outcomes, greedy, strict=True)
+    ]
