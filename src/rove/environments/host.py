@@ -23,6 +23,7 @@ from rove.environments.guard import (
     environment_error,
     without_unsized_parts,
 )
+from rove.environments.normalising import Statistics
 from rove.errors import ConfigError, RoveError, check_flag, check_integer, check_number
 from rove.parts.noise import Key
 from rove.parts.onehot import Observation, OneHot, from_columns
@@ -33,30 +34,8 @@ PROBES = 3
 """Number of initial observations for which diagnostics are recorded."""
 ROVE_OPTIONS = ("normalise", "longest_episode", "sparse", "optimum", "score_range", "axes")
 """Options of rove, which are not passed to Gymnasium."""
-CLIP = 10.0
-"""Bound on normalised observations, in standard deviations."""
 
 _SPACES = ("observation_space", "action_space")
-
-
-class Statistics(NamedTuple):
-    """Running statistics of the observations so far."""
-
-    count: Float[Array, ""]
-    mean: Float[Array, " features"]
-    squares: Float[Array, " features"]
-    """Sum of squared deviations from the mean."""
-
-    def updated(self, x: Float[Array, " features"]) -> "Statistics":
-        """Return the statistics with one more observation (Welford 1962)."""
-        count = self.count + 1.0
-        mean = self.mean + (x - self.mean) / count
-        return Statistics(count, mean, self.squares + (x - self.mean) * (x - mean))
-
-    def normalised(self, x: Float[Array, " features"]) -> Float[Array, " features"]:
-        """Return the observation normalised by the mean and standard deviation, and clipped."""
-        std = jnp.sqrt(self.squares / jnp.maximum(self.count, 1.0) + 1e-8)
-        return jnp.clip((x - self.mean) / std, -CLIP, CLIP)
 
 
 class HostState(NamedTuple):
