@@ -4,7 +4,7 @@ python tests/torture                 about 40 minutes on two cores
 python tests/torture --quick         about 5 minutes
 python tests/torture --only kills    one part
 python tests/torture --soak 60       minutes of training whose memory is watched meanwhile
-python tests/torture --record FILE   also writes the table as Markdown
+python tests/torture --record FILE   also writes the table as Markdown; rows of other parts stay
 
 Exits with 1 if anything failed.
 """
@@ -43,16 +43,35 @@ TESTS = {
     "Ray": ["tests/training/test_ray.py"],
 }
 """Parts that are tests as well, slow ones included in full form."""
+PARTS = (*AMOUNTS, *TESTS, "soak")
+HEADER = (
+    "| part | attempts | failures | minutes | when, commit | details |",
+    "|---|---|---|---|---|---|",
+)
+PAGE = """---
+orphan: true
+---
+
+# Reliability
+
+`make torture` kills runs, passes bad values, trains on environments that misbehave, damages run
+folders and disks, and watches memory. Every attempt has to end as documented: results with the bits
+of an undisturbed run, or an error in one sentence; no code of a run folder is executed, nothing
+outside of the folder changes, nothing hangs and nothing is left behind. What each part does is in
+`tests/torture`. On two cores:
+
+{table}
+"""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", nargs="*", choices=[*AMOUNTS, "soak", *TESTS])
+    parser.add_argument("--only", nargs="*", choices=PARTS)
     parser.add_argument("--soak", type=float, metavar="MINUTES")
     parser.add_argument("--record", type=Path)
     options = parser.parse_args()
-    chosen = options.only or [*AMOUNTS, *TESTS, "soak"]
+    chosen = options.only or PARTS
     soak = Tally("soak")
     minutes = options.soak or SOAK_MINUTES[options.quick]
     soaking = threading.Thread(target=_own, args=(soak, 60 * minutes))
@@ -70,10 +89,12 @@ def main() -> int:
         print("soak …", flush=True)
         soaking.join()
         tallies.append(soak)
-    table = _table(tallies)
-    print(table)
+    rows = {tally.name: _row(tally, options.quick) for tally in tallies}
+    print("\n".join([*HEADER, *rows.values()]))
     if options.record:
-        options.record.write_text(_page(table, options.quick), "utf-8")
+        kept = _recorded(options.record) | rows
+        table = "\n".join([*HEADER, *(kept[name] for name in PARTS if name in kept)])
+        options.record.write_text(PAGE.format(table=table), "utf-8")
     return int(any(tally.failures for tally in tallies))
 
 
@@ -102,32 +123,21 @@ def _tests(tally: Tally, paths: list[str], quick: bool) -> None:
         tally.failed(f"pytest ended with code {ended.returncode}")
 
 
-def _table(tallies: list[Tally]) -> str:
-    lines = ["| what | attempts | failures | minutes |", "|---|---|---|---|"]
-    lines += [
-        f"| {t.name} | {t.attempts:,} | {len(t.failures)} | {t.took / 60:.1f} |" for t in tallies
-    ]
-    notes = [f"- {tally.name}: {'; '.join(tally.notes)}." for tally in tallies if tally.notes]
-    return "\n".join([*lines, "", *notes])
-
-
-def _page(table: str, quick: bool) -> str:
+def _row(tally: Tally, quick: bool) -> str:
+    """Return a part's row of the table."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE
     ).stdout.strip()
-    command = "make torture" + " QUICK=1" * quick
-    return f"""# Reliability
+    when = f"{datetime.date.today()}, {commit}" + ", quick" * quick
+    measured = [f"{tally.attempts:,}", f"{len(tally.failures)}", f"{tally.took / 60:.1f}", when]
+    return f"| {' | '.join([tally.name, *measured, '; '.join(tally.notes)])} |"
 
-`{command}` kills runs, passes bad values, trains on environments that misbehave, damages run
-folders and disks, and watches memory. Every attempt has to end as documented: results with the bits
-of an undisturbed run, or an error in one sentence; no code of a run folder is executed, nothing
-outside of the folder changes, nothing hangs and nothing is left behind. What each part does is in
-`tests/torture`.
 
-{datetime.date.today()}, commit {commit}, two cores.
-
-{table}
-"""
+def _recorded(page: Path) -> dict[str, str]:
+    """Return the rows of a page that was written before, by part."""
+    lines = page.read_text("utf-8").splitlines() if page.exists() else []
+    rows = {line.split("|")[1].strip(): line for line in lines if line.startswith("| ")}
+    return {name: row for name, row in rows.items() if name in PARTS}
 
 
 if __name__ == "__main__":

@@ -10,7 +10,15 @@ import numpy as np
 from campaign import PYTHON, Tally
 
 KINDS = {
-    "compiled": ["train", "ge", "chain-10", "--steps", "2000000000", "--agent.buffer-size", "5000"],
+    "compiled": [
+        "train",
+        "ge",
+        "mountain-car",
+        "--steps",
+        "2000000000",
+        "--agent.buffer-size",
+        "5000",
+    ],
     "Gymnasium": [
         *["train", "dqn", "CartPole-v1", "--steps", "2000000000", "--agent.buffer-size", "5000"],
     ],

@@ -24,7 +24,7 @@ from rove.errors import RoveError
 
 WRONG: list[Any] = [math.nan, math.inf, -math.inf, -7, "nonsense", [], {}, object(), b"x", 10**40]
 """Values that no field takes, except those in `FITTING`."""
-FITTING = {"hidden": [[]], "rho": [-7], "mu": [-7], "v_min": [-7], "out": ["nonsense"]}
+FITTING = {"hidden": [[]], "rho": [-7], "mu": [-7], "low": [-7], "out": ["nonsense"]}
 """Values of these that some fields do take."""
 COMMANDS = ("train", "sweep", "eval", "watch", "report", "list", "demo", "reproduce", "completion")
 
