@@ -85,17 +85,22 @@ def main() -> int:
             _own(tally, AMOUNTS[name][options.quick])
         else:
             _tests(tally, TESTS[name], options.quick)
+        _record(tally, options)
     if "soak" in chosen:
         print("soak …", flush=True)
         soaking.join()
         tallies.append(soak)
-    rows = {tally.name: _row(tally, options.quick) for tally in tallies}
-    print("\n".join([*HEADER, *rows.values()]))
-    if options.record:
-        kept = _recorded(options.record) | rows
-        table = "\n".join([*HEADER, *(kept[name] for name in PARTS if name in kept)])
-        options.record.write_text(PAGE.format(table=table), "utf-8")
+        _record(soak, options)
+    print("\n".join([*HEADER, *(_row(tally, options.quick) for tally in tallies)]))
     return int(any(tally.failures for tally in tallies))
+
+
+def _record(tally: Tally, options: argparse.Namespace) -> None:
+    """Write a part's row to the page, if one was asked for."""
+    if options.record:
+        rows = _recorded(options.record) | {tally.name: _row(tally, options.quick)}
+        table = "\n".join([*HEADER, *(rows[name] for name in PARTS if name in rows)])
+        options.record.write_text(PAGE.format(table=table), "utf-8")
 
 
 def _own(tally: Tally, amount: float) -> None:
