@@ -57,7 +57,7 @@ def test_a_million_transitions_of_deep_sea_100_take_20_megabytes(agent):
     state = jax.eval_shape(lambda: learner.init(10_000, 2, noise.root(0), sea.coded))
     sizes = [x.size * x.dtype.itemsize for x in jax.tree.leaves(state.replay)]
     assert sum(sizes) == 20 * 10**6 + 4
-    coded, vectors = (learner.memory(10_000, 2, flag).nbytes for flag in (True, False))
+    coded, vectors = (learner.dry_run(10_000, 2, flag).nbytes for flag in (True, False))
     assert vectors - coded > 79e9
     needs = Job(learner, sea, 0), Job(learner, VectorSea(100), 0)
     assert fitting_workers(needs[:1], 1) == 1

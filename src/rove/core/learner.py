@@ -65,9 +65,10 @@ class Learner(eqx.Module):
         """Display name, for agents that were not created from a settings class."""
 
     @abc.abstractmethod
-    def memory(self, features: int, actions: int, coded: bool = False) -> Memory:
-        """Return the memory that the agent will need, without allocating any. The arguments are
-        those of `init`."""
+    def dry_run(self, features: int, actions: int, coded: bool = False) -> Memory:
+        """Evaluate the shapes of the agent's arrays, without computing anything; return the memory
+        that it will need. Raise `ConfigError` if a part of it returns a wrong shape. The arguments
+        are those of `init`."""
 
     @abc.abstractmethod
     def init(self, features: int, actions: int, key: Key, coded: bool = False) -> AgentState:

@@ -88,7 +88,7 @@ class QValueSampling(Tabular):
     def name(self) -> str:
         return "bayesian_q_learning"
 
-    def memory(self, features: int, actions: int, coded: bool = False) -> Memory:
+    def dry_run(self, features: int, actions: int, coded: bool = False) -> Memory:
         nbytes = 4 * 4 * features * actions
         return Memory(nbytes, "the tables", "states", features, "a smaller environment")
 

@@ -79,7 +79,7 @@ class PosteriorSampling(Tabular):
     def name(self) -> str:
         return "psrl"
 
-    def memory(self, features: int, actions: int, coded: bool = False) -> Memory:
+    def dry_run(self, features: int, actions: int, coded: bool = False) -> Memory:
         """Return the size of the counts and of an MDP while it is being solved."""
         nbytes = 2 * 4 * features * actions * (features + 1)
         return Memory(nbytes, "the tables", "states", features, "a smaller environment")
