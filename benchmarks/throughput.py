@@ -23,11 +23,15 @@ PEER_VENV = HERE / ".bench" / "sb3"
 PEER_PACKAGES = ("torch==2.13.0", "stable-baselines3==2.9.2", "gymnasium[mujoco]")  # in this order
 
 AGENTS = (
-    "dqn", "noisynet", "ge", "ge-episode", "c51", "qr_dqn", "vdqn", "bbq", "bayesian_dqn",
-    "bootstrapped_dqn", "bootstrapped_dqn-plain", "parameter_noise", "double_uncertain", "ige",
-    "rlsvi", "thompson", "psrl", "bayesian_q_learning",
+    "dqn", "noisynet", "ge", "ge-minibatch", "ge-episode", "c51", "qr_dqn", "vdqn", "bbq",
+    "bayesian_dqn", "bootstrapped_dqn", "bootstrapped_dqn-plain", "parameter_noise",
+    "double_uncertain", "ige", "rlsvi", "thompson", "psrl", "bayesian_q_learning",
 )  # fmt: skip
-VARIANTS = {"ge-episode": {"resample": "episode"}, "bootstrapped_dqn-plain": {"prior": None}}
+VARIANTS = {
+    "ge-episode": {"resample": "episode"},
+    "ge-minibatch": {"draws": "minibatch"},
+    "bootstrapped_dqn-plain": {"prior": None},
+}
 SIDE_BY_SIDE = ("dqn", "noisynet", "ge", "ge-episode")  # measured with several lanes too
 AT_MOST = {  # times the time of a dqn step
     2.5: ("ge",),

@@ -148,14 +148,14 @@ def solved_within(agent: rove.Settings, episodes: int) -> int:
 
 
 def test_the_entropy_makes_ge_explore_at_the_least_sigma():
-    """7 of 8 seeds within 120 episodes; without the entropy, which is NoisyNet, 3 of 8."""
-    assert solved_within(SLIGHT, 120) >= 6
+    """7 of 8 seeds within 300 episodes; without the entropy, which is NoisyNet, 3 of 8."""
+    assert solved_within(SLIGHT, 300) >= 6
 
 
 @pytest.mark.slow
 def test_without_its_entropy_ge_does_not_explore():
     without = rove.NoisyNet(hidden=(64, 64), rho=-5.0, resample="episode", target_period=25)
-    assert solved_within(without, 120) <= 4
+    assert solved_within(without, 300) <= 4
 
 
 SEA = {

@@ -78,7 +78,7 @@ def problem(seed: int) -> tuple[MeanFieldLearned, MeanFieldLaw, Transition]:
     """φ and q_φ⁻ that differ, and a minibatch in which some transitions end the task."""
     rng = np.random.default_rng(seed)
     phi = MeanFieldLearned(layers(rng, 0.7), layers(rng, 0.3, -1.0))
-    phi_target = MeanFieldLaw(layers(rng, 0.7), jax.tree.map(jnp.square, layers(rng, 0.2, 0.4)))
+    phi_target = MeanFieldLaw(layers(rng, 0.7), jax.tree.map(jnp.abs, layers(rng, 0.2, 0.4)))
     batch = Transition(
         observation=jnp.asarray(rng.normal(size=(N, FEATURES)), jnp.float32),
         action=jnp.asarray(rng.integers(ACTIONS, size=N), jnp.int32),
@@ -96,13 +96,13 @@ def f64(tree):
     return jax.tree.map(lambda x: np.asarray(x, np.float64), tree)
 
 
-def np_forward(mean, variance, x, epsilons):
+def np_forward(mean, std, x, epsilons):
     """A draw of each layer's pre-activations, which are Gaussian given its input. `epsilons` are
     the draws of all layers in a row."""
     at = 0
-    for i, ((weight, bias), (v, v_bias)) in enumerate(zip(mean, variance, strict=True)):
+    for i, ((weight, bias), (s, s_bias)) in enumerate(zip(mean, std, strict=True)):
         centre = bias + np.array([np.sum(x * weight[:, j]) for j in range(len(bias))])
-        spread = [np.sum(x**2 * v[:, j]) + v_bias[j] for j in range(len(bias))]
+        spread = [np.sum(x**2 * s[:, j] ** 2) + s_bias[j] ** 2 for j in range(len(bias))]
         x = centre + np.sqrt(spread) * epsilons[at : at + len(bias)]
         at += len(bias)
         if i < len(mean) - 1:
@@ -139,16 +139,14 @@ def np_targets(draws: Draws, phi_target, batch, gamma: float, sigma: float) -> l
 
 def np_objective(draws: Draws, mu, rho, xs, batch, sigma: float) -> float:
     """σ²/N times Σ(Q − x)²/2σ² − H, H = Σ log σ_θ, of (7), with a θ for each term."""
-    std = [np.logaddexp(0.0, r) for r in rho]
-    mean, variance = (
-        list(zip(flat[::2], flat[1::2], strict=True)) for flat in (mu, [s**2 for s in std])
-    )
+    stds = [np.logaddexp(0.0, r) for r in rho]
+    mean, std = (list(zip(flat[::2], flat[1::2], strict=True)) for flat in (mu, stds))
     total = 0.0
     for row in range(N):
         x = np.asarray(batch.observation[row], np.float64)
-        q = np_forward(mean, variance, x, draws.theta[row])
+        q = np_forward(mean, std, x, draws.theta[row])
         total += (q[int(batch.action_index[row])] - xs[row]) ** 2 / 2
-    return total / N - sigma**2 / N * sum(np.sum(np.log(s)) for s in std)
+    return total / N - sigma**2 / N * sum(np.sum(np.log(s)) for s in stds)
 
 
 @pytest.fixture(scope="module")
@@ -275,7 +273,7 @@ def test_minimiser_is_the_mean_field_posterior_of_linear_regression(prior, bound
         _, laws = jax.lax.scan(step, (phi, optimiser.init(phi)), jnp.arange(steps))
         return jax.tree.map(lambda x: x[steps // 2 :].mean(0), laws)
 
-    (mean,), (variance,) = f64(minimise(phi, batch))
+    (mean,), (std,) = f64(minimise(phi, batch))
     for a in range(2):
         design = np.column_stack([x, np.ones(rows)])[action == a]
         precision = design.T @ design / sigma**2 + (0 if prior is None else np.eye(3) / prior**2)
@@ -283,7 +281,7 @@ def test_minimiser_is_the_mean_field_posterior_of_linear_regression(prior, bound
         bounded = 0 if bound is None else 2 / bound**2  # 1/s², of a layer with two inputs
         best_std = 1 / np.sqrt(np.diag(precision) + bounded)
         got = np.append(mean.weight[:, a], mean.bias[a])
-        got_std = np.sqrt(np.append(variance.weight[:, a], variance.bias[a]))
+        got_std = np.append(std.weight[:, a], std.bias[a])
         assert np.max(np.abs(got - best) / best_std) < 0.03
         assert np.max(np.abs(got_std / best_std - 1)) < 0.03
 
@@ -382,11 +380,8 @@ def transition_at(t: int) -> Transition:
 
 @pytest.mark.parametrize(("period", "starts"), [(4, 1), (1, 1), (5, 8)])
 def test_target_network_is_copied_as_algorithm_2_says(period, starts):
-    """`learn` copies at the start of the next step; lines 13–14 copy at the end of this one.
-
-    The reference is Algorithm 2 as printed. Each step starts it from rove's φ, so that two
-    programs' roundings cannot add up; φ⁻ is the reference's own throughout.
-    """
+    """The reference is Algorithm 2 as printed. Each step starts it from rove's φ, so that two
+    programs' roundings cannot add up; φ⁻ is the reference's own throughout."""
     learner = agent(target_period=period, learning_starts=starts, lr=0.01)
     state = init(learner, FEATURES, ACTIONS, noise.root(4))
     law = jax.jit(lambda learned: learner.posterior.law(Phi(learned)))
@@ -402,13 +397,13 @@ def test_target_network_is_copied_as_algorithm_2_says(period, starts):
             (_, loss), gradient = value_and_gradient(learner, phi, law(phi_minus), batch, key)
             update, optimiser = adam.update(gradient, optimiser)
             phi = optax.apply_updates(phi, update)
+            used, expected = state.phi_target, law(phi_minus)
             state, reported = learn(learner, state, key)
             assert float(reported) == pytest.approx(float(loss), rel=1e-5)
             # q_φ⁻ as used in this step: means bit for bit, softplus to a rounding or two.
-            used, expected = state.phi_target, law(phi_minus)
             for a, b in zip(*map(jax.tree.leaves, (used.mean, expected.mean)), strict=True):
                 assert np.array_equal(a, b)
-            for a, b in zip(*map(jax.tree.leaves, (used.variance, expected.variance)), strict=True):
+            for a, b in zip(*map(jax.tree.leaves, (used.std, expected.std)), strict=True):
                 np.testing.assert_allclose(a, b, rtol=6e-7)
             for a, b in zip(*map(jax.tree.leaves, (state.phi.learned, phi)), strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
@@ -417,7 +412,8 @@ def test_target_network_is_copied_as_algorithm_2_says(period, starts):
             phi_minus = phi
             copies += 1
     assert copies == 14 // period
-    assert not np.allclose(state.phi_target.mean[0].weight, state.phi.learned.mu[0].weight)
+    same = np.allclose(state.phi_target.mean[0].weight, state.phi.learned.mu[0].weight)
+    assert same == (14 % period == 0)
 
 
 def test_epsilon_falls_linearly_and_stays():
@@ -464,7 +460,7 @@ def test_act_is_greedy_on_one_draw_and_greedy_on_the_mean():
     for a, b in zip(jax.tree.leaves(stays.theta), jax.tree.leaves(held_state.theta), strict=True):
         assert np.array_equal(a, b)
     law = f64(learner.posterior.law(phi))
-    none, units = jax.tree.map(np.zeros_like, law.variance), sum(SIZES[1:])
+    none, units = jax.tree.map(np.zeros_like, law.std), sum(SIZES[1:])
     taken = []
     for row in range(N):
         s = batch.observation[row]
@@ -654,13 +650,13 @@ def test_the_bonus_moves_the_update():
     for bonus in (None, 0.0, 10.0):
         agent = linear_agent(bonus=bonus)
         state = agent.init(2, 3, noise.root(0))
-        for i in range(3):
+        for i in range(30):
             state = agent.observe(state, jax.tree.map(lambda leaf: leaf[0], alike(1)))
-            state, _ = agent.learn(state, noise.fold(key, i))
+            state, _ = learn(agent, state, noise.fold(key, i))
         learned.append(jax.tree.leaves(state.phi.learned))
     none, nought, ten = (np.concatenate([np.ravel(x) for x in leaves]) for leaves in learned)
-    np.testing.assert_allclose(none, nought, rtol=1e-6)
-    assert np.abs(none - ten).max() > 1e-4
+    np.testing.assert_allclose(none, nought, rtol=1e-5)
+    assert np.abs(none - ten).max() > 1e-3
 
 
 def test_an_exact_fit_takes_its_targets_from_one_theta():

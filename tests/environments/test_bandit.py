@@ -35,7 +35,7 @@ def test_rewards_have_the_arms_law(noise_std):
         assert stats.kstest(np.asarray(step.reward, float), law.cdf).pvalue > 1e-4 / 4
         assert np.all(step.terminated)
         assert not np.any(step.truncated)
-        assert np.all(step.observation == 1)
+        assert np.all(np.asarray(step.observation) == 1)
         assert np.all(jax.vmap(bandit.bin)(step.state) == arm)
 
 
@@ -95,10 +95,10 @@ def test_sizes_name_and_probe():
     assert bandit.name == "bandit-6"
     assert (bandit.observation_size, bandit.num_actions, bandit.bins) == (1, 6, 7)
     assert bandit.optimum is None
-    assert {name: x.tolist() for name, x in bandit.probes().items()} == {"start": [1.0]}
+    assert {name: np.asarray(x).tolist() for name, x in bandit.probes().items()} == {"start": [1.0]}
     state, observation = bandit.reset(noise.root(0))
     assert int(bandit.bin(state)) == 6
-    assert observation.tolist() == [1.0]
+    assert np.asarray(observation).tolist() == [1.0]
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_integers_have_a_cell_each(space):
     assert place.coordinates[1] == ("observation 0", -1.5, 5.5, 7)
     start, _ = place.reset(noise.root(0))
     cells = [
-        int(place.bin(place.updated(start, jnp.asarray(place.vector(np.array([x, y]))))))
+        int(place.bin(place.updated(start, jnp.asarray(place.observation(np.array([x, y]))))))
         for y in range(2, 5)
         for x in range(-1, 6)
     ]

@@ -11,6 +11,7 @@ from rove.agents.tuned import tuned
 from rove.environments import ENVIRONMENTS
 from rove.errors import ConfigError
 from rove.parts import noise
+from rove.parts.onehot import OneHot
 from rove.runs.configure import check_environment
 
 
@@ -38,6 +39,8 @@ def test_a_family_keeps_the_interface(family, name):
         assert jnp.isfinite(step.reward)
     for x in shown:
         assert x.shape == (environment.observation_size,)
+        assert isinstance(x, OneHot) == environment.coded
+        x = jnp.asarray(x)
         assert x.dtype == jnp.float32
         assert jnp.all((low <= x) & (x <= high))
     # Exactly, or the middle of where an episode may start.

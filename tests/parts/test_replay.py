@@ -8,6 +8,7 @@ from scipy import stats
 
 from helpers import in_buffer
 from rove.parts import noise, replay
+from rove.parts.onehot import OneHot
 from rove.parts.replay import Transition
 
 CAPACITY, FEATURES = 7, 3
@@ -153,3 +154,23 @@ def test_vector_actions_and_cached_values_come_back(actions, cached):
     for row, i in enumerate(np.asarray(ids)):
         for got, given in zip(batch, put[i], strict=True):
             np.testing.assert_array_equal(got[row], given)
+
+
+def test_codes_come_back_and_take_one_column():
+    size = 10**4
+    buffer = replay.init(3, size, coded=True)
+    assert buffer.rows.shape == (3, 5)
+    indices = [(7, 9_999), (size, 0), (123, 456), (5, size)]
+    for i, codes in enumerate(indices):
+        s, s_next = (OneHot(jnp.int32(code), size) for code in codes)
+        buffer = add(buffer, transition(i)._replace(observation=s, next_observation=s_next))
+    batch, ids = sample(buffer, noise.root(0), 50)
+    assert batch.observation.shape == (50, size)
+    assert set(np.asarray(ids).tolist()) == {1, 2, 3}
+    expected = np.array(indices)[np.asarray(ids)]
+    np.testing.assert_array_equal(batch.observation.index, expected[:, 0])
+    np.testing.assert_array_equal(batch.next_observation.index, expected[:, 1])
+    for row, i in enumerate(np.asarray(ids)):
+        np.testing.assert_array_equal(batch.action_index[row], transition(i).action)
+        np.testing.assert_array_equal(batch.reward[row], transition(i).reward)
+        np.testing.assert_array_equal(batch.terminated[row], transition(i).terminated)

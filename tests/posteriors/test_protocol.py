@@ -20,6 +20,7 @@ from helpers import refit as refitted
 from rove.core.algorithm import Agent
 from rove.errors import ConfigError
 from rove.parts import networks, noise, replay
+from rove.parts.onehot import OneHot
 from rove.parts.replay import Layout, Replay, Transition
 from rove.posteriors import (
     Conjugate,
@@ -499,3 +500,80 @@ def test_refit_leaves_what_is_learned_alone(name):
         learned.append(jax.tree.leaves(after.phi.learned))
     for a, b in zip(*learned, strict=True):
         assert np.array_equal(a, b)
+
+
+# (9) Codes
+
+
+CODES = np.array([2, 0, 1, 3, 2])  # 3 stands for zeros
+
+
+@jax.jit
+def values_and_gradient(posterior, phi, xs, key):
+    """f_θ as an update, control and evaluation compute it, and a gradient of all of them."""
+    xs = inputs(priors.tabulated(phi.priors, isinstance(xs, OneHot)), xs)
+
+    def values(learned):
+        law = posterior.law(phi._replace(learned=learned))
+        n = xs.features.shape[0]
+        theta = posterior.sample(law, key)
+        over = jax.vmap(lambda x: (posterior.apply(law, theta, x), posterior.mean(law, x)))
+        first = jax.tree.map(lambda leaf: leaf[0], xs)
+        weighed = draw(posterior, law, n, key)
+        rows = jnp.where((weighed.weights != 0)[..., None], weighed(law, xs), 0.0)
+        return rows, *over(xs), single(posterior, law, first, key)
+
+    def total(learned):
+        return sum(jnp.sum(jnp.sin(x)) for x in values(learned))
+
+    return values(phi.learned), jax.grad(total)(phi.learned)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@all_families
+def test_codes_are_one_hot_vectors(name, linear):
+    """The same values and gradients as of the vectors, to rounding, with hidden layers and
+    without; also at the zero vector."""
+    posterior, phi = setting(name)
+    if linear:
+        phi = some_phi(posterior, ())
+    vectors = (CODES[:, None] == np.arange(FEATURES)).astype(np.float32)
+    codes = OneHot(jnp.asarray(CODES, jnp.int32), FEATURES)
+    both = [values_and_gradient(posterior, phi, x, noise.root(2)) for x in (vectors, codes)]
+    leaves = [jax.tree.leaves(each) for each in both]
+    assert len(leaves[0]) > 3
+    for expected, actual in zip(*leaves, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=2e-5, atol=2e-6)
+
+
+@all_families
+def test_an_agent_learns_from_codes_as_from_vectors(name):
+    """Two updates from the same transitions, which end in a zero vector."""
+    hidden = FAMILIES[name].hidden
+    agent = Agent(Gaussian(0.5), FAMILIES[name].make(), hidden=hidden, batch_size=6, buffer_size=12)
+    states = []
+    for coded in (False, True):
+        state = jax.jit(Agent.init, static_argnums=(1, 2, 4))(
+            agent, FEATURES, OUTPUTS, noise.root(0), coded
+        )
+        for i in range(9):
+            s, s_next = (
+                OneHot(jnp.int32(code), FEATURES) for code in (i % FEATURES, (i * i + i) % 4)
+            )
+            seen = Transition(
+                s, jnp.int32(i % 2), jnp.float32(i % 5), s_next, jnp.asarray(i % 4 == 3)
+            )
+            if not coded:
+                seen = seen._replace(
+                    observation=jnp.asarray(s), next_observation=jnp.asarray(s_next)
+                )
+            state = observe(agent, state, seen)
+        for i in range(2):
+            state, _ = learn(agent, state, noise.root(3 + i))
+        states.append(state)
+    for expected, actual in zip(
+        *(jax.tree.leaves((s.phi.learned, s.phi.fitted, s.phi_target)) for s in states),
+        strict=True,
+    ):
+        np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=2e-5)
+    assert states[1].replay.rows.shape == (12, 5)

@@ -12,6 +12,7 @@ from rove.posteriors import (
     LastLayer,
     MeanField,
 )
+from rove.posteriors.mean_field import Draws
 from rove.returns import Categorical, Gaussian
 
 
@@ -66,6 +67,8 @@ class GaussSettings(NetworkSettings):
     """Initial ρ; the standard deviation of a parameter is softplus(ρ)."""
     sigma: float = 1e-3
     """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
+    draws: Draws = "row"
+    """Samples of θ per update: one per row of the minibatch, or one for the whole minibatch."""
 
 
 class GE(GaussSettings, name="ge", label="GE"):
@@ -76,7 +79,7 @@ class GE(GaussSettings, name="ge", label="GE"):
     layer; None: it grows without bound."""
 
     def compose(self) -> Agent:
-        posterior = MeanField(self.rho, prior_std=self.prior_std)
+        posterior = MeanField(self.rho, prior_std=self.prior_std, draws=self.draws)
         return Agent(gaussian_with_entropy(self.sigma), posterior, **self.shared())
 
 
@@ -84,7 +87,7 @@ class VDQN(GE, name="vdqn", label="VDQN"):
     """Variational DQN: GE whose targets are the mean of the return, not a sample (Section 5.2)."""
 
     def compose(self) -> Agent:
-        posterior = MeanField(self.rho, prior_std=self.prior_std)
+        posterior = MeanField(self.rho, prior_std=self.prior_std, draws=self.draws)
         return Agent(gaussian_with_entropy(self.sigma, draw="mean"), posterior, **self.shared())
 
 
@@ -97,7 +100,7 @@ class BBQ(GaussSettings, name="bbq", label="BBQ"):
     """Weight η of an intrinsic reward, the standard deviation of Q over θ; None: no bonus."""
 
     def compose(self) -> Agent:
-        posterior = MeanField(self.rho, prior=self.prior)
+        posterior = MeanField(self.rho, prior=self.prior, draws=self.draws)
         returns = gaussian_with_entropy(self.sigma, draw="mean")
         return Agent(returns, posterior, bonus=self.bonus, **self.shared())
 

@@ -21,6 +21,7 @@ from rove.core.policy import followed, fresh, joined, policy
 from rove.parts import noise, replay
 from rove.parts.networks import Theta
 from rove.parts.noise import Key
+from rove.parts.onehot import Observation
 from rove.parts.replay import Transition
 from rove.posteriors.base import Pairs, Phi, Rows, apply_all
 from rove.posteriors.priors import inputs
@@ -96,7 +97,7 @@ class ActorCritic(CriticLearner):
     def continuous(self) -> bool:
         return True
 
-    def init(self, features: int, actions: int, key: Key) -> AgentState:
+    def init(self, features: int, actions: int, key: Key, coded: bool = False) -> AgentState:
         """2.2: initialise φ, φ⁻ ← φ, ψ, ψ⁻ ← ψ, an empty replay buffer B, and counter ← 0."""
         k_phi, k_theta, k_psi, k_noise = (noise.fold(key, i) for i in range(4))
         sizes = (features + actions, *self.hidden, self.returns.outputs)
@@ -109,7 +110,7 @@ class ActorCritic(CriticLearner):
             phi_target=laws,
             theta=control.first_theta(self.posterior, self.resample, laws[0], k_theta),
             optimiser=(init_optimiser(tuple(phi.learned for phi in phis)), init_optimiser(psi)),
-            replay=replay.init(self.buffer_size, features, actions),
+            replay=replay.init(self.buffer_size, features, actions, coded=coded),
             counter=jnp.zeros((), jnp.int32),
             actor=Actor(psi, psi, self.noise_std * noise.normal(k_noise, (actions,))),
         )
@@ -128,17 +129,13 @@ class ActorCritic(CriticLearner):
         theta = control.next_theta(self.posterior, self.resample, *now, begins, k)
         return state._replace(theta=theta, actor=state.actor._replace(noise=x))
 
-    def act(
-        self, state: AgentState, observation: Float[Array, " features"], key: Key
-    ) -> Float[Array, " k"]:
+    def act(self, state: AgentState, observation: Observation, key: Key) -> Float[Array, " k"]:
         """Return π_ψ(s) plus noise or, in the first `random_steps`, a random action."""
         noisy = jnp.clip(policy(state.actor.psi, observation) + state.actor.noise, -1.0, 1.0)
         uniform = 2.0 * noise.uniform(noise.fold(key, _RANDOM), noisy.shape) - 1.0
         return jnp.where(state.counter < self.random_steps, uniform, noisy)
 
-    def greedy(
-        self, state: AgentState, observation: Float[Array, " features"]
-    ) -> Float[Array, " k"]:
+    def greedy(self, state: AgentState, observation: Observation) -> Float[Array, " k"]:
         """Return π_ψ(s)."""
         return policy(state.actor.psi, observation)
 
@@ -197,7 +194,7 @@ class ActorCritic(CriticLearner):
         return state, loss
 
     def cost(
-        self, psi: Theta, law: Any, priors: Any, theta: Any, states: Float[Array, "n features"]
+        self, psi: Theta, law: Any, priors: Any, theta: Any, states: Observation
     ) -> Float[Array, ""]:
         """Return the mean of −E[Z_θ̂(s, π_ψ(s))] over states; (8) is minus its gradient."""
         return -jnp.mean(self.values(law, priors, theta, joined(states, policy(psi, states))))
@@ -238,7 +235,7 @@ class ActorCritic(CriticLearner):
         x = inputs(priors, joined(batch.observation, batch.action))
         return Pairs(x, jnp.zeros(batch.reward.shape, jnp.int32))
 
-    def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
+    def beliefs(self, state: AgentState, xs: Observation, key: Key) -> Beliefs:
         """Return diagnostics of the first critic in given states, for the policy's actions."""
         phi, pairs = state.phi[0], joined(xs, policy(state.actor.psi, xs))
         law, x = self.posterior.law(phi), inputs(phi.priors, pairs)

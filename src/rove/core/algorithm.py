@@ -1,18 +1,17 @@
 """Algorithms 1 and 2 of the paper, for any return distribution Z_θ and any distribution q_φ(θ).
 
 The marks 1.k and 2.k refer to line k of Algorithm 1 and of Algorithm 2. The loops over episodes
-and steps (2.3–2.4) are in `rove.training`. `law` is q_φ in the form that sampling needs. Two lines
-are carried out at another time than in the paper, to the same effect: the counter (2.5) is
-incremented when the transition is saved (2.8), and φ⁻ ← φ (2.13–2.14) is done in the next update.
+and steps (2.3–2.4) are in `rove.training`. `law` is q_φ in the form that sampling needs. One line
+is carried out at another time than in the paper, to the same effect: the counter (2.5) is
+incremented when the transition is saved (2.8).
 """
 
 from functools import partial
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
 from rove.core import checks, control
@@ -21,9 +20,10 @@ from rove.core.diagnostics import Beliefs, beliefs_at
 from rove.core.learner import AgentState
 from rove.parts import noise, replay
 from rove.parts.noise import Key
+from rove.parts.onehot import Observation
 from rove.parts.replay import Transition
 from rove.posteriors.base import Pairs, Rows
-from rove.posteriors.priors import cache, cache_size, inputs
+from rove.posteriors.priors import cache_size, inputs, tabulated, with_cache
 from rove.returns.base import by_action
 
 # Indices of the random streams of a step.
@@ -50,17 +50,19 @@ class Agent(CriticLearner):
     def __check_init__(self) -> None:
         checks.check_agent(self)
 
-    def init(self, features: int, actions: int, key: Key) -> AgentState:
+    def init(self, features: int, actions: int, key: Key, coded: bool = False) -> AgentState:
         """2.2: initialise φ and φ⁻ ← φ, an empty replay buffer B, and counter ← 0."""
         sizes = (features, *self.hidden, actions * self.returns.outputs)
         phi = self.posterior.init(sizes, noise.fold(key, 0))
+        phi = phi._replace(priors=tabulated(phi.priors, coded))
+        cached = cache_size(phi.priors, features, coded)
         law = self.posterior.law(phi)  # q_φ, in the form that sampling needs
         return AgentState(
             phi=phi,
             phi_target=law,
             theta=control.first_theta(self.posterior, self.resample, law, noise.fold(key, 1)),
             optimiser=init_optimiser((phi.learned,)),
-            replay=replay.init(self.buffer_size, features, 1, cache_size(phi.priors, features)),
+            replay=replay.init(self.buffer_size, features, 1, cached, coded),
             counter=jnp.zeros((), jnp.int32),
         )
 
@@ -73,7 +75,7 @@ class Agent(CriticLearner):
         theta = control.next_theta(self.posterior, self.resample, *now, begins, k)
         return state._replace(theta=theta)
 
-    def act(self, state: AgentState, observation: Float[Array, " f"], key: Key) -> Int[Array, ""]:
+    def act(self, state: AgentState, observation: Observation, key: Key) -> Int[Array, ""]:
         """1.4–1.5, 2.6–2.7: return argmax_a E[Z_θ(s, a)], or a random action with probability ε."""
         law, s = self.posterior.law(state.phi), inputs(state.phi.priors, observation)
         k = noise.fold(key, _RESAMPLE)
@@ -82,7 +84,7 @@ class Agent(CriticLearner):
         epsilon = control.epsilon_at(state.counter, *schedule)
         return control.epsilon_greedy(self.means(z), epsilon, noise.fold(key, _EXPLORE))
 
-    def greedy(self, state: AgentState, observation: Float[Array, " f"]) -> Int[Array, ""]:
+    def greedy(self, state: AgentState, observation: Observation) -> Int[Array, ""]:
         """Return the action for evaluation: greedy with respect to the posterior mean."""
         s = inputs(state.phi.priors, observation)
         return jnp.argmax(self.means(self.posterior.mean(self.posterior.law(state.phi), s)))
@@ -94,18 +96,13 @@ class Agent(CriticLearner):
     ) -> AgentState:
         """2.5, 2.8: increment the counter and save {s, a, r, s′} to B, with cached prior values.
         `where`: False leaves the buffer's rows unchanged."""
-        both = jnp.stack([transition.observation, transition.next_observation])
-        values, next_values = cache(state.phi.priors, both)
-        transition = transition._replace(priors=values, next_priors=next_values)
-        buffer = replay.add(state.replay, transition, where)
+        buffer = replay.add(state.replay, with_cache(state.phi.priors, transition), where)
         return state._replace(replay=buffer, counter=state.counter + 1)
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """1.8, 2.9–2.15: update φ, and φ⁻ every `target_period` steps. Also return the loss."""
-        law, k = self.posterior.law(state.phi), partial(noise.fold, key)
-        # 2.13–2.14 of the previous step, done here so that the law of q_φ is computed only once.
-        copy = (state.counter - 1) % self.target_period == 0
-        law_minus = jax.tree.map(lambda new, old: jnp.where(copy, new, old), law, state.phi_target)
+        law, law_minus = self.posterior.law(state.phi), state.phi_target
+        k = partial(noise.fold, key)
         batch, ids = replay.sample(state.replay, k(_MINIBATCH), self.batch_size)  # 2.9
         theta, theta_minus = self.draw(law, law_minus, ids, k(_THETA), k(_TARGET_THETA))  # 2.9, 11
         lookahead = partial(self.lookahead, state.phi.priors, law, law_minus)
@@ -113,6 +110,8 @@ class Agent(CriticLearner):
         (phi,), moments, loss = self.descend(  # 2.11–2.12
             state, (state.phi,), state.optimiser, self.lr, theta, batch, x, lookahead, k(_REFIT)
         )
+        due = state.counter % self.target_period == 0
+        law_minus = lax.cond(due, lambda: self.posterior.law(phi), lambda: law_minus)  # 2.13–2.14
         return state._replace(phi=phi, phi_target=law_minus, optimiser=moments), loss
 
     def lookahead(
@@ -143,7 +142,7 @@ class Agent(CriticLearner):
         """Return the network's inputs for s, and the indices of a."""
         return Pairs(inputs(priors, batch.observation, batch.priors), batch.action_index)
 
-    def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
+    def beliefs(self, state: AgentState, xs: Observation, key: Key) -> Beliefs:
         """Return diagnostics of q_φ and Z_θ in given states."""
         law, s = self.posterior.law(state.phi), inputs(state.phi.priors, xs)
         return beliefs_at(self.returns, self.posterior, law, s, key)

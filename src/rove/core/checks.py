@@ -83,10 +83,15 @@ def check_resample(resample: Any) -> None:
 
 
 def memory_of(
-    agent: Learner, features: int, actions: int, buffer_size: int, hidden: tuple[int, ...]
+    agent: Learner,
+    features: int,
+    actions: int,
+    coded: bool,
+    buffer_size: int,
+    hidden: tuple[int, ...],
 ) -> Memory:
     """Return the memory that an agent's `init` would allocate, and its main cause."""
-    state = jax.eval_shape(lambda: agent.init(features, actions, noise.root(0)))
+    state = jax.eval_shape(lambda: agent.init(features, actions, noise.root(0), coded))
     replay, total = (
         sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(part))
         for part in (state.replay, state)

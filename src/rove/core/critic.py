@@ -176,10 +176,10 @@ class CriticLearner(Learner):
     def name(self) -> str:
         return f"{type(self.returns).__name__} × {type(self.posterior).__name__}"
 
-    def memory(self, features: int, actions: int) -> Memory:
+    def dry_run(self, features: int, actions: int, coded: bool = False) -> Memory:
         check_returns(self.returns)
         check_posterior(self.posterior, (features, *self.hidden, actions * self.returns.outputs))
-        return checks.memory_of(self, features, actions, self.buffer_size, self.hidden)
+        return checks.memory_of(self, features, actions, coded, self.buffer_size, self.hidden)
 
     def validate(self, observation: np.ndarray) -> None:
         self.posterior.validate(checks.spec_of(self, observation))

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from rove.core.diagnostics import Beliefs
 from rove.parts.noise import Key
+from rove.parts.onehot import Observation
 from rove.parts.replay import Replay, Transition
 
 
@@ -64,14 +65,19 @@ class Learner(eqx.Module):
         """Display name, for agents that were not created from a settings class."""
 
     @abc.abstractmethod
-    def memory(self, features: int, actions: int) -> Memory:
-        """Return the memory that the agent will need, without allocating any."""
+    def dry_run(self, features: int, actions: int, coded: bool = False) -> Memory:
+        """Evaluate the shapes of the agent's arrays, without computing anything; return the memory
+        that it will need. Raise `ConfigError` if a part of it returns a wrong shape. The arguments
+        are those of `init`."""
 
     @abc.abstractmethod
-    def init(self, features: int, actions: int, key: Key) -> AgentState:
+    def init(self, features: int, actions: int, key: Key, coded: bool = False) -> AgentState:
         """Return the state at step 0.
 
-        `actions` is the number of actions or, if they are continuous, their dimension.
+        **Arguments**
+        - `features`: the number of entries of an observation.
+        - `actions`: the number of actions or, if they are continuous, their dimension.
+        - `coded`: whether observations are `OneHot` instead of vectors.
         """
 
     @abc.abstractmethod
@@ -83,13 +89,13 @@ class Learner(eqx.Module):
 
     @abc.abstractmethod
     def act(
-        self, state: AgentState, observation: Float[Array, " features"], key: Key
+        self, state: AgentState, observation: Observation, key: Key
     ) -> Int[Array, ""] | Float[Array, " k"]:
         """Return the action for training: its index, or a vector if actions are continuous."""
 
     @abc.abstractmethod
     def greedy(
-        self, state: AgentState, observation: Float[Array, " features"]
+        self, state: AgentState, observation: Observation
     ) -> Int[Array, ""] | Float[Array, " k"]:
         """Return the action for evaluation, without exploration."""
 
@@ -104,7 +110,7 @@ class Learner(eqx.Module):
         """Perform one update from the replay buffer. Also return the loss before it."""
 
     @abc.abstractmethod
-    def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
+    def beliefs(self, state: AgentState, xs: Observation, key: Key) -> Beliefs:
         """Return value estimates in some states, for diagnostics."""
 
     def validate(self, observation: np.ndarray) -> None:

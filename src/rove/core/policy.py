@@ -10,6 +10,7 @@ from jaxtyping import Float
 from rove.parts import networks
 from rove.parts.networks import Theta
 from rove.parts.noise import Key
+from rove.parts.onehot import Observation
 
 _SMALL = 0.01
 """Scale of the last layer of a new policy. Its initial actions are near 0, where tanh is not
@@ -22,14 +23,14 @@ def fresh(features: int, hidden: tuple[int, ...], actions: int, key: Key) -> The
     return (*body, jax.tree.map(lambda w: _SMALL * w, head))
 
 
-def policy(psi: Theta, s: Float[Array, "*n features"]) -> Float[Array, "*n k"]:
+def policy(psi: Theta, s: Observation) -> Float[Array, "*n k"]:
     """Return π_ψ(s) = tanh f_ψ(s)."""
     return jnp.tanh(networks.forward(psi, s))
 
 
-def joined(s: Float[Array, "*n features"], a: Float[Array, "*n k"]) -> Float[Array, "*n inputs"]:
+def joined(s: Observation, a: Float[Array, "*n k"]) -> Float[Array, "*n inputs"]:
     """Concatenate s and a to an input of a critic."""
-    return jnp.concatenate([s, a], axis=-1)
+    return jnp.concatenate([jnp.asarray(s), a], axis=-1)
 
 
 def followed(old: Any, new: Any, tau: Float[Array, ""]) -> Any:

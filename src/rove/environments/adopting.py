@@ -192,9 +192,10 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
     actions = math.prod(space.shape) if vector_actions else int(space.n)
     return HostEnvironment(
         source,
-        initial.shape[1],
+        states if discrete else initial.shape[1],
         actions,
         initial,
+        discrete=discrete,
         vector_actions=vector_actions,
         grid=grid,
         states=states if states <= MOST_STATES else 0,

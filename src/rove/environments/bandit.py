@@ -1,5 +1,6 @@
 """A Gaussian bandit, whose regret has a known lower bound."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import equinox as eqx
@@ -12,6 +13,7 @@ from rove.environments.base import Environment, Step
 from rove.errors import check_integer, check_number
 from rove.parts import noise
 from rove.parts.noise import Key
+from rove.parts.onehot import Observation, OneHot
 
 
 class BanditState(NamedTuple):
@@ -46,6 +48,10 @@ class Bandit(Environment):
     @property
     def observation_size(self) -> int:
         return 1
+
+    @property
+    def coded(self) -> bool:
+        return True
 
     @property
     def observation_bounds(self) -> tuple[float, float]:
@@ -87,17 +93,17 @@ class Bandit(Environment):
         [seeds, bins]."""
         return np.asarray(counts[..., : self.n] @ self.regrets)
 
-    def probes(self) -> dict[str, Float[Array, " features"]]:
+    def probes(self) -> Mapping[str, Observation]:
         """Return the only observation."""
-        return {"start": jnp.ones(1)}
+        return {"start": self.reset(noise.root(0))[1]}
 
-    def reset(self, key: Key) -> tuple[BanditState, Float[Array, " features"]]:
-        return BanditState(jnp.array(self.n, jnp.int32)), jnp.ones(1)
+    def reset(self, key: Key) -> tuple[BanditState, Observation]:
+        return BanditState(jnp.array(self.n, jnp.int32)), OneHot(jnp.zeros((), jnp.int32), 1)
 
     def step(self, state: BanditState, action: Int[Array, ""], key: Key) -> Step:
         return Step(
             state=BanditState(action.astype(jnp.int32)),
-            observation=jnp.ones(1),
+            observation=OneHot(jnp.zeros((), jnp.int32), 1),
             reward=jnp.asarray(self.means)[action] + self.noise_std * noise.normal(key),
             terminated=jnp.ones((), bool),
             truncated=jnp.zeros((), bool),

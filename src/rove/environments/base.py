@@ -2,6 +2,7 @@
 
 import abc
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
@@ -12,6 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from rove.errors import ConfigError
 from rove.parts.noise import Key
+from rove.parts.onehot import Observation
 
 State: TypeAlias = Any
 Bound: TypeAlias = float | tuple[float, ...]
@@ -28,7 +30,7 @@ class Step(NamedTuple):
     """
 
     state: State
-    observation: Float[Array, " features"]
+    observation: Observation
     reward: Float[Array, ""]
     terminated: Bool[Array, ""]
     truncated: Bool[Array, ""]
@@ -70,7 +72,8 @@ def cell(coordinates: tuple[Coordinate, ...], point: tuple[Array, Array]) -> Int
 class Task(eqx.Module):
     """The interface that training needs from any environment.
 
-    Observations are vectors. Actions are integers 0, 1, …, or vectors in [−1, 1]^k.
+    Observations are vectors, or codes (`OneHot`). Actions are integers 0, 1, …, or vectors in
+    [−1, 1]^k.
     """
 
     @property
@@ -82,6 +85,11 @@ class Task(eqx.Module):
     @abc.abstractmethod
     def observation_size(self) -> int:
         """Number of entries of an observation."""
+
+    @property
+    def coded(self) -> bool:
+        """Whether the agent's observations are `OneHot` instead of vectors."""
+        return False
 
     @property
     @abc.abstractmethod
@@ -155,35 +163,33 @@ class Task(eqx.Module):
     def bin(self, state: State) -> Int[Array, ""]:
         """Return the index of a state's cell."""
 
-    def probes(self) -> dict[str, Float[Array, " features"]]:
+    def probes(self) -> Mapping[str, Observation]:
         """Return a few observations, by name, for which diagnostics are recorded."""
         return {}
 
-    def agent_observation(
-        self, state: State, observation: Float[Array, " features"]
-    ) -> Float[Array, " features"]:
+    def agent_observation(self, state: State, observation: Observation) -> Observation:
         """Return the observation as the agent sees it, for example normalised."""
         return observation
 
-    def vector(self, observation: Any) -> np.ndarray:
-        """Convert a user's observation to a vector, as `agent_observation` takes it."""
+    def observation(self, given: Any) -> Observation:
+        """Convert a user's observation to one that `agent_observation` takes."""
         shape = (self.observation_size,)
         try:
-            x = np.asarray(observation, np.float32)
+            x = np.asarray(given, np.float32)
         except (TypeError, ValueError):
             x = np.full((), np.nan, np.float32)
         if x.shape != shape or not np.isfinite(x).all():
             raise ConfigError.must_be(
-                "observation", observation, f"an array of shape {shape} with finite numbers"
+                "observation", given, f"an array of shape {shape} with finite numbers"
             )
-        return x
+        return jnp.asarray(x)
 
     def action(self, chosen: Array) -> int | np.ndarray:
         """Convert a learner's action to one of the environment."""
         return np.asarray(chosen) if self.continuous else int(chosen)
 
     @abc.abstractmethod
-    def reset(self, key: Key) -> tuple[State, Float[Array, " features"]]:
+    def reset(self, key: Key) -> tuple[State, Observation]:
         """Return an initial state and its observation."""
 
 

@@ -1,16 +1,18 @@
 """The chain MDP (Section 6.1): a small reward nearby, a large one far away, and none between."""
 
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 
 from rove.environments.base import Environment, Step
 from rove.errors import check_choice, check_flag, check_integer
 from rove.parts.noise import Key
+from rove.parts.onehot import Observation, OneHot
 
 LEFT, RIGHT = 0, 1
 
@@ -52,6 +54,10 @@ class Chain(Environment):
     @property
     def observation_size(self) -> int:
         return self.n
+
+    @property
+    def coded(self) -> bool:
+        return self.features == "one-hot"
 
     @property
     def observation_bounds(self) -> tuple[float, float]:
@@ -97,18 +103,18 @@ class Chain(Environment):
             return np.zeros(self.n, bool)
         return np.random.default_rng(self.map_seed).random(self.n) < 0.5
 
-    def observe(self, position: int | Int[Array, ""]) -> Float[Array, " n"]:
+    def observe(self, position: int | Int[Array, ""]) -> Observation:
         """Return the features of a position."""
-        states = jnp.arange(self.n)
-        shown = states <= position if self.features == "thermometer" else states == position
-        return shown.astype(jnp.float32)
+        if self.coded:
+            return OneHot(jnp.asarray(position, jnp.int32), self.n)
+        return (jnp.arange(self.n) <= position).astype(jnp.float32)
 
-    def probes(self) -> dict[str, Float[Array, " features"]]:
+    def probes(self) -> Mapping[str, Observation]:
         """Return the initial state, one halfway, and the last one before the goal."""
         positions = {"start": 1, "middle": self.n // 2, "last": self.n - 2}
         return {name: self.observe(position) for name, position in positions.items()}
 
-    def reset(self, key: Key) -> tuple[ChainState, Float[Array, " n"]]:
+    def reset(self, key: Key) -> tuple[ChainState, Observation]:
         state = ChainState(jnp.ones((), jnp.int32), jnp.zeros((), jnp.int32))
         return state, self.observe(state.position)
 

@@ -1,16 +1,18 @@
 """Deep Sea (Osband et al. 2019), as in bsuite's deterministic version."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from rove.environments.base import Environment, Step
 from rove.errors import check_flag, check_integer
 from rove.parts.noise import Key
+from rove.parts.onehot import Observation, OneHot
 
 MOVE_COST = 0.01
 """Total cost of N moves to the right."""
@@ -51,6 +53,10 @@ class DeepSea(Environment):
     @property
     def observation_size(self) -> int:
         return self.n**2
+
+    @property
+    def coded(self) -> bool:
+        return True
 
     @property
     def observation_bounds(self) -> tuple[float, float]:
@@ -96,18 +102,16 @@ class DeepSea(Environment):
         generator = np.random.RandomState(self.map_seed)  # as in bsuite, for the same maps
         return generator.binomial(1, 0.5, (self.n, self.n))
 
-    def observe(
-        self, row: int | Int[Array, ""], column: int | Int[Array, ""]
-    ) -> Float[Array, " features"]:
+    def observe(self, row: int | Int[Array, ""], column: int | Int[Array, ""]) -> OneHot:
         """Return the one-hot features of a cell."""
-        return (jnp.arange(self.n**2) == row * self.n + column).astype(jnp.float32)
+        return OneHot(jnp.asarray(row * self.n + column, jnp.int32), self.n**2)
 
-    def probes(self) -> dict[str, Float[Array, " features"]]:
+    def probes(self) -> Mapping[str, Observation]:
         """Return three cells of the diagonal, which an optimal episode follows."""
         cells = {"start": 0, "middle": self.n // 2, "last": self.n - 1}
         return {name: self.observe(i, i) for name, i in cells.items()}
 
-    def reset(self, key: Key) -> tuple[DeepSeaState, Float[Array, " features"]]:
+    def reset(self, key: Key) -> tuple[DeepSeaState, Observation]:
         state = DeepSeaState(jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
         return state, self.observe(*state)
 

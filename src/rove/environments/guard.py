@@ -14,7 +14,7 @@ from gymnasium import spaces
 from rove.errors import RoveError, RoveWarning
 
 Encode = Callable[[Any], np.ndarray]
-"""Converts an environment's observation to a vector of float32."""
+"""Converts an environment's observation to columns: a vector of float32, or the index of a code."""
 Decode = Callable[[Any], Any]
 """Converts a learner's action, an integer or a vector in [−1, 1]^k, to the environment's."""
 _LARGEST = float(np.finfo(np.float32).max)
@@ -125,10 +125,10 @@ class Guard:
 
 
 def encoder(space: Any) -> Encode:
-    """Return a function that converts the observations of a space to vectors.
+    """Return a function that converts the observations of a space to columns.
 
-    Boxes are flattened, discrete observations one-hot encoded, and parts concatenated. Parts of a
-    dictionary without a fixed size, such as text, are left out.
+    Those of a Discrete space are their index. Boxes are flattened, discrete parts one-hot encoded,
+    and parts concatenated. Parts of a dictionary without a fixed size, such as text, are left out.
     """
     entries = spaces.flatdim(space) if _fixed(space) else 0
     if entries > MOST_ENTRIES:
@@ -173,6 +173,8 @@ def encoder(space: Any) -> Encode:
         if not space.contains(observation):
             problem = f"is {_brief(observation)}, which is not in its space {space}"
             raise BadEnvironment("observation", problem)
+        if isinstance(space, spaces.Discrete):
+            return np.array([observation - space.start], np.float32)
         return _finite(np.asarray(spaces.flatten(space, observation), np.float32))
 
     return of_parts

@@ -55,7 +55,7 @@ class CompiledEnv(gymnasium.Env):
         self._time, seed = 0, int(self.np_random.integers(2**31))
         self._visited = set()
         self._episode_key, (self._state, observation) = _reset(self.environment, seed)
-        return np.asarray(observation), {}
+        return np.asarray(observation, np.float32), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         if self._state is None:
@@ -68,7 +68,7 @@ class CompiledEnv(gymnasium.Env):
         after = _step(self.environment, self._state, action, self._episode_key, time)
         self._state = after.state
         return (
-            np.asarray(after.observation),
+            np.asarray(after.observation, np.float32),
             float(after.reward),
             bool(after.terminated),
             bool(after.truncated),

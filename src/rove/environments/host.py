@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -23,8 +23,10 @@ from rove.environments.guard import (
     environment_error,
     without_unsized_parts,
 )
+from rove.environments.normalising import Statistics
 from rove.errors import ConfigError, RoveError, check_flag, check_integer, check_number
 from rove.parts.noise import Key
+from rove.parts.onehot import Observation, OneHot, from_columns
 
 LONGEST_EPISODE = 100_000
 """Default number of steps after which an unfinished episode raises an error."""
@@ -32,30 +34,8 @@ PROBES = 3
 """Number of initial observations for which diagnostics are recorded."""
 ROVE_OPTIONS = ("normalise", "longest_episode", "sparse", "optimum", "score_range", "axes")
 """Options of rove, which are not passed to Gymnasium."""
-CLIP = 10.0
-"""Bound on normalised observations, in standard deviations."""
 
 _SPACES = ("observation_space", "action_space")
-
-
-class Statistics(NamedTuple):
-    """Running statistics of the observations so far."""
-
-    count: Float[Array, ""]
-    mean: Float[Array, " features"]
-    squares: Float[Array, " features"]
-    """Sum of squared deviations from the mean."""
-
-    def updated(self, x: Float[Array, " features"]) -> "Statistics":
-        """Return the statistics with one more observation (Welford 1962)."""
-        count = self.count + 1.0
-        mean = self.mean + (x - self.mean) / count
-        return Statistics(count, mean, self.squares + (x - self.mean) * (x - mean))
-
-    def normalised(self, x: Float[Array, " features"]) -> Float[Array, " features"]:
-        """Return the observation normalised by the mean and standard deviation, and clipped."""
-        std = jnp.sqrt(self.squares / jnp.maximum(self.count, 1.0) + 1e-8)
-        return jnp.clip((x - self.mean) / std, -CLIP, CLIP)
 
 
 class HostState(NamedTuple):
@@ -83,7 +63,7 @@ class Source:
     spaces: tuple[Any, Any] = dataclasses.field(default=(None, None), compare=False)
     """The spaces of observations and actions."""
     encode: Encode = dataclasses.field(default=np.asarray, compare=False)
-    """Converts an observation to a vector."""
+    """Converts an observation to columns."""
     decode: Decode = dataclasses.field(default=int, compare=False)
     """Converts a learner's action to the environment's."""
 
@@ -118,8 +98,8 @@ class HostEnvironment(Task):
     """Number of entries of an observation."""
     actions: int = eqx.field(static=True)
     """Number of actions, or their dimension if they are continuous."""
-    initial: Float[Array | np.ndarray, "probes features"]
-    """A few initial observations."""
+    initial: Float[Array | np.ndarray, "probes width"]
+    """A few initial observations, as columns (see `received`)."""
     normalise: bool = eqx.field(default=False, static=True)
     """Normalise observations by their running mean and standard deviation."""
     vector_actions: bool = eqx.field(default=False, static=True)
@@ -138,6 +118,8 @@ class HostEnvironment(Task):
     """The two entries of an observation, horizontal and vertical, whose grid counts visits."""
     grid: tuple[Coordinate, ...] = eqx.field(default=(), static=True)
     """The coordinates of the grid of cells: vertical, then horizontal."""
+    discrete: bool = eqx.field(default=False, static=True)
+    """Whether the observation space is Discrete; its observations are codes."""
     states: int = eqx.field(default=0, static=True)
     """Number of states of a discrete space, each of which is a cell; 0 for other spaces."""
     first_state: int = eqx.field(default=0, static=True)
@@ -168,6 +150,10 @@ class HostEnvironment(Task):
     @property
     def observation_size(self) -> int:
         return self.size
+
+    @property
+    def coded(self) -> bool:
+        return self.discrete and not self.normalise
 
     @property
     def num_actions(self) -> int:
@@ -210,27 +196,37 @@ class HostEnvironment(Task):
         assert state.cell is not None
         return state.cell
 
-    def probes(self) -> dict[str, Float[Array, " features"]]:
+    def probes(self) -> Mapping[str, Observation]:
         """Return the initial observations of a few episodes."""
         names = ("start", *(f"start {i + 1}" for i in range(1, PROBES)))
-        return {name: jnp.asarray(x) for name, x in zip(names, self.initial, strict=False)}
+        observations = map(self.received, jnp.asarray(self.initial))
+        return dict(zip(names, observations, strict=False))
 
-    def reset(self, key: Key) -> tuple[State, Float[Array, " features"]]:
+    def reset(self, key: Key) -> tuple[State, Observation]:
         """Return the state before the first episode, and zeros in place of an observation."""
         zeros, zero = jnp.zeros(self.size), jnp.zeros(())
-        statistics = Statistics(zero, zeros, zeros) if self.normalise else None
-        return HostState(statistics, self._cell(zeros)), zeros
+        observation = self.received(jnp.zeros(self.initial.shape[1]))
+        state = HostState(
+            Statistics(zero, zeros, zeros) if self.normalise else None, self._cell(observation)
+        )
+        return state, self.agent_observation(state, observation)
 
-    def updated(self, state: HostState, observation: Float[Array, " features"]) -> HostState:
+    def received(self, columns: Float[Array, " width"]) -> Observation:
+        """Return an observation that the host has encoded as columns."""
+        return from_columns(columns, self.size, self.discrete)
+
+    def updated(self, state: HostState, observation: Observation) -> HostState:
         """Return the state after an observation."""
-        statistics = state.statistics and state.statistics.updated(observation)
+        statistics = state.statistics and state.statistics.updated(jnp.asarray(observation))
         return HostState(statistics, self._cell(observation))
 
-    def _cell(self, observation: Float[Array, " features"]) -> Int[Array, ""] | None:
-        if self.axes:
-            horizontal, vertical = (self._entry(observation, i) for i in self.axes)
-            return cell(self.grid, (vertical, horizontal))
-        return jnp.argmax(observation) if self.states else None
+    def _cell(self, observation: Observation) -> Int[Array, ""] | None:
+        if isinstance(observation, OneHot):
+            return observation.index if self.states else None
+        if not self.axes:
+            return None
+        horizontal, vertical = (self._entry(observation, i) for i in self.axes)
+        return cell(self.grid, (vertical, horizontal))
 
     def _entry(self, observation: Float[Array, " features"], i: int) -> Array:
         """Return an entry of an observation, decoded if it is one-hot encoded."""
@@ -239,16 +235,16 @@ class HostEnvironment(Task):
         first, count, at = self.one_hot[i]
         return first + jnp.argmax(observation[at : at + count])
 
-    def agent_observation(
-        self, state: HostState, observation: Float[Array, " features"]
-    ) -> Float[Array, " features"]:
-        return state.statistics.normalised(observation) if state.statistics else observation
+    def agent_observation(self, state: HostState, observation: Observation) -> Observation:
+        if state.statistics is None:
+            return observation
+        return state.statistics.normalised(jnp.asarray(observation))
 
-    def vector(self, observation: Any) -> np.ndarray:
+    def observation(self, given: Any) -> Observation:
         try:
-            return self.source.encode(observation)
+            return self.received(jnp.asarray(self.source.encode(given)))
         except BadEnvironment as error:
-            raise ConfigError("observation", observation, str(error), str(error)) from None
+            raise ConfigError("observation", given, str(error), str(error)) from None
 
     def action(self, chosen: Array) -> int | np.ndarray:
         action = self.source.decode(chosen)

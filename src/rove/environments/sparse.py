@@ -1,15 +1,17 @@
 """The paper's sparse rewards (Section 6): a single reward when the task terminates."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from rove.environments.base import Bound, Coordinate, Environment, State, Step
 from rove.errors import ConfigError, check_number
 from rove.parts.noise import Key
+from rove.parts.onehot import Observation
 
 
 class Sparse(Environment):
@@ -36,6 +38,10 @@ class Sparse(Environment):
     @property
     def observation_size(self) -> int:
         return self.environment.observation_size
+
+    @property
+    def coded(self) -> bool:
+        return self.environment.coded
 
     @property
     def observation_bounds(self) -> tuple[Bound, Bound]:
@@ -95,10 +101,10 @@ class Sparse(Environment):
     def bin(self, state: State) -> Int[Array, ""]:
         return self.environment.bin(state)
 
-    def probes(self) -> dict[str, Float[Array, " features"]]:
+    def probes(self) -> Mapping[str, Observation]:
         return self.environment.probes()
 
-    def reset(self, key: Key) -> tuple[State, Float[Array, " features"]]:
+    def reset(self, key: Key) -> tuple[State, Observation]:
         return self.environment.reset(key)
 
     def step(self, state: State, action: Int[Array, ""], key: Key) -> Step:

@@ -10,7 +10,9 @@ generator is suitable for simulation, not for cryptography.
 """
 
 import math
+from collections.abc import Sequence
 from functools import partial
+from itertools import accumulate
 from typing import TypeAlias
 
 import jax
@@ -100,6 +102,13 @@ def normal(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
     sine, cosine = (_sin_pi(_unit(turn) - 1.0) for turn in (angle, angle + _QUARTER_TURN))
     both = jnp.concatenate([r * sine, r * cosine], axis=-1)
     return both[..., :count].reshape(shape)
+
+
+def normals(key: Key, shapes: Sequence[tuple[int, ...]]) -> list[Float[Array, "..."]]:
+    """Draw several arrays of standard normals together."""
+    sizes = [math.prod(shape) for shape in shapes]
+    parts = jnp.split(normal(key, (sum(sizes),)), list(accumulate(sizes))[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def _log(u: Float[Array, "*n"]) -> Float[Array, "*n"]:

@@ -11,17 +11,18 @@ from jaxtyping import Bool, Float, Int
 
 from rove.parts import noise
 from rove.parts.noise import Key
+from rove.parts.onehot import Observation, from_columns, to_columns, width
 
 
 class Transition(NamedTuple):
     """(s, a, r, s′), and whether s′ is terminal. Time limits do not terminate an episode."""
 
-    observation: Float[Array, "*n features"]
+    observation: Observation
     action: Int[Array, "*n"] | Float[Array, "*n k"]
     """The index of a discrete action, or a continuous action. Actions from the buffer are always
     vectors; that of a discrete action has its index as the only entry."""
     reward: Float[Array, "*n"]
-    next_observation: Float[Array, "*n features"]
+    next_observation: Observation
     terminated: Bool[Array, "*n"]
     priors: Float[Array, "*n cached"] | None = None
     """Cached values of the prior functions at s (see `posteriors.priors.cache`); of width 0 if none
@@ -44,11 +45,18 @@ class Layout(eqx.Module):
     """Size of an action's vector; 1 for discrete actions."""
     cached: int = eqx.field(default=0, static=True)
     """Number of cached values of the prior functions per observation."""
+    coded: bool = eqx.field(default=False, static=True)
+    """Whether observations are `OneHot`, of which only the index is stored."""
 
     @property
     def widths(self) -> tuple[int, ...]:
         """Number of columns of each part."""
-        return (self.features, self.features, self.actions, 1, 1, self.cached, self.cached)
+        observation = width(self.features, self.coded)
+        return (observation, observation, self.actions, 1, 1, self.cached, self.cached)
+
+    def observation(self, columns: Float[Array, "n width"]) -> Observation:
+        """Return observations from their columns."""
+        return from_columns(columns, self.features, self.coded)
 
 
 class Replay(NamedTuple):
@@ -63,9 +71,11 @@ class Replay(NamedTuple):
     layout: Layout
 
 
-def init(capacity: int, features: int, actions: int = 1, cached: int = 0) -> Replay:
-    """Return an empty buffer."""
-    layout = Layout(features, actions, cached)
+def init(
+    capacity: int, features: int, actions: int = 1, cached: int = 0, coded: bool = False
+) -> Replay:
+    """Return an empty buffer. See `Layout` for the arguments."""
+    layout = Layout(features, actions, cached, coded)
     rows = jnp.zeros((capacity, sum(layout.widths)))
     return Replay(rows, jnp.zeros((), jnp.int32), layout)
 
@@ -78,7 +88,8 @@ def add(replay: Replay, transition: Transition, where: bool | Array = True) -> R
     """
     s, a, r, s_next, terminated, *cached = transition
     action, outcome = jnp.atleast_1d(a).astype(jnp.float32), jnp.stack([r, terminated])
-    row = jnp.concatenate([s, s_next, action, outcome, *(x for x in cached if x is not None)])
+    states = to_columns(s), to_columns(s_next)
+    row = jnp.concatenate([*states, action, outcome, *(x for x in cached if x is not None)])
     slot = replay.added % replay.rows.shape[0]
     if where is not True:
         row = jnp.where(where, row, replay.rows[slot])
@@ -122,6 +133,7 @@ def _transitions(replay: Replay, slots: Int[Array, " n"]) -> Transition:
     ends = list(accumulate(replay.layout.widths[:-1]))
     columns = jnp.split(replay.rows[slots], ends, axis=1)
     s, s_next, a, r, terminated, priors, next_priors = columns
+    s, s_next = replay.layout.observation(s), replay.layout.observation(s_next)
     return Transition(s, a, r[:, 0], s_next, terminated[:, 0] > 0.5, priors, next_priors)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -104,7 +105,7 @@ class Conjugate(Posterior[Table, Array]):
         actions = jnp.arange(phi.fitted.mean.shape[1])
         taken = (action[:, None] == actions) & stored[:, None]
         x = jnp.where(stored, data.target(transitions, data.key, 0), 0.0)
-        count = inputs.features.T @ taken
-        total = inputs.features.T @ (taken * x[:, None])
+        add_up = jax.linear_transpose(lambda table: inputs.features @ table, phi.fitted.mean)
+        (count,), (total,) = add_up(taken.astype(x.dtype)), add_up(taken * x[:, None])
         precision = 1.0 / self.prior**2 + count / data.scale
         return Table(total / data.scale / precision, 1.0 / precision)

@@ -13,6 +13,7 @@ from rove.errors import check_number
 from rove.parts import networks, noise
 from rove.parts.networks import Theta
 from rove.parts.noise import Key
+from rove.parts.onehot import Observation
 from rove.posteriors.base import Paired, Phi, Posterior, Rows, row_count
 from rove.posteriors.priors import Input
 
@@ -68,7 +69,7 @@ class Dropout(Posterior[Theta, Array]):
 
 
 def _masked(
-    law: Theta, masks: Float[Array, "n units"], xs: Float[Array, "n features"]
+    law: Theta, masks: Float[Array, "n units"], xs: Observation
 ) -> Float[Array, "n outputs"]:
     """Return the outputs of the network with masked hidden units."""
     widths = [layer.bias.shape[0] for layer in law[:-1]]

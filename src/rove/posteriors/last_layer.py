@@ -13,6 +13,7 @@ from rove.errors import ConfigError, check_integer, check_number
 from rove.parts import networks, noise, replay
 from rove.parts.networks import Theta
 from rove.parts.noise import Key
+from rove.parts.onehot import Observation
 from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows, Spec
 from rove.posteriors.priors import Input
 
@@ -191,11 +192,11 @@ def _triangle(*rows: Float[Array, "actions _ columns"]) -> Float[Array, "actions
     return lax.map(partial(jnp.linalg.qr, mode="r"), jnp.concatenate(rows, axis=1))
 
 
-def hidden(body: Theta, x: Float[Array, "*n features"]) -> Float[Array, "*n weights"]:
+def hidden(body: Theta, x: Observation) -> Float[Array, "*n weights"]:
     """Return the last hidden layer, with a 1 appended for the bias."""
     for layer in body:
         x = jax.nn.relu(networks.affine(layer, x))
-    return jnp.concatenate([x, jnp.ones((*x.shape[:-1], 1))], axis=-1)
+    return jnp.concatenate([jnp.asarray(x), jnp.ones((*x.shape[:-1], 1))], axis=-1)
 
 
 def check_conjugate(posterior: Posterior[Any, Any], spec: Spec) -> None:

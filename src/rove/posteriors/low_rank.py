@@ -74,6 +74,7 @@ def indexed(
     h = x.features
     for layer in law.body:
         h = jax.nn.relu(networks.affine(layer, h))
+    h = jnp.asarray(h)
     parts = jnp.einsum("nh,mho->nmo", h, law.factors.weight) + law.factors.bias
     if prior is not None:
         parts += prior * x.priors

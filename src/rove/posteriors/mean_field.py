@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import equinox as eqx
 import jax
@@ -11,12 +11,15 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int
 
-from rove.errors import ConfigError, check_number
+from rove.errors import ConfigError, check_choice, check_number
 from rove.parts import networks, noise
 from rove.parts.networks import Linear, Theta
 from rove.parts.noise import Key
-from rove.posteriors.base import Paired, Phi, Posterior, Rows, row_count
+from rove.parts.onehot import Observation
+from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows, row_count
 from rove.posteriors.priors import Input
+
+Draws: TypeAlias = Literal["row", "minibatch"]
 
 
 class MeanFieldLearned(NamedTuple):
@@ -27,10 +30,10 @@ class MeanFieldLearned(NamedTuple):
 
 
 class MeanFieldLaw(NamedTuple):
-    """Means and variances of every parameter, each in the structure of θ."""
+    """Means and standard deviations of every parameter, each in the structure of θ."""
 
     mean: Theta
-    variance: Theta
+    std: Theta
 
 
 class NoiseRows(Rows[MeanFieldLaw]):
@@ -44,14 +47,14 @@ class NoiseRows(Rows[MeanFieldLaw]):
     epsilon: Float[Array, "n units"]
 
     def __call__(self, law: MeanFieldLaw, x: Input) -> Float[Array, "1 n outputs"]:
-        def linear(layer: tuple[Linear, Linear, Array], x: Array) -> Array:
-            mean, variance, epsilon = layer
-            spread = jnp.sqrt(networks.affine(variance, x**2))
+        def linear(layer: tuple[Linear, Linear, Array], x: Observation) -> Array:
+            mean, std, epsilon = layer
+            spread = jnp.sqrt(networks.affine(jax.tree.map(jnp.square, std), x**2))
             return networks.affine(mean, x) + spread * epsilon
 
         ends = list(accumulate(_widths(law)[:-1]))
         epsilons = jnp.split(self.epsilon, ends, axis=1)
-        layers = list(zip(law.mean, law.variance, epsilons, strict=True))
+        layers = list(zip(law.mean, law.std, epsilons, strict=True))
         return networks.forward(layers, x.features, linear)[None]
 
 
@@ -78,9 +81,13 @@ class MeanField(Posterior[MeanFieldLaw, Theta]):
     deviation of a weight at initialisation; None: it grows without bound."""
     paired: bool = eqx.field(default=False, static=True, kw_only=True)
     """Whether the target of a transition uses the same noise for θ⁻ as for θ."""
+    draws: Draws = eqx.field(default="row", static=True, kw_only=True)
+    """Samples per update: "row", a θ and a θ⁻ for each transition of a minibatch, or "minibatch", a
+    θ and a θ⁻ for all, which takes about half of the time, with a noisier gradient."""
 
     def __check_init__(self) -> None:
         check_rho(self.rho)
+        check_choice("draws", self.draws, get_args(Draws))
         if self.prior is not None:
             check_number("prior", self.prior, at_least=1e-6, at_most=1e6)
         if self.prior_std is not None:
@@ -94,16 +101,14 @@ class MeanField(Posterior[MeanFieldLaw, Theta]):
 
     def law(self, phi: Phi) -> MeanFieldLaw:
         mu, rho = phi.learned
-        return MeanFieldLaw(mu, jax.tree.map(lambda rho: softplus(rho) ** 2, rho))
+        return MeanFieldLaw(mu, jax.tree.map(softplus, rho))
 
     def sample(self, law: MeanFieldLaw, key: Key) -> Theta:
         """Sample θ = μ_θ + σ_θ·ε."""
         means, treedef = jax.tree.flatten(law.mean)
-        variances = treedef.flatten_up_to(law.variance)
-        return treedef.unflatten(
-            m + jnp.sqrt(v) * noise.normal(noise.fold(key, i), m.shape)
-            for i, (m, v) in enumerate(zip(means, variances, strict=True))
-        )
+        epsilons = noise.normals(key, [m.shape for m in means])
+        parts = zip(means, jax.tree.leaves(law.std), epsilons, strict=True)
+        return treedef.unflatten(mean + std * epsilon for mean, std, epsilon in parts)
 
     def apply(self, law: MeanFieldLaw, draw: Theta, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(draw, x.features)
@@ -114,7 +119,10 @@ class MeanField(Posterior[MeanFieldLaw, Theta]):
     def sample_rows(
         self, law: MeanFieldLaw, ids: Int[Array, " n"] | None, key: Key
     ) -> Rows[MeanFieldLaw]:
-        rows = NoiseRows(noise.normal(key, (row_count(ids), sum(_widths(law)))))
+        if ids is not None and self.draws == "minibatch":
+            rows = OneTheta(self, key)
+        else:
+            rows = NoiseRows(noise.normal(key, (row_count(ids), sum(_widths(law)))))
         return Paired(rows) if self.paired else rows
 
     def entropy(self, law: MeanFieldLaw) -> Float[Array, ""]:
@@ -124,14 +132,14 @@ class MeanField(Posterior[MeanFieldLaw, Theta]):
         Σ log σ_θ − (μ_θ² + σ_θ²)/2s² for N(0, s²), and the same without μ_θ² for N(μ_θ, s²).
         """
         total = jnp.zeros(())
-        for v in jax.tree.leaves(law.variance):
-            total += 0.5 * jnp.sum(jnp.log(v))
+        for std in jax.tree.leaves(law.std):
+            total += jnp.sum(jnp.log(std))
         if self.prior is not None:
-            squares = [jnp.sum(m**2) for m in jax.tree.leaves(law.mean)]
-            squares += [jnp.sum(v) for v in jax.tree.leaves(law.variance)]
+            squares = [jnp.sum(x**2) for x in jax.tree.leaves((law.mean, law.std))]
             total -= sum(squares) / (2.0 * self.prior**2)
         if self.prior_std is not None:
-            total -= sum(prior_penalty(v, self.prior_std) for v in law.variance)
+            variance = jax.tree.map(jnp.square, law.std)
+            total -= sum(prior_penalty(layer, self.prior_std) for layer in variance)
         return total
 
 

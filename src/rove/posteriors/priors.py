@@ -1,17 +1,21 @@
 """Prior functions g_1, …, g_M: random networks that are never trained (Osband et al. 2018).
 
-The value of a prior function at an observation never changes, so the replay buffer can store it
-with the observation. `inputs` uses such cached values if they are available.
+The value of a prior function at an observation never changes. If observations are codes, the prior
+functions are replaced by tables of their values (`tabulated`). Otherwise, the replay buffer can
+store the values with the observation, and `inputs` uses these cached values.
 """
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
 from rove.parts import networks
-from rove.parts.networks import Theta
+from rove.parts.networks import Linear, Theta
+from rove.parts.onehot import Observation, OneHot
+from rove.parts.replay import Transition
 
 LEAST_CACHE = 64
 """Maximum number of cached values per observation: the larger of this and the observation's size.
@@ -21,14 +25,14 @@ More would make the replay buffer much larger than without them."""
 class Input(NamedTuple):
     """An input of f_θ: an observation, and the values of the prior functions there."""
 
-    features: Float[Array, "*n features"]
+    features: Observation
     priors: Any = ()
     """g_1(x), …, g_M(x), of shape [*n, M, outputs]; () for a family without prior functions."""
 
 
 def inputs(
     priors: Theta | tuple[()],
-    x: Float[Array, "*n features"],
+    x: Observation,
     cached: Float[Array, "*n cached"] | None = None,
 ) -> Input:
     """Return x as an input of f_θ, with the values of the prior functions.
@@ -46,13 +50,37 @@ def inputs(
     return Input(x, jnp.moveaxis(networks.forward_many(priors, x), 0, -2))
 
 
-def cache(priors: Theta | tuple[()], x: Float[Array, "n features"]) -> Float[Array, "n cached"]:
+def tabulated(priors: Theta | tuple[()], coded: bool) -> Theta | tuple[()]:
+    """Return the prior functions for observations that are codes: linear functions with the same
+    values, g(x) = (g(e_i) − g(0))·x_i + g(0) for a one-hot x. Others are returned as they are."""
+    if not coded or not priors:
+        return priors
+    size = priors[0].weight.shape[1]
+    values = networks.forward_many(priors, OneHot(jnp.arange(size), size))
+    at_zero = networks.forward_many(priors, OneHot(jnp.asarray(size), size))
+    return (Linear(values - at_zero[:, None], at_zero),)
+
+
+def with_cache(priors: Theta | tuple[()], transition: Transition) -> Transition:
+    """Return a transition with the values of the prior functions at s and s′, to be stored."""
+    both = jax.tree.map(
+        lambda s, s_next: jnp.stack([s, s_next]),
+        transition.observation,
+        transition.next_observation,
+    )
+    values, next_values = cache(priors, both)
+    return transition._replace(priors=values, next_priors=next_values)
+
+
+def cache(priors: Theta | tuple[()], x: Observation) -> Float[Array, "n cached"]:
     """Return the values to store with each observation: all, or none if there are too many."""
-    width = cache_size(priors, x.shape[-1])
-    return inputs(priors, x).priors.reshape(len(x), -1) if width else jnp.zeros((len(x), 0))
+    n, features = x.shape
+    width = cache_size(priors, features, isinstance(x, OneHot))
+    return inputs(priors, x).priors.reshape(n, -1) if width else jnp.zeros((n, 0))
 
 
-def cache_size(priors: Theta | tuple[()], features: int) -> int:
-    """Return the number of values that `cache` returns per observation of the given size."""
-    size = priors[-1].bias.size if priors else 0
+def cache_size(priors: Theta | tuple[()], features: int, coded: bool = False) -> int:
+    """Return the number of values that `cache` returns per observation of the given size: none for
+    codes, whose values are looked up."""
+    size = priors[-1].bias.size if priors and not coded else 0
     return size if size <= max(features, LEAST_CACHE) else 0

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from rove.environments import Coordinate, Task
 from rove.environments.host import HostEnvironment
 from rove.errors import ConfigError, RunFolderError, check_flag, check_integer, check_number
+from rove.parts.onehot import Observation, from_columns, width
 
 NAMED = 10
 """Maximum number of actions whose names are recorded."""
@@ -28,6 +29,7 @@ def facts_of(task: Task) -> dict[str, Any]:
         "optimum": task.optimum,
         "score_range": task.score_range,
         "observation_size": task.observation_size,
+        "coded": task.coded,
         "num_actions": task.num_actions,
         "continuous": task.continuous,
         "cells": task.cells,
@@ -69,6 +71,10 @@ class RecordedTask(Task):
     @property
     def observation_size(self) -> int:
         return self.facts.get("observation_size", 0)
+
+    @property
+    def coded(self) -> bool:
+        return self.facts.get("coded", False)
 
     @property
     def num_actions(self) -> int:
@@ -115,14 +121,18 @@ class RecordedTask(Task):
         return self.facts.get("first_cell", 1)
 
     def probes(self) -> dict[str, Any]:
-        return {name: jnp.zeros(self.observation_size) for name in self.facts.get("probes", ())}
+        return dict.fromkeys(self.facts.get("probes", ()), self._no_observation())
 
     def bin(self, state: Any) -> Any:
         return jnp.zeros((), jnp.int32)
 
     def reset(self, key: Any) -> Any:
         """Return no state, and zeros in place of an observation: only their shapes are used."""
-        return None, jnp.zeros(self.observation_size)
+        return None, self._no_observation()
+
+    def _no_observation(self) -> Observation:
+        size = self.observation_size
+        return from_columns(jnp.zeros(width(size, self.coded)), size, self.coded)
 
 
 def check_created(task: Task) -> None:
@@ -138,7 +148,7 @@ def check_facts(facts: Any) -> None:
     names = (facts.get("score_label", ""), facts.get("package", ""))
     for name in (*names, *facts.get("action_names", ()), *facts.get("probes", ())):
         _check(isinstance(name, str), name, "a name")
-    for flag in ("continuous", "given"):
+    for flag in ("coded", "continuous", "given"):
         check_flag("task", facts.get(flag, False))
     for size in ("observation_size", "num_actions"):
         check_integer("task", facts.get(size, 0), at_least=0)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from rove.analysis.alarms import remedies
@@ -130,9 +129,8 @@ class Run:
         lane = outcome.lane
 
         def act(observation: Any) -> Any:
-            x = environment.agent_observation(
-                lane.environment, jnp.asarray(environment.vector(observation))
-            )
+            given = environment.observation(observation)
+            x = environment.agent_observation(lane.environment, given)
             return environment.action(_greedy(agent, lane.agent, x))
 
         return act

@@ -28,8 +28,8 @@ from rove.training.outcomes import Job, Outcome
 from rove.training.progress import Report, Saved, progress_of
 
 _greedy = jax.jit(
-    lambda agent, environment, lane, observation: agent.greedy(
-        lane.agent, environment.agent_observation(lane.environment, observation)
+    lambda agent, environment, lane, columns: agent.greedy(
+        lane.agent, environment.agent_observation(lane.environment, environment.received(columns))
     )
 )
 
@@ -235,7 +235,8 @@ class _Trainer:
             if not over:
                 observation, reward, *ended = self._take(action)
                 returns, over = returns + reward, any(ended)
-        shown = self._environment.agent_observation(lane.environment, jnp.asarray(observation))
+        received = self._environment.received(jnp.asarray(observation))
+        shown = self._environment.agent_observation(lane.environment, received)
         same = np.allclose(shown, lane.observation, rtol=1e-5, atol=1e-6)
         if over or not same or not np.isclose(returns, lane.returns, rtol=1e-4, atol=1e-4):
             raise LaneError(

@@ -26,9 +26,10 @@ from rove.training.packing import Packed, pack, unpack
 
 
 def _begin(
-    agent: Learner, environment: HostEnvironment, lane: Lane, observation: Float[Array, " features"]
+    agent: Learner, environment: HostEnvironment, lane: Lane, columns: Float[Array, " width"]
 ) -> tuple[Lane, Array]:
     """Take an episode's first observation, and choose the first action."""
+    observation = environment.received(columns)
     state = environment.updated(lane.environment, observation)
     seen = mark(environment, state, jnp.zeros_like(lane.seen))
     shown = environment.agent_observation(state, observation)
@@ -46,10 +47,11 @@ def _step(
 ) -> tuple[Lane, Array]:
     """Complete an environment's step, and choose the next action.
 
-    The environment's response is one vector, observation | reward | terminated | truncated, to
-    transfer it at once.
+    The environment's response is one vector, the columns of the observation | reward | terminated
+    | truncated, to transfer it at once.
     """
-    observation, reward, ended = response[:-3], response[-3], response[-2:] > 0.5
+    observation, reward = environment.received(response[:-3]), response[-3]
+    ended = response[-2:] > 0.5
     state = environment.updated(lane.environment, observation)
     shown = environment.agent_observation(state, observation)
     lane, _ = complete_step(

@@ -15,6 +15,7 @@ from rove.core.learner import AgentState, Beliefs, Learner
 from rove.environments.base import State, Step, Task
 from rove.parts import noise
 from rove.parts.noise import Key
+from rove.parts.onehot import Observation
 from rove.parts.replay import Transition
 from rove.training.solving import TOLERANCE
 
@@ -67,7 +68,7 @@ class Lane(NamedTuple):
     seed: Int[Array, ""]
     agent: AgentState
     environment: State
-    observation: Float[Array, " features"]
+    observation: Observation
     step: Int[Array, ""]
     episode: Int[Array, ""]
     returns: Float[Array, ""]
@@ -97,9 +98,8 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
     """Return a lane at step 0."""
     key = noise.root(seed)
     state, observation = environment.reset(noise.fold(key, ENVIRONMENT, 0, 0))
-    agent_state = agent.init(
-        environment.observation_size, environment.num_actions, noise.fold(key, INIT)
-    )
+    sizes = environment.observation_size, environment.num_actions
+    agent_state = agent.init(*sizes, noise.fold(key, INIT), environment.coded)
     zero, integers = jnp.zeros((), jnp.int32), jnp.zeros(LOG_CAPACITY, jnp.int32)
     floats = jnp.zeros(LOG_CAPACITY)
     visits = jnp.zeros(environment.bins, jnp.int32)
@@ -179,7 +179,7 @@ def complete_step(
     # An early fault causes later ones, so report the first.
     names = "observation", "action", "observation", "reward", "loss"
     values = lane.observation, action, after.observation, after.reward, loss
-    not_finite = [jnp.any(~jnp.isfinite(x)) for x in values]
+    not_finite = [jnp.any(~jnp.isfinite(leaf)) for leaf in jax.tree.leaves(values)]
     faults = [FAULTS.index(name) for name in names]
     lane = lane._replace(
         agent=agent.resample_theta(agent_state, done, key),
@@ -205,11 +205,12 @@ def drained(lane: Lane) -> Lane:
     return lane._replace(log=lane.log._replace(count=jnp.zeros((), jnp.int32)))
 
 
-def probe_observations(environment: Task, state: State) -> Float[Array, "n features"]:
+def probe_observations(environment: Task, state: State) -> Observation:
     """Return the observations that diagnostics use: the environment's probes, or the observation
     after a reset."""
     probes = environment.probes() or {"start": environment.reset(noise.root(0))[1]}
-    return jnp.stack([environment.agent_observation(state, x) for x in probes.values()])
+    shown = [environment.agent_observation(state, x) for x in probes.values()]
+    return jax.tree.map(lambda *rows: jnp.stack(rows), *shown)
 
 
 @partial(jax.jit, inline=True)

@@ -10,17 +10,21 @@ from jaxtyping import Float, Int
 from rove.core.learner import AgentState, Learner
 from rove.errors import ConfigError
 from rove.parts import replay
+from rove.parts.onehot import Observation, OneHot
 from rove.parts.replay import Transition
 from rove.posteriors.base import Phi
 from rove.returns.base import normal_density
 
 
-def state_index(observation: Float[Array, " states"]) -> Int[Array, ""]:
+def state_index(observation: Observation) -> Int[Array, ""]:
     """Return the index of a state: the position of the last non-zero entry, or 0 if all are zero,
     such as Deep Sea's terminal observation.
 
-    Correct for one-hot and for thermometer features; there are as many states as entries.
+    Correct for codes, and for one-hot and thermometer features; there are as many states as
+    entries.
     """
+    if isinstance(observation, OneHot):
+        return jnp.where(observation.index < observation.size, observation.index, 0)
     return jnp.max(jnp.where(observation != 0, jnp.arange(observation.shape[0]), 0))
 
 
@@ -59,7 +63,7 @@ def point_masses(values: Float[Array, " actions"]) -> list[tuple[Array, Array]]:
     return [normal_density(value, jnp.zeros(())) for value in values]
 
 
-def init_state(tables: Any, features: int, theta: Any = ()) -> AgentState:
+def init_state(tables: Any, features: int, coded: bool, theta: Any = ()) -> AgentState:
     """Return an initial state: φ consists of the tables, and the replay buffer holds one
     transition."""
     return AgentState(
@@ -67,6 +71,6 @@ def init_state(tables: Any, features: int, theta: Any = ()) -> AgentState:
         phi_target=(),
         theta=theta,
         optimiser=None,
-        replay=replay.init(1, features),
+        replay=replay.init(1, features, coded=coded),
         counter=jnp.zeros((), jnp.int32),
     )

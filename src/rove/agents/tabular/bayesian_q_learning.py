@@ -13,6 +13,7 @@ from rove.core.learner import AgentState, Memory
 from rove.errors import check_number
 from rove.parts import noise, replay
 from rove.parts.noise import Key
+from rove.parts.onehot import Observation
 from rove.returns.base import normal_density
 
 # Indices of the random streams for the two parts of a draw.
@@ -87,26 +88,24 @@ class QValueSampling(Tabular):
     def name(self) -> str:
         return "bayesian_q_learning"
 
-    def memory(self, features: int, actions: int) -> Memory:
+    def dry_run(self, features: int, actions: int, coded: bool = False) -> Memory:
         nbytes = 4 * 4 * features * actions
         return Memory(nbytes, "the tables", "states", features, "a smaller environment")
 
-    def init(self, features: int, actions: int, key: Key) -> AgentState:
+    def init(self, features: int, actions: int, key: Key, coded: bool = False) -> AgentState:
         prior = (self.mu, self.lam, self.alpha, self.beta)
         tables = NormalGamma(*(jnp.full((features, actions), jnp.float32(x)) for x in prior))
-        return init_state(tables, features)
+        return init_state(tables, features, coded)
 
     def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
         """Return the state unchanged: nothing is drawn for longer than a step."""
         return state
 
-    def act(
-        self, state: AgentState, observation: Float[Array, " features"], key: Key
-    ) -> Int[Array, ""]:
+    def act(self, state: AgentState, observation: Observation, key: Key) -> Int[Array, ""]:
         """Q-value sampling: draw a μ for each action, and choose the highest."""
         return jnp.argmax(_row(state.phi.fitted, observation).sample(key))
 
-    def greedy(self, state: AgentState, observation: Float[Array, " features"]) -> Int[Array, ""]:
+    def greedy(self, state: AgentState, observation: Observation) -> Int[Array, ""]:
         """Choose the action with the highest mean."""
         return jnp.argmax(_row(state.phi.fitted, observation).mu)
 
@@ -124,7 +123,7 @@ class QValueSampling(Tabular):
         loss = jnp.square(mean - pair.mu)
         return state._replace(phi=state.phi._replace(fitted=tables)), loss
 
-    def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
+    def beliefs(self, state: AgentState, xs: Observation, key: Key) -> Beliefs:
         """Return draws of μ, and means and standard deviations of the return."""
         rows = jax.vmap(_row, (None, 0))(state.phi.fitted, xs)
         mean, variance = rows.moments()
@@ -139,7 +138,7 @@ class QValueSampling(Tabular):
         return [normal_density(mean, std) for mean, std in outputs.reshape(2, -1).T]
 
 
-def _row(tables: NormalGamma, observation: Float[Array, " states"]) -> NormalGamma:
+def _row(tables: NormalGamma, observation: Observation) -> NormalGamma:
     """Return the distributions of a state's actions."""
     s = state_index(observation)
     return NormalGamma(*(table[s] for table in tables))

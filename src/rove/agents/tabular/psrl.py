@@ -13,6 +13,7 @@ from rove.core.learner import AgentState, Memory
 from rove.errors import check_integer, check_number
 from rove.parts import noise, replay
 from rove.parts.noise import Key
+from rove.parts.onehot import Observation
 
 # Indices of the random streams for the two parts of an MDP.
 _TRANSITIONS, _REWARDS = range(2)
@@ -78,17 +79,17 @@ class PosteriorSampling(Tabular):
     def name(self) -> str:
         return "psrl"
 
-    def memory(self, features: int, actions: int) -> Memory:
+    def dry_run(self, features: int, actions: int, coded: bool = False) -> Memory:
         """Return the size of the counts and of an MDP while it is being solved."""
         nbytes = 2 * 4 * features * actions * (features + 1)
         return Memory(nbytes, "the tables", "states", features, "a smaller environment")
 
-    def init(self, features: int, actions: int, key: Key) -> AgentState:
+    def init(self, features: int, actions: int, key: Key, coded: bool = False) -> AgentState:
         counts = Counts(
             next=jnp.zeros((features, actions, features + 1), jnp.int32),
             reward=jnp.zeros((features, actions)),
         )
-        return init_state(counts, features, self._solved(self.sample(counts, key)))
+        return init_state(counts, features, coded, self._solved(self.sample(counts, key)))
 
     def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
         """Draw an MDP and solve it if an episode begins."""
@@ -99,13 +100,11 @@ class PosteriorSampling(Tabular):
         )
         return state._replace(theta=theta)
 
-    def act(
-        self, state: AgentState, observation: Float[Array, " features"], key: Key
-    ) -> Int[Array, ""]:
+    def act(self, state: AgentState, observation: Observation, key: Key) -> Int[Array, ""]:
         """Choose the best action in the current episode's MDP."""
         return jnp.argmax(state.theta[state_index(observation)])
 
-    def greedy(self, state: AgentState, observation: Float[Array, " features"]) -> Int[Array, ""]:
+    def greedy(self, state: AgentState, observation: Observation) -> Int[Array, ""]:
         """Choose the best action in the mean MDP."""
         return jnp.argmax(self._solved(self.mean(state.phi.fitted))[state_index(observation)])
 
@@ -125,7 +124,7 @@ class PosteriorSampling(Tabular):
         loss = -jnp.log(alpha[s_next] / jnp.sum(alpha))
         return state._replace(phi=state.phi._replace(fitted=counts)), loss
 
-    def beliefs(self, state: AgentState, xs: Float[Array, "n features"], key: Key) -> Beliefs:
+    def beliefs(self, state: AgentState, xs: Observation, key: Key) -> Beliefs:
         """Return Q of several MDPs drawn and of the mean MDP; the spread of returns is 0."""
         s = jax.vmap(state_index)(xs)
         draws = lax.map(

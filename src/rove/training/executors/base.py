@@ -56,8 +56,9 @@ def fitting_workers(jobs: Sequence[Job], workers: int | None, at_once: int | Non
     at_once = at_once or workers
     kinds = structures(jobs)
     of_kind = {
-        kind: job.agent.memory(job.environment.observation_size, job.environment.num_actions)
+        kind: job.agent.dry_run(task.observation_size, task.num_actions, task.coded)
         for kind, job in dict(zip(kinds, jobs, strict=True)).items()
+        for task in [job.environment]
     }
     sizes = [of_kind[kind] for kind in kinds]
     needed, free = sum(sorted(size.nbytes for size in sizes)[-at_once:]), _free_memory()
