@@ -13,7 +13,7 @@ from rove.analysis.alarms import (
     remedies,
     start_value,
 )
-from rove.training.solving import is_lost
+from rove.training.solving import is_lost, is_optimal
 
 
 def test_collapsed_at_by_hand():
@@ -90,6 +90,23 @@ def test_values_far_above_the_optimum():
     assert start_value(values, ones, zeros, "return", 30) is None  # rewards after a time limit
     assert start_value(values, zeros, zeros, "return", 30) == 9.0  # a time limit, but no rewards
     assert start_value(values, ones, ones, "return", 19) is None  # too early
+
+
+def test_an_optimum_that_is_exceeded_is_wrong():
+    (sentence,) = alarms(Seed(2, np.r_[np.ones(30), 1.5], np.ones(31), 1.0))
+    assert sentence == "seed 2: an episode scored 1.5, above the optimum 1, which is wrong"
+    assert alarms(Seed(2, np.full(30, 1.00001), np.ones(30), 1.0)) == []  # rounding
+
+
+def test_optimal_scores_are_told_at_any_scale():
+    """1,000 rewards of 0.1 in single precision, and rewards of 1e-30."""
+    total = np.float32(0.0)
+    for _ in range(1000):
+        total += np.float32(0.1)
+    assert is_optimal(np.array([total, 99.9]), 100.0).tolist() == [True, False]
+    assert is_optimal(np.array([5e-30, 4e-30, 0.0]), 5e-30).tolist() == [True, False, False]
+    assert is_optimal(np.array([-10.0, -10.1]), -10.0).tolist() == [True, False]
+    assert is_optimal(np.array([0.0, -0.01]), 0.0).tolist() == [True, False]
 
 
 def test_a_solution_that_is_lost_again():

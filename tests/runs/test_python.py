@@ -135,6 +135,24 @@ def test_a_difference_that_cannot_be_told_is_refused():
         rove.difference(run, run, of="returns")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="other must be a run"):
         rove.difference(run, "runs/a")  # type: ignore[arg-type]
+    sparse = train(rove.make("gym/CartPole-v1", sparse=10.0), seeds=1, episodes=2)
+    with pytest.raises(ConfigError, match=r"a run on gym/CartPole-v1 with the same sparse"):
+        rove.difference(run, sparse)
+    narrow = train(rove.make("gym/CartPole-v1", score_range=(0.0, 1.0)), seeds=1, episodes=2)
+    with pytest.raises(ConfigError, match="score_range contains all scores"):
+        rove.difference(narrow, narrow)
+    none = train("gym/CartPole-v1", seeds=1, episodes=None, steps=3)
+    for compare in (lambda: rove.difference(run, none), lambda: rove.compare([run, none])):
+        with pytest.raises(ConfigError, match="of which every seed has an episode"):
+            compare()
+
+
+def test_a_missing_checkpoint_is_mentioned(tmp_path):
+    run = train("chain-3", seeds=3, episodes=2, out=tmp_path / "run")
+    assert len(run.seeds) == 3
+    (tmp_path / "run" / "lanes" / "seed-1.safetensors").unlink()
+    with pytest.warns(rove.RoveWarning, match="has no checkpoint of seed 1"):
+        assert rove.load(tmp_path / "run").seeds == (0, 2)
 
 
 def test_a_task_has_one_name(corridor):

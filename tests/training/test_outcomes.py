@@ -1,5 +1,6 @@
 """Outcomes of runs that diverge: which episodes count."""
 
+import jax
 import jax.numpy as jnp
 import pytest
 
@@ -7,7 +8,7 @@ import rove
 from rove.errors import ConfigError
 from rove.runs.configure import configure
 from rove.training import outcomes
-from rove.training.lane import FAULTS
+from rove.training.lane import FAULTS, measure, start
 
 SMALL = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
 
@@ -37,6 +38,32 @@ def test_only_episodes_that_ended_before_the_fault_count(environment, logged, le
     outcome = diverged(environment, logged, length)
     assert outcome.diverged
     assert outcome.episodes.returns.tolist() == [3.0] * episodes
+
+
+@pytest.mark.parametrize("starts", [37, 38, 39])
+def test_a_run_that_diverges_at_the_end_of_an_episode_can_be_loaded(starts, tmp_path):
+    """An episode of the chain has 19 steps; learning fails at once, at the end of the second one
+    or beside it."""
+    settings = SMALL | {"learning_starts": starts, "lr": 1e9}
+    for _ in range(2):  # also when it is trained again
+        with pytest.raises(rove.LaneError, match="not a finite number|overflowed"):
+            rove.train("dqn", "chain-10", episodes=20, out=tmp_path / "run", **settings)
+    run = rove.load(tmp_path / "run")
+    assert len(run.errors) == 1
+    assert run.outcomes == []
+
+
+def test_an_overflow_is_noticed_at_a_fixed_episode():
+    """Whenever the host reads the log."""
+    config = configure(rove.DQN(**SMALL), "chain-4", episodes=9)
+    agent, task = config.compose(), config.environment
+    lane = jax.jit(start)(agent, task, jnp.int32(0))
+    moments = jax.tree.map(lambda x: x + jnp.inf, lane.agent.optimiser)
+    broken = lane._replace(agent=lane.agent._replace(optimiser=moments), episode=jnp.int32(1))
+    found = jax.jit(measure)(agent, task, broken._replace(due=jnp.array(True)))
+    assert FAULTS[int(found.fault)] == "optimiser"
+    assert not jax.jit(measure)(agent, task, broken).fault
+    assert not jax.jit(measure)(agent, task, lane._replace(due=jnp.array(True))).fault
 
 
 def test_an_environment_without_probes_is_checked_by_its_first_observation():

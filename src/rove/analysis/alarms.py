@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Num
 
 from rove.agents import AGENTS
-from rove.training.solving import LAST, episodes_to_solve, is_lost, is_optimal
+from rove.training.solving import LAST, TOLERANCE, episodes_to_solve, is_lost, is_optimal
 
 PATIENCE = 20
 """Number of episodes after which an alarm is raised."""
@@ -71,6 +71,10 @@ def alarms(seed: Seed) -> list[str]:
         sentences.append(f"{_all_scored(scores)}: nothing better was found")
     if optimum is None:
         return [f"seed {number}: {sentence}" for sentence in sentences]
+    if np.max(scores, initial=optimum) > optimum + TOLERANCE * abs(optimum):
+        sentences.append(
+            f"an episode scored {np.max(scores):.4g}, above the optimum {optimum:g}, which is wrong"
+        )
     if is_lost(scores, optimum, greedy):
         solved_at, last = episodes_to_solve(scores, optimum), is_optimal(scores, optimum)[-LAST:]
         sentences.append(

@@ -13,6 +13,7 @@ from rove.analysis.curves import moving_average
 from rove.analysis.plots import (
     WINDOW,
     logarithmic_axis,
+    marker,
     over_episodes,
     seeds_or_range,
     whole_numbers,
@@ -117,7 +118,8 @@ def lines(
         if logarithmic and (np.nanmax(table, initial=0.0) == np.nanmin(table, initial=np.inf)):
             axes.plot([], [], color=colour, label=f"{name}: {table.flat[0]:.2g} throughout")
             continue
-        axes.plot(episodes, smooth.mean(axis=0), color=colour, lw=1.8, label=name)
+        dot = marker(episodes)
+        axes.plot(episodes, smooth.mean(axis=0), color=colour, lw=1.8, label=name, marker=dot)
         seeds_or_range(axes, episodes, smooth, colour)
     if logarithmic:
         logarithmic_axis(axes.yaxis)

@@ -85,6 +85,7 @@ def learning_curves(
             episodes,
             smooth.mean(axis=0),
             lw=1.8,
+            marker=marker(episodes),
             **line_of(name),
             label=(names or {}).get(name) or label_of(name),
         )
@@ -99,6 +100,11 @@ def learning_curves(
         mark_optimum(axes, optimum)
     axes.set_ylabel(label)
     over_episodes(axes)
+
+
+def marker(xs: np.ndarray) -> str | None:
+    """Return the marker of a curve: a dot for a single point, of which no line can be drawn."""
+    return "o" if len(xs) == 1 else None
 
 
 def seeds_or_band(
@@ -132,7 +138,7 @@ def seeds_or_range(axes: Any, xs: np.ndarray, values: np.ndarray, colour: str) -
 def draw_seeds(axes: Any, xs: np.ndarray, values: np.ndarray, colour: str) -> None:
     """Draw thin lines for seeds, [seeds, n]; none for a single one, which is its own mean."""
     if len(values) > 1:
-        axes.plot(xs, values.T, color=colour, lw=0.7, alpha=0.55)
+        axes.plot(xs, values.T, color=colour, lw=0.7, alpha=0.55, marker=marker(xs))
 
 
 def seeds_text(n: int, thin: bool = False) -> str:
@@ -203,6 +209,13 @@ def wrapped(text: str, figure: Figure, size: float) -> str:
 def _letters(figure: Figure, size: float) -> int:
     """Return the number of letters of some size, in points, that fit the width of a figure."""
     return int(72 * figure.get_figwidth() / (WIDEST * size))
+
+
+def heading(axes: Any, text: str) -> None:
+    """Write the title of a panel above it, broken into lines that fit its width."""
+    columns = axes.get_subplotspec().get_gridspec().ncols
+    letters = _letters(axes.figure, matplotlib.rcParams["axes.titlesize"]) // columns - 2
+    axes.set_title(textwrap.fill(text, letters, break_on_hyphens=False), loc="left")
 
 
 def titled(figure: Figure, title: str, about: str) -> None:

@@ -36,6 +36,10 @@ def learning_curve(run: Run) -> Figure:
     seeds solved the task, or the final score."""
     figure, environment = plots.figure(), run.config.environment
     axes, steps = figure.axes[0], run.config.steps
+    if not run.returns.size:
+        plots.blank(axes)
+        plots.titled(figure, run.config.label, "no episode has ended")
+        return figure
     every = max(steps // plots.POINTS, 1) if steps else 1
     thin = len(run.seeds) <= plots.MOST_SEEDS
     at = np.arange(every, (steps or 0) + 1, every)
@@ -55,8 +59,7 @@ def learning_curve(run: Run) -> Figure:
     first_update = starts if 1 < starts <= last else None
     plots.mark_learning(axes, first_update if steps else _learning_start(run))
     about = f"{plots.seeds_text(len(run.seeds), thin)}; moving window of {plots.WINDOW} episodes"
-    title = headline([result(run)]) if run.returns.size else run.config.label
-    plots.titled(figure, title, about)
+    plots.titled(figure, headline([result(run)]), about)
     return figure
 
 
@@ -180,19 +183,19 @@ def _progress(run: Run) -> list[Panel]:
     def visits(axes: Any) -> None:
         cells = run.visits.reshape(-1, *environment.cells)
         panels.visits(axes, cells, environment.coordinates, environment.first_cell)
-        axes.set_title("state visits, fraction of episodes", loc="left")
+        plots.heading(axes, "state visits, fraction of episodes")
 
     def coverage(axes: Any) -> None:
         panels.lines(axes, {"": run.coverage}, GREY, window=1)
         axes.yaxis.set_major_locator(plots.whole_numbers())
         known = "" if environment.coordinates else f", of {environment.bins:,}"
-        axes.set_title(f"cells visited so far{known}", loc="left")
+        plots.heading(axes, f"cells visited so far{known}")
         plots.mark_learning(axes, starts)
 
     def spread(axes: Any) -> None:
         spreads = {"spread of Q over θ": run.spread, "spread of Z": run.return_spread}
         panels.lines(axes, spreads, SPREAD_COLOURS, logarithmic=True)
-        axes.set_title("spread", loc="left")
+        plots.heading(axes, "spread")
         plots.mark_learning(axes, starts)
 
     has_spread = np.nansum(run.spread) + np.nansum(run.return_spread) > 0
@@ -232,7 +235,7 @@ def _beliefs(run: Run, num_snapshots: int, note: str | None) -> list[list[Panel]
         else:
             panels.beliefs(axes, shown, episodes, actions)
             title = f"q(Q(s, a)), s = {names[probe]}"
-        axes.set_title(title, loc="left")
+        plots.heading(axes, title)
         plots.mark_learning(axes, starts)
         if note and optimum is not None and len(actions) != 2 and np.any(shown > optimum):
             plots.mark_optimum(axes, optimum)
@@ -240,7 +243,7 @@ def _beliefs(run: Run, num_snapshots: int, note: str | None) -> list[list[Panel]
     def returns(axes: Any, probe: int) -> None:
         last = num_snapshots - 1
         panels.returns(axes, agent.densities(jnp.asarray(outputs[last, probe])), actions)
-        axes.set_title(f"Z(s, a) after episode {2**last}, s = {names[probe]}", loc="left")
+        plots.heading(axes, f"Z(s, a) after episode {2**last}, s = {names[probe]}")
 
     rows: list[list[Panel]]
     spread = np.nanmax(run.return_spread, initial=0.0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from rove.agents import label_of
-from rove.analysis.intervals import Comparison, counts_test, difference_test
+from rove.analysis.intervals import Comparison, counts_test, difference_test, within
 from rove.analysis.ranks import rank_test
 from rove.errors import ConfigError, check_choice
 from rove.runs.result import Run
@@ -32,6 +32,8 @@ def compare(runs: Sequence[Run], path: str | Path | None = None) -> Figure:
 
     if isinstance(runs, Run) or not runs or not all(isinstance(run, Run) for run in runs):
         raise ConfigError.must_be("runs", runs, "a list of runs, from rove.train or rove.load")
+    for run in runs:
+        _check_episodes("runs", run)
     return plots.saved(run_plots.compare(runs), path)
 
 
@@ -70,13 +72,26 @@ def difference(run: Run, other: Run, of: Quantity = "score") -> Comparison:
     for field, value in (("run", run), ("other", other)):
         if not isinstance(value, Run):
             raise ConfigError.must_be(field, value, "a run, from rove.train or rove.load")
+        _check_episodes(field, value)
     check_choice("of", of, get_args(Quantity))
-    task = run.config.environment.name
-    if task != other.config.environment.name:
+    here, there = (x.config.identity()["environment"] for x in (run, other))
+    task, options = here["name"], here["options"]
+    if there["name"] != task:
         raise ConfigError.must_be("other", other.config.label, f"a run on {task}")
+    differing = [name for name in options if there["options"].get(name) != options[name]]
+    if differing:
+        reason = f"a run on {task} with the same {', '.join(differing)}"
+        raise ConfigError.must_be("other", other.config.label, reason)
     what, test = _TESTS[of]
     names = " − ".join(label_of(x.config.agent_name) for x in (run, other))
     return test(run, other)._replace(what=f"{what}, {names} on {task}")
+
+
+def _check_episodes(field: str, run: Run) -> None:
+    """Raise `ConfigError` if a seed of a run has no episode, or if none is left."""
+    if not run.outcomes or not all(len(outcome.scores) for outcome in run.outcomes):
+        reason = "a run of which every seed has an episode"
+        raise ConfigError.must_be(field, run.config.label, reason)
 
 
 def _score(run: Run, other: Run) -> Comparison:
@@ -96,7 +111,11 @@ def _scores_test(run: Run, other: Run, values: Callable[[Run], np.ndarray]) -> C
         )
         reason += "or --env.score-range"
         raise ConfigError.must_be("run", run.config.label, reason)
-    return difference_test(values(run), values(other), support)
+    both = values(run), values(other)
+    if not within(np.concatenate(both), support):
+        reason = f"on an environment whose score_range contains all scores, not {support}"
+        raise ConfigError.must_be("run", run.config.label, reason)
+    return difference_test(*both, support)
 
 
 def _solved(run: Run, other: Run) -> Comparison:

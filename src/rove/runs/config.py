@@ -125,6 +125,8 @@ def agent_from(description: dict[str, Any]) -> Settings | Learner:
     if "composition" in description:
         return _rebuild(description["composition"])
     name, settings = description["name"], description["settings"]
+    if name not in AGENTS:
+        raise ConfigError.must_be("agent", name, "the name of an agent")
     _check_fields(name, settings, AGENTS[name])
     return with_settings(AGENTS[name](), settings)
 

@@ -40,8 +40,9 @@ class Identified(Protocol):
 class RunFolder:
     """A folder that contains one run, and refuses any other."""
 
-    def __init__(self, path: Path | str):
+    def __init__(self, path: Path | str, config: str = "config.json"):
         self.path = Path(path)
+        self._config = self.path / config
 
     @contextmanager
     def open(
@@ -145,7 +146,7 @@ class RunFolder:
 
     def read(self) -> dict[str, Any]:
         """Return the contents of config.json."""
-        path = self.path / "config.json"
+        path = self._config
         try:
             contents = json.loads(read_text(path))
         except FileNotFoundError:
@@ -160,9 +161,7 @@ class RunFolder:
                 f"{self.path} contains no run: config.json is missing; {hint}"
             ) from None
         except NotADirectoryError:
-            raise RunFolderError(
-                f"{self.path} is neither a run folder nor its config.json"
-            ) from None
+            raise RunFolderError(f"{self.path} is a file, not a run folder") from None
         except (OSError, ValueError, RecursionError) as error:
             raise RunFolderError(f"{path} cannot be read: {error}") from None
         if not isinstance(contents, dict) or "schema" not in contents:
@@ -215,8 +214,10 @@ class RunFolder:
                 until_solved=contents["until_solved"],
                 extendable=contents["extendable"],
             )
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise RunFolderError(f"{self.path / 'config.json'} is invalid: {error}") from None
+        except KeyError as error:
+            raise RunFolderError(f"{self._config} is invalid: {error} is missing") from None
+        except (TypeError, AttributeError, ValueError) as error:
+            raise RunFolderError(f"{self._config} is invalid: {error}") from None
 
     def _task(self, contents: dict[str, Any], trust: bool) -> Task:
         """Return the environment or, if it cannot be rebuilt, what is recorded about it."""
@@ -261,8 +262,9 @@ def _seeds(values: Any) -> tuple[int, ...]:
 
 
 def read_config(path: Path, trust: bool = False) -> Config:
-    """Return the configuration in a run folder, or in a config.json."""
-    return RunFolder(path.parent if path.name == "config.json" else path).config(trust=trust)
+    """Return the configuration in a run folder, or in a file such as its config.json."""
+    folder = RunFolder(path.parent, path.name) if path.is_file() else RunFolder(path)
+    return folder.config(trust=trust)
 
 
 def jobs_in(path: Path) -> list[Job]:

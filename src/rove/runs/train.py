@@ -146,5 +146,9 @@ def load(
     config = folder.config(agent, custom, trust, recorded=True)
     if agent is not None or custom is not None:
         folder.check_same(config)
-    saved = [job for job in config.jobs(folder.path) if storage.exists(job)]
+    jobs = config.jobs(folder.path)
+    saved = [job for job in jobs if storage.exists(job)]
+    if missing := [str(job.seed) for job in jobs if not storage.exists(job)]:
+        seeds = f"seed{'s' * (len(missing) > 1)} {', '.join(missing)}"
+        warnings.warn(f"{folder.path} has no checkpoint of {seeds}", RoveWarning, stacklevel=2)
     return as_run(config, [storage.load(job) for job in saved], folder.path)

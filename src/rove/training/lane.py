@@ -17,7 +17,7 @@ from rove.parts import noise
 from rove.parts.noise import Key
 from rove.parts.onehot import Observation
 from rove.parts.replay import Transition
-from rove.training.solving import TOLERANCE
+from rove.training.solving import lowest_optimal
 
 # Indices of a lane's random streams: its key is folded with one of them.
 INIT, AGENT, ENVIRONMENT, EVALUATION, DIAGNOSTICS = range(5)
@@ -32,7 +32,8 @@ HISTORY_BINS = 10_000
 """Maximum number of cells of an environment for which a history of visits is kept."""
 UNLIMITED = 2**31 - 1
 """A number of steps or episodes that is never reached."""
-FAULTS = ("", "observation", "action", "reward", "loss")
+FAULTS = ("", "observation", "action", "reward", "loss", "optimiser")
+"""What was the first to contain a number that is not finite."""
 
 
 class Log(NamedTuple):
@@ -172,7 +173,7 @@ def complete_step(
     row = (returns, length, step, after.terminated, lane.spread, lane.return_spread)
     log = _append(lane.log, done, (*row, jnp.sum(visits > 0)))
     score, optimum = environment.score(returns, length, after.terminated), environment.optimum
-    optimal = optimum is not None and score >= optimum - TOLERANCE
+    optimal = optimum is not None and score >= lowest_optimal(optimum)
     episode = lane.episode + done
     period = 1 << jnp.maximum(_octave(episode) - LOG2_MEASUREMENTS, 0)
 
@@ -227,13 +228,14 @@ def mark(environment: Task, state: State, seen: Array) -> Array:
 
 
 def measure(agent: Learner, environment: Task, lane: Lane) -> Lane:
-    """Measure the spread of q_φ and of Z if that is due, which is only when an episode has ended.
+    """Measure the spread of q_φ and of Z if that is due, which is only when an episode has ended,
+    and check that Adam's moments are finite: a parameter with an infinite one never changes again.
 
     There are at most 2⁵ measurements from episode 2ᵏ to 2ᵏ⁺¹; in between, the last one is logged.
     After episodes 1, 2, 4, …, this also takes a snapshot.
     """
 
-    def measured() -> tuple[Array, Array, Log, Snapshots]:
+    def measured() -> tuple[Array, Array, Log, Snapshots, Array]:
         key = noise.fold(noise.root(lane.seed), DIAGNOSTICS, lane.episode - 1)
         values, outputs, stds = _beliefs(agent, environment, lane.agent, lane.environment, key)
         octave = _octave(lane.episode)
@@ -247,17 +249,21 @@ def measure(agent: Learner, environment: Task, lane: Lane) -> Lane:
         row = log.count - 1
         columns = log.spread.at[row].set(spread), log.return_spread.at[row].set(return_spread)
         updated = log._replace(spread=columns[0], return_spread=columns[1])
-        return spread, return_spread, updated, snapshots
+        finite = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(lane.agent.optimiser)]
+        overflowed = (lane.fault == 0) & ~jnp.all(jnp.array([True, *finite]))
+        fault = jnp.where(overflowed, FAULTS.index("optimiser"), lane.fault)
+        return spread, return_spread, updated, snapshots, fault
 
     log = lane.log
-    previous = lane.spread, lane.return_spread, log, lane.snapshots
-    spread, return_spread, log, snapshots = lax.cond(lane.due, measured, lambda: previous)
+    previous = lane.spread, lane.return_spread, log, lane.snapshots, lane.fault
+    spread, return_spread, log, snapshots, fault = lax.cond(lane.due, measured, lambda: previous)
     return lane._replace(
         due=jnp.zeros_like(lane.due),
         spread=spread,
         return_spread=return_spread,
         log=log,
         snapshots=snapshots,
+        fault=fault,
     )
 
 

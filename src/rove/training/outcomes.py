@@ -145,8 +145,8 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
     if fault in ("observation", "reward"):
         raise LaneError(f"{problem}; fix the environment")
     diverged = f"{problem} (try a smaller lr)" if fault else ""
-    if not fault and _overflowed(lane.agent.optimiser):
-        remedy = "smaller rewards, a larger sigma or a wider prior"
+    if fault == "optimiser":
+        remedy = "a smaller lr, smaller rewards, a larger sigma or a wider prior"
         diverged = f"{job.name}: the square of a gradient overflowed (try {remedy})"
     # The episode that the faulty step ended does not count; on the host, an action that is not
     # finite is not taken, so that the last episode had ended before.
@@ -159,14 +159,10 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
             for old, new in zip(before.episodes, lane.log[1:], strict=True)
         )
     )
+    lane = lane._replace(episode=lane.episode - (lane.log.count - count))
     limits = ((lane.step, job.steps), (lane.episode, job.episodes), (lane.streak, job.in_a_row))
     finished = bool(diverged) or any(int(reached) >= limit for reached, limit in limits)
     return Outcome(job, episodes, lane, finished, diverged)
-
-
-def _overflowed(optimiser: Any) -> bool:
-    """Whether one of Adam's moments is infinite, so that its parameter would never change again."""
-    return any(not np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(optimiser))
 
 
 def retired(outcome: Outcome) -> Outcome:

@@ -4,7 +4,8 @@ import numpy as np
 from jaxtyping import Bool, Num
 
 TOLERANCE = 1e-4
-"""Maximum distance below the optimum at which a score still counts as optimal."""
+"""Maximum distance below the optimum, as a fraction of it, at which a score counts as optimal: sums
+of rewards in single precision are rounded."""
 IN_A_ROW = 10
 """Number of consecutive optimal episodes after which a task counts as solved."""
 LAST = 20
@@ -24,11 +25,16 @@ def episodes_to_solve(
     return None
 
 
+def lowest_optimal(optimum: float) -> float:
+    """Return the lowest score that counts as optimal."""
+    return optimum - TOLERANCE * abs(optimum)
+
+
 def is_optimal(
     scores: Num[np.ndarray, " episodes"], optimum: float
 ) -> Bool[np.ndarray, " episodes"]:
     """Return whether the score of each episode is the optimum, up to rounding."""
-    return np.asarray(scores) >= optimum - TOLERANCE
+    return np.asarray(scores) >= lowest_optimal(optimum)
 
 
 def is_lost(
