@@ -6,9 +6,19 @@ from typing import Any
 
 from peers import PEERS
 
-PAGES = ("README.md", "docs/results/benchmarks.md")
+PAGES = (
+    "README.md",
+    "docs/reproduction.md",
+    "docs/how-to/choose-an-agent.md",
+    "docs/how-to/from-stable-baselines3.md",
+    "docs/results/benchmarks.md",
+)
 _BLOCK = re.compile(r"(<!-- bench: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 GYMNASIUM = "gym/CartPole-v1"
+PICTURE = (
+    "![Time of a step against the number of seeds, the width, the minibatch and the size of Deep "
+    "Sea](../figures/benchmarks.svg)"
+)
 VARIANTS = {
     "ge-minibatch": '`ge`, `draws="minibatch"`',
     "ge-episode": "`ge`, θ resampled every episode",
@@ -58,15 +68,13 @@ def _seconds(row: Row, places: int = 1) -> str:
 
 
 def _where(part: dict[str, Any]) -> str:
-    """Return a sentence that says when and where a part was measured."""
+    """Return a paragraph that says when and where a part was measured."""
     rounds = f"{part['rounds']} rounds, " if "rounds" in part else ""
     scale = "" if part["scale"] == "full" else f"`--{part['scale']}`, "
-    load = part["load_before"]
-    machine = f"{part['cores']} cores ({part['cpu']}), load average {load:.1f} before the start"
+    load = f"load average {part['load_before']:.1f} before the start"
+    machine = f"cores: {part['cores']} ({part['cpu']}), {load}, [data](../data/benchmarks.json)"
     missing = "".join(f" Left out: {entry}." for entry in part.get("errors", {}))
-    return f"\n\n{rounds}{scale}{part['date'][:10]}, {machine}.{missing}".replace(
-        "\n\n`", "\n\nMeasured with `"
-    )
+    return f"\n\nMeasured on {part['date'][:10]}: {rounds}{scale}{machine}.{missing}"
 
 
 def _find(rows: list[Row], **fields: Any) -> Row | None:
@@ -195,8 +203,53 @@ def readme(part: dict[str, Any]) -> str:
     return _table(("", "CartPole", "steps/s"), lines)
 
 
+def choosing(part: dict[str, Any]) -> str:
+    """Return the times of a few agents, from the fastest to the slowest."""
+    names = ("psrl", "bayesian_q_learning", "dqn", "ige", "noisynet", "ge", "bootstrapped_dqn")
+    rows = sorted((r for r in part["rows"] if r["agent"] in names), key=lambda r: r["median"])
+    lines = [[title(row).removeprefix("rove "), f"{row['median']:,.0f} µs"] for row in rows]
+    return _table(("agent", "time of a step"), lines)
+
+
+def migrating(part: dict[str, Any]) -> str:
+    """Return a sentence on stable-baselines3's and rove's DQN on CartPole-v1."""
+    rates = {
+        (row["library"], row["seeds"]): _rate(row)
+        for row in part["rows"]
+        if row["environment"] == GYMNASIUM
+    }
+    theirs, one, five = (rates.get(key, "–") for key in (("sb3", 1), ("rove", 1), ("rove", 5)))
+    return (
+        f"On CartPole-v1 with equal networks and updates, SB3's DQN takes {theirs} steps per "
+        f"second, rove's {one} with one seed and {five} with five."
+    )
+
+
+def cost(part: dict[str, Any]) -> str:
+    """Return the paper's claim that GE costs less than Bootstrapped DQN."""
+    ge, ensemble = (_find(part["rows"], agent=name) for name in ("ge", "bootstrapped_dqn"))
+    dqn = _find(part["rows"], agent="dqn")
+    if not (ge and ensemble and dqn):
+        return "Not measured."
+    ratio = ensemble["median"] / ge["median"]
+    low, high = (ensemble["quartiles"][i] / ge["quartiles"][1 - i] for i in (0, 1))
+    verdict = "supported" if low > 1 else "not supported" if high < 1 else "inconclusive"
+    measured = (
+        f"time of a step of Bootstrapped DQN by that of GE: {ratio:.1f}, by opposite quartiles"
+    )
+    claim = "GE is much more computationally feasible than Bootstrapped DQN"
+    line = [claim, f"{measured} {low:.1f} to {high:.1f}, {part['rounds']} rounds", verdict]
+    table = _table(("claim", "what was measured", "verdict"), [line]).replace("---:", "---")
+    times = f"{_micros(ensemble)} µs against {_micros(ge)}; DQN {_micros(dqn)}"
+    return f"{table}\n\n`make bench`, {part['date'][:10]} ([data](data/benchmarks.json)): {times}."
+
+
 BLOCKS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "readme": ("peers", readme),
+    "cost": ("agents", cost),
+    "choosing": ("agents", choosing),
+    "migrating": ("gymnasium", migrating),
+    "picture": ("width", lambda part: PICTURE),
     "peers": ("peers", peers),
     "agents": ("agents", agents),
     "gymnasium": ("gymnasium", gymnasium),

@@ -45,7 +45,12 @@ def data():
     sweep = HEADER | {"runs": 1200, "seconds": 1500.0, "cpu": 2850.0, "computing": 0.95}
     return {
         "peers": part(*peers),
-        "agents": part(row(100.0, "rove"), row(220.0, "rove", "ge")),
+        "agents": part(
+            row(100.0, "rove"),
+            row(220.0, "rove", "ge"),
+            row(500.0, "rove", "bootstrapped_dqn"),
+            row(8.0, "rove", "psrl", "chain-4"),
+        ),
         "gymnasium": part(*peers[1:3]),
         "seeds": grown("seeds", 1, 2),
         "width": grown("width", 32, 512),
@@ -72,7 +77,7 @@ def test_figures_of_the_tables(data):
     peers = page.peers(data["peers"])
     sb3 = "| stable-baselines3 | Gymnasium | 1 | 1,500 (1,500 to 2,250) | 667 | 15.0 | 6.0 |"
     assert sb3 in peers.splitlines()
-    assert "3 rounds, 2026-01-02, 2 cores (a CPU), load average 0.1" in peers
+    assert "Measured on 2026-01-02: 3 rounds, cores: 2 (a CPU), load average 0.1" in peers
     assert "| `ge` | cartpole | 220 (220 to 330) | 4,545 | 2.20 | 300 |" in page.agents(
         data["agents"]
     )
@@ -86,6 +91,13 @@ def test_figures_of_the_tables(data):
     assert seeds[2] == "| rove `dqn` | 10,000 (6,667 to 10,000) | 5,000 (3,333 to 5,000) |"
     assert "| 1200 | 25.0 | 47.5 | 95% | 1 |" in page.sweep(data["sweep"])
     assert "| `import rove` | 1.00 (1.00 to 1.00) |" in page.start(data["start"])
+    assert "GE: 2.3, by opposite quartiles 1.5 to 3.4, 3 rounds | supported |" in page.cost(
+        data["agents"]
+    )
+    assert "SB3's DQN takes 667 steps per second, rove's 4,000 with one seed and – with five" in (
+        page.migrating(data["gymnasium"])
+    )
+    assert page.choosing(data["agents"]).splitlines()[2] == "| `psrl` | 8 µs |"
     assert page.readme(data["peers"]).splitlines()[2:] == [
         "| stable-baselines3 | Gymnasium | 667 |",
         "| rove | Gymnasium | 4,000 |",
