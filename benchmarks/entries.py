@@ -16,13 +16,16 @@ AGENTS = (
     "double_uncertain", "ige", "rlsvi", "thompson", "psrl", "bayesian_q_learning",
 )  # fmt: skip
 TABULAR = ("thompson", "psrl", "bayesian_q_learning")
-MAIN = ("dqn", "ge", "ge-minibatch", "c51", "qr_dqn", "bayesian_dqn", "bootstrapped_dqn", "ige")
+MAIN = ("dqn", "ge", "ge-minibatch", "qr_dqn", "bootstrapped_dqn")
+"""Agents of a quick run."""
 VALUES = {
     "seeds": {"full": (1, 2, 4, 8), "quick": (1, 2), "trial": (1, 2)},
     "width": {"full": (32, 64, 128, 256, 512), "quick": (32, 512), "trial": (32,)},
     "batch": {"full": (32, 64, 128, 256, 512), "quick": (32, 512), "trial": (32,)},
     "size": {"full": (10, 20, 50, 100), "quick": (10, 50), "trial": (10,)},
 }
+CURVES = {"full": tuple(PEERS), "quick": ("sb3", "rejax"), "trial": ("sb3", "rejax")}
+"""The libraries whose curves are drawn beside rove's."""
 LARGEST_UNCODED = 50
 """rejax stores both observations of a transition: 4 GB for a buffer of Deep Sea 100."""
 
@@ -31,7 +34,7 @@ def peers(scale: str) -> list[Entry]:
     """The shared setting; other libraries with one thread and with as many as they choose."""
     rove = [Entry("rove", agent) for agent in ("dqn", "ge", "ge-minibatch")]
     rove.append(Entry("rove", environment=GYMNASIUM))
-    threads = (1,) if scale == "trial" else (1, None)
+    threads = (1, None) if scale == "full" else (1,)
     return rove + [_peer(name, threads=number) for name in PEERS for number in threads]
 
 
@@ -45,16 +48,17 @@ def agents(scale: str) -> list[Entry]:
 def seeds(scale: str) -> list[Entry]:
     """Several seeds at once. rejax and jaxnasium vmap theirs, with threads as they choose."""
     everyone = [Entry("rove", agent) for agent in ("dqn", "ge")]
-    everyone += [_peer(name, threads=None) for name in PEERS if name not in ON_GYMNASIUM]
+    names = [name for name in CURVES[scale] if name not in ON_GYMNASIUM]
+    everyone += [_peer(name, threads=None) for name in names]
     return [replace(each, seeds=number) for number in VALUES["seeds"][scale] for each in everyone]
 
 
 def width(scale: str) -> list[Entry]:
-    return [replace(each, width=n) for n in VALUES["width"][scale] for each in _everyone()]
+    return [replace(each, width=n) for n in VALUES["width"][scale] for each in _everyone(scale)]
 
 
 def batch(scale: str) -> list[Entry]:
-    return [replace(each, batch=n) for n in VALUES["batch"][scale] for each in _everyone()]
+    return [replace(each, batch=n) for n in VALUES["batch"][scale] for each in _everyone(scale)]
 
 
 def size(scale: str) -> list[Entry]:
@@ -77,8 +81,8 @@ def gymnasium(scale: str) -> list[Entry]:
     return chosen
 
 
-def _everyone() -> list[Entry]:
-    return [Entry("rove"), Entry("rove", "ge"), *map(_peer, PEERS)]
+def _everyone(scale: str) -> list[Entry]:
+    return [Entry("rove"), Entry("rove", "ge"), *map(_peer, CURVES[scale])]
 
 
 def _peer(name: str, threads: int | None = 1) -> Entry:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from entries import GYMNASIUM
 from peers import PEERS
 
 PAGES = (
@@ -14,7 +15,6 @@ PAGES = (
     "docs/results/benchmarks.md",
 )
 _BLOCK = re.compile(r"(<!-- bench: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
-GYMNASIUM = "gym/CartPole-v1"
 PICTURE = (
     "![Time of a step against the number of seeds, the width, the minibatch and the size of Deep "
     "Sea](../figures/benchmarks.svg)"
@@ -184,7 +184,11 @@ def start(part: dict[str, Any]) -> str:
 
 def sweep(part: dict[str, Any]) -> str:
     header = ("runs", "minutes", "processor time, minutes", "cores computing", "programs compiled")
-    values = [str(part["runs"]), f"{part['seconds'] / 60:.1f}", f"{part['cpu'] / 60:.1f}"]
+    values = [
+        str(part["runs"]),
+        f"{part['seconds'] / 60:.1f}",
+        f"{part['processor_seconds'] / 60:.1f}",
+    ]
     values += [f"{100 * part['computing']:.0f}%", str(part["programs"])]
     text = _where(part).lstrip("\n")
     return f"{_table(header, [values])}\n\n`{part['command']}`. {text}"

@@ -34,7 +34,7 @@ def measure(scale: str) -> dict[str, Any]:
         seconds, cpu = time.perf_counter() - began, _children() - cpu
         runs = len(list(place.glob("sweep/points/*/lanes/*.safetensors")))
         programs = len(list((place / "cache").glob("jit_run-*-cache")))
-    fields = {"seconds": seconds, "cpu": cpu, "cores": CORES, "computing": cpu / seconds / CORES}
+    fields = {"seconds": seconds, "processor_seconds": cpu, "computing": cpu / seconds / CORES}
     return fields | {"command": " ".join(("rove", *command)), "runs": runs, "programs": programs}
 
 

@@ -42,7 +42,12 @@ def data():
     peers += [row(t, "sb3", environment=gym, threads=n) for t, n in ((1500.0, 1), (2000.0, None))]
     times = {event: spread([2.0, 3.0]) for event in ("progress", "episodes", "end")}
     start = HEADER | {"imports": {"rove": spread([1.0])}, "command": "rove train x"}
-    sweep = HEADER | {"runs": 1200, "seconds": 1500.0, "cpu": 2850.0, "computing": 0.95}
+    sweep = HEADER | {
+        "runs": 1200,
+        "seconds": 1500.0,
+        "processor_seconds": 2850.0,
+        "computing": 0.95,
+    }
     return {
         "peers": part(*peers),
         "agents": part(
