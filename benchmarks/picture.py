@@ -9,7 +9,7 @@ import page
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "figures"))
 import style
 from matplotlib import pyplot as plt
-from matplotlib.ticker import NullFormatter, NullLocator
+from matplotlib.ticker import LogLocator, NullLocator
 
 PANELS = {
     "seeds": ("seeds at once", "steps per second, all seeds"),
@@ -72,7 +72,8 @@ def _label(axis: Any, values: list[int], across: str, up: str) -> None:
     axis.set_yscale("log")
     axis.set_xticks(values, map(str, values))
     axis.xaxis.set_minor_locator(NullLocator())
-    axis.yaxis.set_minor_formatter(NullFormatter())
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_minor_locator(NullLocator())
     axis.yaxis.set_major_formatter(lambda y, _: f"{y:,.0f}")
     axis.set_xlabel(across)
     axis.set_ylabel(up)
