@@ -34,13 +34,31 @@ SCALES = {
 
 
 def interleaved(
-    choose: Callable[[str], list[contestants.Entry]],
+    choose: Callable[[str], list[contestants.Entry]], one_by_one: str | None = None
 ) -> Callable[[str, set[str]], dict[str, Any]]:
-    """Return a part that measures contestants side by side."""
+    """Return a part that measures contestants side by side.
+
+    With `one_by_one`, a field of entries, only those that share its value are started together:
+    all of them at once would not fit in memory.
+    """
 
     def part(scale: str, without: set[str]) -> dict[str, Any]:
         chosen = [entry for entry in choose(scale) if entry.library not in without]
-        return contestants.measure(chosen, entries.ROUNDS[scale])
+        groups: dict[Any, list[contestants.Entry]] = {}
+        for entry in chosen:
+            groups.setdefault(getattr(entry, one_by_one) if one_by_one else None, []).append(entry)
+        result: dict[str, Any] = {
+            "rounds": entries.ROUNDS[scale],
+            "rows": [],
+            "errors": {},
+            "versions": {},
+        }
+        for group in groups.values():
+            rows, errors, versions = contestants.measure(group, result["rounds"])
+            result["rows"] += rows
+            result["errors"] |= errors
+            result["versions"] |= versions
+        return result
 
     return part
 
@@ -60,8 +78,8 @@ PARTS: dict[str, Callable[[str, set[str]], dict[str, Any]]] = {
     "agents": interleaved(entries.agents),
     "gymnasium": interleaved(entries.gymnasium),
     "seeds": interleaved(entries.seeds),
-    "width": interleaved(entries.width),
-    "batch": interleaved(entries.batch),
+    "width": interleaved(entries.width, one_by_one="width"),
+    "batch": interleaved(entries.batch, one_by_one="batch"),
     "size": interleaved(entries.size),
     "profile": lambda scale, without: profile(scale),
     "start": lambda scale, without: startup.measure(scale),

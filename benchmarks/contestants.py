@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from peers import PEERS, folder, python_of
 
@@ -109,6 +109,14 @@ class Contestant:
         return asdict(self.entry) | spread(micros) | {"cpu": cpu, "peak_MB": peak} | slices
 
 
+class Measured(NamedTuple):
+    rows: list[dict[str, Any]]
+    errors: dict[str, str]
+    """Errors of contestants that were left out."""
+    versions: dict[str, dict[str, str]]
+    """Versions of the packages of every library."""
+
+
 def spread(values: list[float]) -> dict[str, Any]:
     """Return the median, the quartiles and the minimum."""
     many = values if len(values) > 1 else values * 2
@@ -116,10 +124,10 @@ def spread(values: list[float]) -> dict[str, Any]:
     return {"median": median, "quartiles": [low, high], "min": min(values)}
 
 
-def measure(entries: Iterable[Entry], rounds: int) -> dict[str, Any]:
+def measure(entries: Iterable[Entry], rounds: int) -> Measured:
     """Start everyone, one per core at a time; then take slices in an order shuffled every round.
 
-    A contestant that fails is left out, and its error is in the result.
+    A contestant that fails is left out.
     """
     errors: dict[str, str] = {}
 
@@ -151,7 +159,7 @@ def measure(entries: Iterable[Entry], rounds: int) -> dict[str, Any]:
         for contestant in everyone:
             contestant.close()
     versions = {x.entry.library: x.versions for x in complete}
-    return {"rounds": rounds, "versions": versions, "rows": rows, "errors": errors}
+    return Measured(rows, errors, versions)
 
 
 def _process(entry: Entry, seeds: range) -> Any:

@@ -13,14 +13,13 @@ SMALL = {"width": 8, "batch": 4}
 def test_slices_of_processes_and_a_failure():
     """Two seeds in two processes if there are two cores, and a contestant that cannot start."""
     chosen = [Entry("rove", seeds=2, **SMALL), Entry("rove", environment="nowhere", **SMALL)]
-    result = measure(chosen, rounds=2)
-    (row,) = result["rows"]
+    (row,), errors, versions = measure(chosen, rounds=2)
     assert (row["library"], row["seeds"], row["slices"]) == ("rove", 2, 2)
     low, high = row["quartiles"]
     assert 0 < row["min"] <= low <= row["median"] <= high
     assert row["steps"] >= 20
-    assert result["versions"]["rove"]["jax"]
-    (error,) = result["errors"]
+    assert versions["rove"]["jax"]
+    (error,) = errors
     assert "nowhere" in error
 
 

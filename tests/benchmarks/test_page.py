@@ -9,7 +9,7 @@ import pytest
 
 import bench
 import page
-from contestants import Entry, spread
+from contestants import Entry, Measured, spread
 
 HEADER = {"date": "2026-01-02T03:04:05+00:00", "scale": "full", "cores": 2, "cpu": "a CPU"}
 HEADER |= {"load_before": 0.1}
@@ -150,3 +150,16 @@ def test_parts_are_merged_into_the_data(data, tmp_path, monkeypatch):
     merged = json.loads(file.read_text())
     assert merged["peers"] == data["peers"]
     assert merged["agents"]["rows"] == data["agents"]["rows"]
+
+
+def test_values_of_a_curve_are_measured_one_by_one(monkeypatch):
+    groups = []
+
+    def measure(chosen, rounds):
+        groups.append({(entry.width, rounds) for entry in chosen})
+        return Measured([row(1.0, "rove")], {str(len(groups)): "failed"}, {"rove": {}})
+
+    monkeypatch.setattr(bench.contestants, "measure", measure)
+    result = bench.PARTS["width"]("quick", {"rejax", "sb3"})
+    assert groups == [{(32, 6)}, {(512, 6)}]
+    assert (len(result["rows"]), set(result["errors"])) == (2, {"1", "2"})
