@@ -17,7 +17,7 @@ help:
 	@echo "make test-slow   learning checks of minutes, Ray, videos, trackio, more cases of other tests"
 	@echo "make torture     kills, bad values, bad environments, hostile files; QUICK=1 takes minutes"
 	@echo "make docs        the documentation as a site (docs/_build/html/index.html)"
-	@echo "make bench       throughput beside stable-baselines3 (benchmarks/README.md)"
+	@echo "make bench       speed beside other libraries (benchmarks/README.md); QUICK=1 takes minutes"
 	@echo "make tune        search the settings of every agent again (docs/tuning/)"
 
 $(INSTALLED): pyproject.toml
@@ -75,9 +75,7 @@ types: $(INSTALLED)
 	$(BIN)/pyrefly check --python-interpreter-path $(BIN)/python
 
 bench: $(INSTALLED)
-	$(BIN)/python benchmarks/throughput.py
-	$(BIN)/python benchmarks/control.py
-	$(BIN)/python benchmarks/sweep.py
+	$(BIN)/python benchmarks/bench.py $(if $(QUICK),--quick)
 
 tune: $(INSTALLED)
 	for search in figure-2 figure-3 figure-4 scoreboard deep-sea; do \

@@ -26,18 +26,18 @@ import numpy as np
 
 from rove.core import critic
 from rove.core.algorithm import Agent
-from rove.environments.chain import Chain
+from rove.environments.cartpole import CartPole
 from rove.parts import noise, platform, replay
 from rove.training import compiled
 from rove.training.lane import start
-from throughput import SETTINGS, make_agent
+from rove_side import settings_for
 
 AGENTS = ("dqn", "ge", "ge-minibatch", "c51", "qr_dqn", "bootstrapped_dqn", "ige", "bayesian_dqn")
 STEPS, SLICES = 300, 20
 # Parts, and the functions whose operations belong to them. The last one that applies counts, and
 # what none applies to is bookkeeping.
 SCOPES = {
-    "environment": [(Chain, "step"), (Chain, "reset")],
+    "environment": [(CartPole, "step"), (CartPole, "reset")],
     "replay": [(replay, "add"), (replay, "sample")],
     "acting": [(Agent, "act"), (Agent, "resample_theta")],
     "target": [(Agent, "lookahead")],
@@ -58,12 +58,11 @@ def part_of(name: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("agents", nargs="*", default=list(AGENTS))
-    parser.add_argument("--width", type=int, default=SETTINGS["hidden"][0])
-    parser.add_argument("--batch", type=int, default=SETTINGS["batch_size"])
+    parser.add_argument("--width", type=int, default=100)
+    parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    SETTINGS.update(hidden=(options.width, options.width), batch_size=options.batch)
-    found = {name: profile(name) for name in options.agents}
+    found = {name: profile(name, options.width, options.batch) for name in options.agents}
     columns = [*PARTS, "sum of parts", "a step", "matrix products"]
     print("| µs | " + " | ".join(found) + " |\n|---|" + "---|" * len(found))
     for column in columns:
@@ -72,9 +71,9 @@ def main() -> None:
         options.json.write_text(json.dumps(found, indent=1), "utf-8")
 
 
-def profile(name: str) -> dict[str, float]:
+def profile(name: str, width: int, batch: int) -> dict[str, float]:
     """Return the microseconds of each part of a step."""
-    agent, environment = make_agent(name), Chain(4, features="one-hot")
+    agent, environment = settings_for(name, width, batch).compose(), CartPole()
     lane = jax.jit(start)(agent, environment, np.int32(0))
     no_limit = np.int32(2**30)
     program = jax.jit(compiled.run, donate_argnums=2)

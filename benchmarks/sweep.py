@@ -1,50 +1,44 @@
-"""A sweep of 100 points: how many programs it compiles, and two cores beside one.
+"""The paper's grid for GE on the chain as one `rove sweep`: time, and what the cores did."""
 
-Each is a `rove sweep` of its own from start to end, with a cache of programs that is empty before;
-what is compared is the time from the first lane's end to the last one's.
-"""
-
-import argparse
-import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
-from datetime import UTC, datetime
+import time
 from pathlib import Path
+from typing import Any
 
-POINTS = ["--agent.rho=-10:-1:10", "--agent.sigma=1e-8:1e-1:log10"]
-FIXED = ["--seeds", "1", "--confirm-seeds", "0", "--episodes", "100", "--method", "grid"]
+from contestants import CORES
 
-
-def swept(workers: int, folder: Path) -> dict[str, float]:
-    """Seconds and lanes between the first lane's end and the last one's; programs compiled."""
-    command = [str(Path(sys.executable).parent / "rove"), "sweep", "ge", "chain-10"]
-    command += [*POINTS, *FIXED, "--workers", str(workers), "--out", str(folder / "sweep")]
-    environment = os.environ | {"ROVE_CACHE": str(folder / "cache")}
-    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
-    lanes = sorted(f.stat().st_mtime for f in folder.glob("sweep/points/*/lanes/*.safetensors"))
-    programs = len(list((folder / "cache").glob("jit_run-*-cache")))
-    return {"seconds": lanes[-1] - lanes[0], "lanes": len(lanes) - 1, "programs": programs}
+GRID = {"rho": "-10:-1:10", "sigma": "1e-8:1e-1:log8", "lr": "1e-4:1e-2:log3"}
+SMALL = {"rho": "-6:-2:3", "sigma": "1e-8:1e-1:log8"}
+SCALES = {  # grid, environment, seeds, episodes
+    "full": (GRID, "chain-50", 5, 150),
+    "quick": (SMALL, "chain-10", 1, 100),
+    "trial": ({"rho": "-6,-4"}, "chain-10", 1, 5),
+}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
-    options = parser.parse_args()
-    found: dict[str, dict[str, float]] = {}
-    for workers in (1, 2):
-        with tempfile.TemporaryDirectory() as folder:
-            found[f"workers: {workers}"] = swept(workers, Path(folder))
-    rates = [each["lanes"] / each["seconds"] for each in found.values()]
-    programs = {each["programs"] for each in found.values()}
-    print(f"programs for 100 points: {programs}; lanes/s {rates[0]:.2f} and {rates[1]:.2f}")
-    print(f"two workers, at least 1.8 times one: {rates[1] / rates[0]:.2f}")
-    if options.json:
-        about = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "sweep": POINTS + FIXED}
-        told = about | found | {"ratio": rates[1] / rates[0]}
-        options.json.write_text(json.dumps(told, indent=2) + "\n")
+def measure(scale: str) -> dict[str, Any]:
+    """Return the wall time of a sweep from an empty cache, and the fraction of it computed."""
+    grid, environment, seeds, episodes = SCALES[scale]
+    command = ["sweep", "ge", environment, *(f"--agent.{name}={x}" for name, x in grid.items())]
+    command += ["--seeds", str(seeds), "--confirm-seeds", "0", "--episodes", str(episodes)]
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        env = os.environ | {"ROVE_CACHE": str(place / "cache")}
+        whole = [sys.executable, "-m", "rove", *command, "--out", str(place / "sweep")]
+        cpu, began = _children(), time.perf_counter()
+        subprocess.run(whole, env=env, check=True, stdout=subprocess.DEVNULL)
+        seconds, cpu = time.perf_counter() - began, _children() - cpu
+        runs = len(list(place.glob("sweep/points/*/lanes/*.safetensors")))
+        programs = len(list((place / "cache").glob("jit_run-*-cache")))
+    fields = {"seconds": seconds, "processor_seconds": cpu, "computing": cpu / seconds / CORES}
+    return fields | {"command": " ".join(("rove", *command)), "runs": runs, "programs": programs}
 
 
-if __name__ == "__main__":
-    main()
+def _children() -> float:
+    """Return the processor time of the processes that were started from here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

@@ -24,7 +24,6 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 root_pages = {
-    "benchmarks/README.md": "results/benchmarks.md",
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
 }
