@@ -29,7 +29,7 @@ def test_a_title_begins_with_the_loss_of_all_solutions():
     lost, also, never = GE._replace(lost=5), C51._replace(lost=2), DQN
     assert headline([lost]) == "GE keeps no solution of chain-100: solved and lost on 5 of 5 seeds"
     assert headline([never, also, lost]).startswith(
-        "No agent keeps a solution of chain-100: GE solved and lost it on 5 of 5 seeds, C51 on 2 of 5"
+        "No agent keeps a solution of chain-100: GE solved and lost it on 5 of 5 seeds, C51 on 2"
     )
     settings = [lost._replace(agent=f"GE, rho={i}") for i in range(2)]
     assert headline(settings).startswith("No setting keeps a solution of chain-100: GE, rho=0 ")

@@ -85,7 +85,9 @@ def _seeds(result: Result) -> str:
 def _all_lost(first: Result, results: Sequence[Result]) -> str:
     """Say that no solution was kept, and on how many seeds the first agent found one."""
     if len(results) == 1:
-        return f"{first.agent} keeps no solution of {first.task}: solved and lost on {_seeds(first)}"
+        return (
+            f"{first.agent} keeps no solution of {first.task}: solved and lost on {_seeds(first)}"
+        )
     who = f"No {_kind(results)} keeps a solution of {first.task}"
     return f"{who}: {first.agent} solved and lost it on {_seeds(first)}"
 
