@@ -198,7 +198,10 @@ def test_an_environment_of_the_users_own_has_its_visits_posterior_and_optimum(ow
     np.testing.assert_allclose(run["visits"]["mean"], [1.0, 1.0])
     assert run["beliefs"]["probes"] == ["first"]
     assert run["beliefs"]["actions"] == ["stay", "go"]
-    assert run["about"]["command"].startswith("# custom")
+    comment, call = run["about"]["command"].splitlines()
+    assert comment == "# environment: 'pair', which is custom"
+    assert call.startswith("rove.train(rove.GE(")
+    assert call.endswith("environment, seeds=2, episodes=30)")
 
 
 def test_a_board_has_the_coordinates_of_its_environment(own, tmp_path):
