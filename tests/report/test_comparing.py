@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from typing import NamedTuple
 
 import gymnasium
@@ -290,6 +291,9 @@ def corner(browser, kind, side):
     return browser.run(f"(r => [r.left, r.{side}])({rectangle})")
 
 
+CAPTION = "document.querySelector('.boards figcaption').textContent"
+
+
 def test_the_page_draws_a_board_upwards_with_its_limits(browser, own, tmp_path):
     """As diagnostics.png does: the start is at the bottom left."""
     browser.open(report([own / "rooms"], tmp_path / "r.html"), 400)
@@ -301,6 +305,7 @@ def test_the_page_draws_a_board_upwards_with_its_limits(browser, own, tmp_path):
     browser.press("Home")  # the highest row
     tip = browser.run(f"{BOARD}.parentElement.querySelector('.tip').textContent")
     assert tip.startswith("observation 0 −1 to −0.925, observation 1 4.88 to 5")
+    assert re.fullmatch(r"DQN, \d+ cells seen", browser.run(CAPTION))
     assert browser.complaints() == []
 
 
@@ -310,6 +315,7 @@ def test_a_board_without_coordinates_is_drawn_downwards(browser, runs, tmp_path)
     np.testing.assert_allclose(ground, start, atol=1.5)
     titles = browser.run(f"[...{BOARD}.querySelectorAll('.title')].map(t => t.textContent)")
     assert titles == ["column", "row"]
+    assert re.fullmatch(r"C51, \d+ of 16 cells seen", browser.run(CAPTION))
 
 
 def test_the_page_shows_errors_and_budgets_as_text(browser, own, runs, tmp_path):

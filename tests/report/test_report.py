@@ -153,7 +153,7 @@ def test_sweeps_that_the_command_has_few_words_for(tmp_path, capsys):
         plan({"hidden": [(8,), (9, 4)]}, environment="permuted-chain-6", **halved),
         plan({"lr": [1e-3, 1e-2]}, environment=own),
     ):
-        call = commands.of_sweep(planned.identity()["sweep"])
+        *_, call = commands.of_sweep(planned.identity()["sweep"]).splitlines()
         assert call.startswith("rove.sweep(rove.DQN(")
         again = eval(
             call.replace("rove.sweep(", "rove.search.sweep_plan.plan("),

@@ -14,13 +14,14 @@ def _lost(seed: Seed) -> bool:
 
 
 def _forgotten(seed: Seed) -> bool:
-    known = seed.optimum is not None
-    return known and successes_forgotten(seed.scores, seed.optimum, seed.greedy) > 0
+    optimum = seed.optimum
+    return optimum is not None and successes_forgotten(seed.scores, optimum, seed.greedy) > 0
 
 
 def _collapsed(seed: Seed) -> bool:
-    known = seed.optimum is not None
-    return known and collapsed_at(seed.scores, seed.spread, seed.optimum) is not None
+    optimum = seed.optimum
+    at = None if optimum is None else collapsed_at(seed.scores, seed.spread, optimum)
+    return at is not None
 
 
 _KINDS: dict[str, Callable[[Seed], bool]] = {
