@@ -309,6 +309,14 @@ def test_the_page_draws_a_board_upwards_with_its_limits(browser, own, tmp_path):
     assert browser.complaints() == []
 
 
+def test_lines_of_code_stay_apart(browser, own, tmp_path):
+    browser.open(report([own / "pair"], tmp_path / "r.html"))
+    browser.run("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    comment, call = browser.run("document.querySelector('pre').innerText").splitlines()
+    assert comment.startswith("# environment: 'pair'")
+    assert call.startswith("rove.train(")
+
+
 def test_a_board_without_coordinates_is_drawn_downwards(browser, runs, tmp_path):
     browser.open(report([runs / "c51"], tmp_path / "r.html"))
     ground, start = (corner(browser, kind, "top") for kind in (".ground", ".cell"))

@@ -237,9 +237,9 @@ function pictured(group) {
   return group.pictured ? `Shown are the first ${group.pictured} runs of the table. ` : "";
 }
 
-/** A command, which wraps only between words. */
+/** A command, or lines of code, which wrap only between words. */
 function command(text) {
-  const words = text.split(" ").flatMap((word, i) => [i ? " " : "", el("span", {}, word)]);
+  const words = text.split(/([ \n])/).map((word) => (word.trim() ? el("span", {}, word) : word));
   return el("pre", { tabindex: "0", "aria-label": "Command to run it again" }, words);
 }
 
