@@ -25,6 +25,18 @@ def test_a_title_says_how_many_seeds_solved_the_task():
     assert headline(settings).endswith("and 1 more setting (too few seeds to rank the settings)")
 
 
+def test_a_title_begins_with_the_loss_of_all_solutions():
+    lost, also, never = GE._replace(lost=5), C51._replace(lost=2), DQN
+    assert headline([lost]) == "GE keeps no solution of chain-100: solved and lost on 5 of 5 seeds"
+    assert headline([never, also, lost]).startswith(
+        "No agent keeps a solution of chain-100: GE solved and lost it on 5 of 5 seeds, C51 on 2"
+    )
+    settings = [lost._replace(agent=f"GE, rho={i}") for i in range(2)]
+    assert headline(settings).startswith("No setting keeps a solution of chain-100: GE, rho=0 ")
+    assert headline([lost, C51]).startswith("GE solves chain-100 on 5 of 5 seeds (5 lost it again)")
+    assert headline([never]).startswith("DQN solves chain-100 on 0 of 5 seeds")
+
+
 def test_a_title_says_when_the_seeds_do_not_tell_agents_apart():
     """5 of 5 against 0 of 5 has p = 0.008 by Fisher's test; 3 of 3 against 0 of 3, p = 0.1."""
     few = [r._replace(seeds=3, evidence=r.evidence[:3]) for r in (GE, DQN)]

@@ -405,6 +405,29 @@ def test_warnings_are_what_they_say(browser, runs, tmp_path):
     assert first == "DQN, seed 0: all 30 episodes scored 0: nothing better was found."
 
 
+def test_what_went_wrong_is_above_the_curves(browser, runs, tmp_path):
+    """In one line per agent that has warnings, between the cards and the figure."""
+    scores = np.zeros((5, 60))
+    scores[:4, 10:25] = 1.0
+    write_run(tmp_path / "ge", runs, "ge", "chain-5", np.ones((5, 60)))
+    write_run(tmp_path / "dqn", runs, "dqn", "chain-5", scores)
+    browser.open(report([tmp_path / "ge", tmp_path / "dqn"], tmp_path / "a.html"))
+    lines = "[...document.querySelectorAll('.findings li')].map(e => e.textContent)"
+    text = "DQN: 4 of 5 seeds solved it and lost it again; 1 found nothing."
+    assert browser.run(lines) == [text]
+    order = browser.run(
+        """[...document.querySelectorAll(".cards, .findings, figure, .warnings")].map(
+        e => e.classList[e.classList.length - 1])"""
+    )
+    assert order.index("small") == order.index("cards") + 1  # "note-box findings small"
+    assert order[-1] == "warnings"
+    browser.open(report([tmp_path / "dqn"], tmp_path / "b.html"))
+    title = browser.run("document.querySelector('h1').textContent")
+    assert title == "DQN keeps no solution of chain-5: solved and lost on 4 of 5 seeds"
+    browser.open(report([tmp_path / "ge"], tmp_path / "c.html"))
+    assert browser.run(lines) == []
+
+
 @pytest.mark.parametrize("width", [1400, 400])
 def test_labels_of_marks_do_not_overlap(browser, runs, tmp_path, width):
     """However long the names are, and wherever the marks."""

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from typing import NamedTuple
 
 import gymnasium
@@ -198,7 +199,10 @@ def test_an_environment_of_the_users_own_has_its_visits_posterior_and_optimum(ow
     np.testing.assert_allclose(run["visits"]["mean"], [1.0, 1.0])
     assert run["beliefs"]["probes"] == ["first"]
     assert run["beliefs"]["actions"] == ["stay", "go"]
-    assert run["about"]["command"].startswith("# custom")
+    comment, call = run["about"]["command"].splitlines()
+    assert comment == "# environment: 'pair', which is custom"
+    assert call.startswith("rove.train(rove.GE(")
+    assert call.endswith("environment, seeds=2, episodes=30)")
 
 
 def test_a_board_has_the_coordinates_of_its_environment(own, tmp_path):
@@ -287,6 +291,9 @@ def corner(browser, kind, side):
     return browser.run(f"(r => [r.left, r.{side}])({rectangle})")
 
 
+CAPTION = "document.querySelector('.boards figcaption').textContent"
+
+
 def test_the_page_draws_a_board_upwards_with_its_limits(browser, own, tmp_path):
     """As diagnostics.png does: the start is at the bottom left."""
     browser.open(report([own / "rooms"], tmp_path / "r.html"), 400)
@@ -298,7 +305,16 @@ def test_the_page_draws_a_board_upwards_with_its_limits(browser, own, tmp_path):
     browser.press("Home")  # the highest row
     tip = browser.run(f"{BOARD}.parentElement.querySelector('.tip').textContent")
     assert tip.startswith("observation 0 −1 to −0.925, observation 1 4.88 to 5")
+    assert re.fullmatch(r"DQN, \d+ cells seen", browser.run(CAPTION))
     assert browser.complaints() == []
+
+
+def test_lines_of_code_stay_apart(browser, own, tmp_path):
+    browser.open(report([own / "pair"], tmp_path / "r.html"))
+    browser.run("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    comment, call = browser.run("document.querySelector('pre').innerText").splitlines()
+    assert comment.startswith("# environment: 'pair'")
+    assert call.startswith("rove.train(")
 
 
 def test_a_board_without_coordinates_is_drawn_downwards(browser, runs, tmp_path):
@@ -307,6 +323,7 @@ def test_a_board_without_coordinates_is_drawn_downwards(browser, runs, tmp_path)
     np.testing.assert_allclose(ground, start, atol=1.5)
     titles = browser.run(f"[...{BOARD}.querySelectorAll('.title')].map(t => t.textContent)")
     assert titles == ["column", "row"]
+    assert re.fullmatch(r"C51, \d+ of 16 cells seen", browser.run(CAPTION))
 
 
 def test_the_page_shows_errors_and_budgets_as_text(browser, own, runs, tmp_path):

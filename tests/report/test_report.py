@@ -2,10 +2,12 @@
 
 import fcntl
 import html
+import importlib
 import json
 import re
 import shlex
 import shutil
+import sys
 from contextlib import contextmanager
 
 import gymnasium
@@ -26,9 +28,11 @@ from rove.analysis.intervals import (
 from rove.cli import main as cli
 from rove.errors import RoveError, RunFolderError
 from rove.reporting import binning, commands, folders, groups, summaries
+from rove.reporting.settings import about
 from rove.runs.configure import configure
 from rove.runs.execution import run_all
 from rove.runs.folder import RunFolder
+from rove.runs.recorded import facts_of
 from rove.search import sweep_plan
 from rove.training import storage
 
@@ -149,7 +153,7 @@ def test_sweeps_that_the_command_has_few_words_for(tmp_path, capsys):
         plan({"hidden": [(8,), (9, 4)]}, environment="permuted-chain-6", **halved),
         plan({"lr": [1e-3, 1e-2]}, environment=own),
     ):
-        call = commands.of_sweep(planned.identity()["sweep"])
+        *_, call = commands.of_sweep(planned.identity()["sweep"]).splitlines()
         assert call.startswith("rove.sweep(rove.DQN(")
         again = eval(
             call.replace("rove.sweep(", "rove.search.sweep_plan.plan("),
@@ -411,9 +415,9 @@ def test_the_command_is_that_run(runs, capsys):
     assert "rho" in capsys.readouterr().err
 
 
-def claimed_by(config, folder):
+def claimed_by(config, folder, task=None):
     """A run that has not finished an episode, in a new folder."""
-    with RunFolder(folder).open(config):
+    with RunFolder(folder).open(config, task=task):
         return folders.RunData(folder, RunFolder(folder).read(), {})
 
 
@@ -427,6 +431,77 @@ def test_the_command_of_other_environments_and_seeds(tmp_path):
     config = configure("ge", "permuted-chain-6", seeds=[4, 7], episodes=5)
     text = commands.of_run(claimed_by(config, tmp_path / "b"))
     assert text.startswith("rove train ge permuted-chain-6 --seeds 4,7, --episodes 5")
+
+
+@pytest.fixture
+def walk(tmp_path, monkeypatch):
+    """The name of a module that registers Walk-v0 with Gymnasium, and can be imported."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "walks.py").write_text(
+        """import gymnasium
+from gymnasium.envs.classic_control import CartPoleEnv
+class Walk(CartPoleEnv): pass
+gymnasium.register("Walk-v0", entry_point="walks:Walk", max_episode_steps=9)"""
+    )
+    yield "walks"
+    sys.modules.pop("walks", None)
+    gymnasium.registry.pop("Walk-v0", None)
+
+
+STATED = {"optimum": 9.0, "score_range": (0.0, 9.0)}
+
+
+def test_the_command_states_the_optimum_and_the_range(walk, tmp_path, capsys):
+    """It finds its own run in the folder, which refuses any other."""
+    folder, task = tmp_path / "a", rove.make(f"gym/{walk}:Walk-v0", **STATED)
+    rove.train(rove.DQN(hidden=(8,), batch_size=8), task, episodes=2, out=folder)
+    run = run_in(folder)
+    command = commands.of_run(run)
+    assert command.startswith("rove train dqn gym/walks:Walk-v0 --seeds 1 --episodes 2")
+    assert command.endswith("--env.optimum=9.0 --env.score-range 0.0 9.0")
+    before = (folder / "config.json").read_text()
+    cli.main([*shlex.split(command)[1:], "--out", str(folder), "--on", "threads"])
+    assert (folder / "config.json").read_text() == before
+    shown = about(run)["environment"]
+    assert (shown["optimum"], shown["score_range"]) == (9.0, [0.0, 9.0])
+
+
+def test_a_module_that_no_name_tells_has_to_be_imported(walk, tmp_path):
+    importlib.import_module(walk)
+    task = rove.make("gym/Walk-v0", **STATED)
+    config = configure(rove.DQN(), task, seeds=[0, 3], episodes=5)
+    code = commands.of_run(claimed_by(config, tmp_path / "a", task))
+    first, call = code.splitlines()
+    assert first == "import walks  # or the module that registers 'Walk-v0'"
+    gymnasium.registry.pop("Walk-v0")
+    del sys.modules["walks"]
+    scope = {"rove": rove}
+    exec(first, scope)
+    again = eval(call.replace("rove.train(", "configure("), scope | {"configure": configure})
+    assert again.identity() == config.identity()
+    plan = sweep_plan.plan("dqn", task, {"lr": [1e-3, 1e-2]}, episodes=5)
+    raw = plan.identity()["sweep"] | {"task": facts_of(task)}
+    assert commands.of_sweep(raw).startswith("import walks  # or")
+    named = facts_of(rove.make("gym/walks:Walk-v0"))
+    assert commands.of_sweep(raw | {"task": named}).startswith("rove sweep dqn gym/walks:Walk-v0 ")
+
+
+@pytest.mark.parametrize("module", ["__main__", "os; evil()", "a\nb"])
+def test_a_module_that_cannot_be_imported_is_described(walk, module, tmp_path):
+    importlib.import_module(walk)
+    task = rove.make("gym/Walk-v0")
+    run = claimed_by(configure("dqn", task, episodes=5), tmp_path / "a", task)
+    run.raw["task"]["module"] = module
+    first, call = commands.of_run(run).splitlines()
+    assert first == "# first import the module that registers 'Walk-v0'"
+    assert call.startswith("rove.train(rove.DQN(")
+    assert "'gym/Walk-v0', seeds=1, episodes=5)" in call
+
+
+def test_environments_of_gymnasium_itself_need_no_import(tmp_path):
+    task = rove.adopt(gymnasium.make("CartPole-v1"))
+    run = claimed_by(configure("dqn", task, episodes=5), tmp_path / "a", task)
+    assert commands.of_run(run).startswith("rove train dqn gym/CartPole-v1 ")
 
 
 def test_environments_of_gymnasium_are_not_made(runs, tmp_path, monkeypatch):

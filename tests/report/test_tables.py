@@ -133,6 +133,11 @@ def test_greedy_scores_are_beside_the_last_episodes(browser, drawn, undrawn, tmp
     browser.open(page)
     heads = browser.run(HEADS)
     assert heads[heads.index("return, last 20 episodes") + 1] == "return, greedy"
+    facts = "[...document.querySelectorAll('.card')].map(e => e.innerText.split('\\n'))"
+    cards = {card[0].strip(): card for card in browser.run(facts)}
+    of_greedy = "return of the greedy policy, mean over seeds"
+    assert of_greedy in " ".join(cards["GE"])
+    assert of_greedy not in " ".join(cards["DQN"])
     text = browser.run("document.querySelector('main').textContent")
     assert "one episode of the greedy policy after training" in text
     browser.open(report([undrawn], tmp_path / "r.html"))

@@ -97,6 +97,13 @@ def test_alarms_are_warned_of_once(tmp_path):
     assert any("nothing was learned" in alarm for alarm in run.alarms)
 
 
+def test_a_warning_names_seeds_with_the_same_alarm_together(monkeypatch):
+    alarms = [f"seed {i}: all 15 episodes scored {i}: nothing better was found" for i in range(3)]
+    monkeypatch.setattr(rove.Run, "alarms", property(lambda run: alarms))
+    with pytest.warns(rove.RoveWarning, match="seeds 0, 1 and 2: all 15 episodes scored 0–2: "):
+        rove.train("dqn", "chain-4", seeds=1, episodes=15, **SMALL)
+
+
 def test_a_run_without_alarms_does_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error", rove.RoveWarning)

@@ -56,13 +56,14 @@ def _median_time(result: Result) -> float:
 
 def headline(results: Sequence[Result]) -> str:
     """Say in one line what runs on one task show, such as "GE solves chain-100 on 5 of 5 seeds, DQN
-    on 0 of 5". The best come first; of many, only the first three are named. If the seeds do not
-    tell the best from others, it says so."""
+    on 0 of 5". The best come first; of many, only the first three are named. If all solutions were
+    lost again, it begins with that; if the seeds do not tell the best from others, it says so."""
     first, *others = ranked(results)
-    if first.solved is not None:
-        seeds = "seed" if first.seeds == 1 else "seeds"
-        text = f"{first.agent} solves {first.task} on {first.solved} of {first.seeds} {seeds}"
-        text += _lost(first)
+    if first.solved and all(r.lost == r.solved for r in results):
+        text = _all_lost(first, results)
+        parts = [f"{r.agent} on {r.solved} of {r.seeds}" for r in others]
+    elif first.solved is not None:
+        text = f"{first.agent} solves {first.task} on {_seeds(first)}{_lost(first)}"
         tests = p_values([first, *others])[1:]
         parts = [
             f"{r.agent} on {r.solved} of {r.seeds}{_later(first, r, p)}{_lost(r)}"
@@ -75,6 +76,21 @@ def headline(results: Sequence[Result]) -> str:
     if len(parts) > 2:
         named.append(f"{len(parts) - 2} more {_kind(results)}{'s' * (len(parts) > 3)}")
     return _joined(named) + doubt(results)
+
+
+def _seeds(result: Result) -> str:
+    """Return how many seeds solved the task, such as "4 of 5 seeds"."""
+    return f"{result.solved} of {result.seeds} seed{'s' * (result.seeds > 1)}"
+
+
+def _all_lost(first: Result, results: Sequence[Result]) -> str:
+    """Say that no solution was kept, and on how many seeds the first agent found one."""
+    if len(results) == 1:
+        return (
+            f"{first.agent} keeps no solution of {first.task}: solved and lost on {_seeds(first)}"
+        )
+    who = f"No {_kind(results)} keeps a solution of {first.task}"
+    return f"{who}: {first.agent} solved and lost it on {_seeds(first)}"
 
 
 def _later(first: Result, other: Result, p: float | None) -> str:

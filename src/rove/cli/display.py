@@ -15,6 +15,7 @@ from rove.agents.settings import Settings
 from rove.agents.tuned import tuned_for
 from rove.analysis.estimates import solve_summary
 from rove.analysis.intervals import mean_and_interval
+from rove.cli.console import prose, word
 from rove.environments import Bandit, HostEnvironment
 from rove.runs.configure import default_settings
 from rove.runs.live import format_score, print_line
@@ -93,7 +94,7 @@ def sweep_table(console: Console, sweep: Sweep) -> None:
     if best.confirmed:
         lines.append(f"on fresh seeds:  {interval(best.confirmed)}")
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True)
+        prose(console, line)
 
 
 def summary(run: "Run") -> dict[str, Any]:
@@ -149,32 +150,31 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
         default = default_settings(run.config.agent_name, run.config.environment)
         changed = [f.name for f in fields(default) if _differs(f.name, default, run.config.agent)]
         text += f"; changed: {', '.join(changed)}" if changed else ""
-        console.print(f"default settings: {text}", highlight=False, soft_wrap=True)
+        prose(console, f"default settings: {text}")
     last = [value for value in summary["last_20"] if value is not None]
     if len(last) > 1:
         mean = mean_and_interval(np.array(last), run.config.environment.score_range)
-        console.print(f"last 20 episodes: {mean} seeds", highlight=False)
+        prose(console, f"last 20 episodes: {mean} seeds")
     if isinstance(bandit := run.config.environment, Bandit):
         regret = bandit.regret(np.stack([outcome.visits for outcome in run.outcomes]))
         pulls = [len(outcome.scores) for outcome in run.outcomes]
         mean = mean_and_interval(regret, (0.0, max(pulls) * bandit.regrets.max()))
-        console.print(
+        prose(
+            console,
             f"regret: {mean} seeds; Lai and Robbins' rate times log {np.mean(pulls):.0f}: "
             f"{bandit.lai_robbins * np.log(np.mean(pulls)):.1f}",
-            highlight=False,
         )
     if optimum is not None:
-        console.print(
+        prose(
+            console,
             f"seeds that solved it (ten episodes in a row at the optimum of {optimum:g}): "
             + solve_summary([o.scores for o in run.outcomes], optimum, sum(summary["lost"])),
-            highlight=False,
         )
     elif isinstance(run.config.environment, HostEnvironment):
-        console.print(
+        prose(
+            console,
             "whether the task is solved is not known: give its best possible score with "
             "--env.optimum",
-            highlight=False,
-            soft_wrap=True,
         )
 
 
@@ -200,7 +200,7 @@ def scores(console: Console, run: "Run", table: np.ndarray, as_json: bool) -> No
         return
     episodes = f"{table.shape[1]} episode{'s' * (table.shape[1] != 1)}"
     title = f"{run.config.label}: {environment.score_label} of the greedy policy, {episodes}"
-    console.print(title, highlight=False, soft_wrap=True)
+    prose(console, title)
     grid = Table()
     for column in ("seed", "mean", "min", "max"):
         grid.add_column(column, justify="right")
@@ -210,7 +210,7 @@ def scores(console: Console, run: "Run", table: np.ndarray, as_json: bool) -> No
     optimum = "" if environment.optimum is None else f"; the optimum is {environment.optimum:g}"
     if len(means) > 1:
         mean = mean_and_interval(means, environment.score_range)
-        console.print(f"mean over seeds: {mean} seeds{optimum}", highlight=False)
+        prose(console, f"mean over seeds: {mean} seeds{optimum}")
 
 
 def claims_table(console: Console, claims: Sequence["Claim"], name: str, quick: bool) -> None:
@@ -230,9 +230,8 @@ def claims_table(console: Console, claims: Sequence["Claim"], name: str, quick: 
         table.add_row(claim.text, claim.evidence, *cells)
     console.print(table)
     if quick:
-        console.print(
+        prose(
+            console,
             "The quick form has too few seeds for verdicts: it shows on which side of a claim its "
-            f"seeds fell.\nThe last column is from the full run: rove reproduce {name}",
-            highlight=False,
-            soft_wrap=True,
+            "seeds fell.\nThe last column is from the full run: " + word(f"rove reproduce {name}"),
         )

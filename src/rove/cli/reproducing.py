@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 
 from rove.cli import display
-from rove.cli.console import console, optional, say
+from rove.cli.console import console, optional, prose, say, word
 from rove.cli.options import parse
 from rove.errors import RoveError, did_you_mean
 from rove.paper import EXPERIMENTS
@@ -63,12 +63,12 @@ def reproduce(
         display.claims_table(console, claims, experiment, quick)
         return
     if not quick:
-        say("running all experiments in full, which takes hours; --quick takes minutes")
+        prose(console, "running all experiments in full, which takes hours; --quick takes minutes")
     folders = {name: root / (name + "-quick" * quick) for name in EXPERIMENTS}
     found: dict[str, list[Claim]] = {}
     for name, folder in list(folders.items()):
         if missing := EXPERIMENTS[name].missing():
-            say(f"skipping {name}: {missing}")
+            prose(console, f"skipping {name}: {missing}")
             del folders[name]
             continue
         found[name] = _experiment(name, quick, folder, workers)
@@ -79,7 +79,7 @@ def reproduce(
 
     page = root / ("report-quick.html" if quick else "report.html")
     report(list(folders.values()), page)
-    say(f"report of all experiments: {page}")
+    prose(console, f"report of all experiments: {word(page)}")
 
 
 def _unknown(kind: str, name: str, names: Iterable[str]) -> RoveError:
@@ -94,7 +94,8 @@ def _experiment(name: str, quick: bool, folder: Path, workers: int | None) -> li
     experiment = EXPERIMENTS[name](quick=quick)
     with Live(console, experiment.jobs()) as bars:
         claims = experiment.run(folder, bars.report, workers)
-    say(f"{name}: written to {folder} in {time.monotonic() - began:.0f} s")
+    seconds = time.monotonic() - began
+    prose(console, f"{name}: written to {word(folder)} in {seconds:.0f} s")
     return claims
 
 

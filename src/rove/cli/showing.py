@@ -7,7 +7,7 @@ from typing import Annotated
 import tyro
 
 from rove.cli import display
-from rove.cli.console import console, optional, say
+from rove.cli.console import console, optional, prose, say, word
 from rove.errors import RoveError
 from rove.parts import platform
 from rove.runs.train import load
@@ -63,7 +63,7 @@ def watch(
     loaded = load(run, trust=trust)
     path, scores = watching.watch(loaded, out, seed=seed, episodes=episodes)
     listed = ", ".join(f"{score:g}" for score in scores)
-    say(f"{loaded.config.environment.score_label}: {listed}\nwritten to {path}")
+    prose(console, f"{loaded.config.environment.score_label}: {listed}\nwritten to {word(path)}")
 
 
 def report(
@@ -91,4 +91,5 @@ def report(
             reporting.report(runs, out)
     else:
         reporting.report(runs, out)
-    say(f"written to {out} ({out.stat().st_size / 1e6:.1f} MB); open it in a browser")
+    size = f"{out.stat().st_size / 1e6:.1f} MB"
+    prose(console, f"written to {word(out)} ({size}); open it in a browser")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from rove import environments
 from rove.agents.settings import Settings
+from rove.analysis.findings import grouped
 from rove.cli import display
-from rove.cli.console import console, errors, say
+from rove.cli.console import console, errors, prose, say, word
 from rove.cli.run_options import SweepOptions, TrainOptions, parse_config, parse_named, parse_seeds
 from rove.errors import LaneError, RoveError
 from rove.parts import platform
@@ -57,17 +58,15 @@ def train(arguments: list[str]) -> None:
             say(json.dumps(summary | {"folder": str(out)}, indent=2))
         elif not options.quiet:
             display.closing_table(console, run, summary)
-        for alarm in run.alarms:
-            errors.print(f"[bold yellow]warning:[/] {alarm}", highlight=False)
+        for alarm in grouped(run.alarms):
+            prose(errors, alarm, label="warning:")
         for tip in run.advice:
-            errors.print(tip, highlight=False, soft_wrap=True)
+            prose(errors, tip)
     if run.errors:
         raise LaneError("\n".join(map(str, run.errors)))
     if not silent:
-        say(
-            f"written to {out}: config.json, episodes.csv, learning-curve.png, diagnostics.png, "
-            "diagnostics.json and lanes/ (checkpoints)"
-        )
+        files = "config.json, episodes.csv, learning-curve.png, diagnostics.png, diagnostics.json"
+        prose(console, f"written to {word(out)}: {files} and lanes/ (checkpoints)")
 
 
 @contextlib.contextmanager
@@ -77,7 +76,7 @@ def _open_tracker(
     """Open the tracker and print how to view it."""
     with tracking.opened(log, out) as tracker:
         if log is not None and not silent:
-            say(f"to follow training: {tracking.how_to_watch(log, out)}")
+            prose(console, f"to follow training: {word(tracking.how_to_watch(log, out))}")
         yield tracker
 
 
@@ -114,4 +113,5 @@ def sweep(arguments: list[str]) -> None:
     if not options.quiet:
         display.sweep_table(console, result)
         confirmed = ", confirmed/" if options.confirm_seeds else ""
-        say(f"written to {out}: sweep.csv, sweep.json, sweep.png, points/{confirmed}")
+        files = f"sweep.csv, sweep.json, sweep.png, points/{confirmed}"
+        prose(console, f"written to {word(out)}: {files}")

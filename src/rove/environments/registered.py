@@ -46,6 +46,14 @@ def registration(env: Any) -> tuple[str, dict[str, Any]] | None:
     return (PREFIX + spec.id, options) if any_option or set(options) <= set(defaults) else None
 
 
+def module_of(name: str) -> str:
+    """Return the module that defines a registered environment; "" if Gymnasium or rove registers
+    it."""
+    entry = gymnasium.spec(name.removeprefix(PREFIX)).entry_point
+    module = entry.partition(":")[0] if isinstance(entry, str) else getattr(entry, "__module__", "")
+    return "" if module.partition(".")[0] in ("gymnasium", "rove") else module
+
+
 def changed(options: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
     """Return the options that differ from their defaults."""
     return {k: v for k, v in options.items() if k not in defaults or v != defaults[k]}

@@ -9,27 +9,38 @@ from rove import environments
 from rove.agents import AGENTS, Settings
 from rove.environments import ALIASES, HostEnvironment
 from rove.environments.host import Source
+from rove.environments.registered import PREFIX
 from rove.errors import RoveError
 from rove.paper import EXPERIMENTS
 from rove.reporting.files import is_gymnasium
 from rove.reporting.folders import Results, RunData
-from rove.runs.recorded import RecordedTask
+from rove.runs.recorded import RESTATABLE, RecordedTask
 from rove.search import space
 
-CUSTOM = "# custom agent or environment: pass it to rove.load(folder, ...) in Python"
+CUSTOM = "# custom agent: pass it to rove.load(folder, agent=...) in Python"
 
 
 def of_run(run: RunData) -> str:
     """Return the `rove train` command of a run, or Python code if the command line cannot express
     it."""
     config, raw = run.config, run.raw
-    custom = isinstance(run.task, RecordedTask) and not is_gymnasium(raw["environment"])
-    if config is None or not isinstance(config.agent, Settings) or custom:
+    if config is None or not isinstance(config.agent, Settings):
         return CUSTOM
-    words, seeds = ["rove", "train", config.agent_name, _full_name(raw)], raw["seeds"]
+    seeds = raw["seeds"]
     counted = list(seeds) == list(range(len(seeds)))
+    custom = isinstance(run.task, RecordedTask) and not is_gymnasium(raw["environment"])
+    if custom or _needs_import(raw):
+        return _python("train", raw, [], {"seeds": len(seeds) if counted else seeds}, custom)
+    words = ["rove", "train", config.agent_name, _full_name(raw)]
     words += ["--seeds", str(len(seeds)) if counted else "".join(f"{seed}," for seed in seeds)]
     return shlex.join([*words, *_rest(raw, raw["agent"]["settings"])])
+
+
+def _needs_import(raw: dict[str, Any]) -> bool:
+    """Whether a module that the name of a run's environment does not tell has to be imported, since
+    it registers the environment with Gymnasium."""
+    facts = raw.get("task") or {}
+    return bool(facts.get("module")) and not facts.get("package")
 
 
 def _full_name(raw: dict[str, Any]) -> str:
@@ -39,20 +50,22 @@ def _full_name(raw: dict[str, Any]) -> str:
 
 
 def of_sweep(raw: dict[str, Any]) -> str:
-    """Return the `rove sweep` command for the content of a sweep's config.json, or Python code if
-    the command line cannot express it."""
+    """Return the `rove sweep` command for the identity of a sweep with the facts about its task, or
+    Python code if the command line cannot express it."""
     fields, agent = raw["fields"], raw["agent"]
-    words = ["rove", "sweep", agent["name"], raw["environment"]["name"]]
+    words = ["rove", "sweep", agent["name"], _full_name(raw)]
     words += [f"--agent.{k.replace('_', '-')}={_span(v)}" for k, v in fields.items()]
     words += ["--seeds", str(len(raw["seeds"])), "--confirm-seeds", str(raw["confirm_seeds"])]
     words += ["--method", raw["method"]]
     words += ["--points", str(raw["points"])] if raw["points"] else []
     words += _rest(raw, {k: v for k, v in agent["settings"].items() if k not in fields})
-    if not raw["environment"].get("given") and _swept(words, agent["name"]) == fields:
+    given = bool(raw["environment"].get("given"))
+    expressible = not given and not _needs_import(raw)
+    if expressible and _swept(words, agent["name"]) == fields:
         return shlex.join(words)
     values = {name: list(map(_tuple, listed)) for name, listed in fields.items()}
     options = {k: raw[k] for k in ("confirm_seeds", "method", "points") if raw[k] is not None}
-    return _python("sweep", raw, [repr(values)], {"seeds": len(raw["seeds"])} | options)
+    return _python("sweep", raw, [repr(values)], {"seeds": len(raw["seeds"])} | options, given)
 
 
 def _span(values: list[Any]) -> str:
@@ -84,7 +97,9 @@ def _rest(raw: dict[str, Any], settings: dict[str, Any]) -> list[str]:
         words += [f"--{unit}", str(raw[unit])] if raw[unit] else []
     words += ["--until-solved"] * bool(raw["until_solved"])
     words += [word for item in settings.items() for word in _flag("agent", *item)]
-    return words + [word for item in _changed(raw).items() for word in _flag("env", *item)]
+    options, defaults = flat(options_of(raw)), flat(_defaults(raw["environment"]))
+    changed = {k: v for k, v in options.items() if k not in defaults or defaults[k] != v}
+    return words + [word for item in changed.items() for word in _flag("env", *item)]
 
 
 def _flag(prefix: str, name: str, value: Any) -> list[str]:
@@ -97,16 +112,19 @@ def _flag(prefix: str, name: str, value: Any) -> list[str]:
     return [f"{flag}={value}"]
 
 
-def _changed(raw: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of an environment that differ from the defaults of its name."""
-    environment = raw["environment"]
-    name, options = environment["name"], environment["options"]
+def options_of(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return all options of the environment of a config.json."""
+    stated = {k: raw[k] for k in RESTATABLE if raw.get(k) is not None}
+    return raw["environment"]["options"] | stated
+
+
+def _defaults(environment: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that an environment has by its name alone; empty if it is custom."""
     try:
         make = _placeholder if is_gymnasium(environment) else environments.make
-        defaults = flat(environments.options(make(name)))
+        return environments.options(make(environment["name"]))
     except RoveError:
-        defaults = {}
-    return {k: v for k, v in flat(options).items() if k not in defaults or defaults[k] != v}
+        return {}
 
 
 def _placeholder(name: str) -> HostEnvironment:
@@ -124,20 +142,41 @@ def flat(options: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return named
 
 
-def _python(call: str, raw: dict[str, Any], arguments: list[str], options: dict[str, Any]) -> str:
+def _python(
+    call: str, raw: dict[str, Any], arguments: list[str], options: dict[str, Any], custom: bool
+) -> str:
     """Return Python code that calls `rove.train` or `rove.sweep`. A custom environment is left to
     be filled in."""
-    agent, environment = raw["agent"], raw["environment"]
+    agent, name = raw["agent"], raw["environment"]["name"]
     settings = ", ".join(f"{k}={_tuple(v)!r}" for k, v in agent["settings"].items())
-    task = f"rove.environments.make({environment['name']!r}, **{environment['options']!r})"
     budget = {k: raw[k] for k in ("episodes", "steps", "until_solved") if raw[k]}
     words = [
         f"rove.{AGENTS[agent['name']].__name__}({settings})",
-        "environment" if environment.get("given") else task,
+        "environment" if custom else _task(raw),
         *arguments,
         *(f"{k}={v!r}" for k, v in (options | budget).items()),
     ]
-    return f"rove.{call}({', '.join(words)})"
+    about = [f"# environment: {name!r}, which is custom"] * custom
+    about += [_import(raw["task"]["module"], name)] if _needs_import(raw) else []
+    return "\n".join([*about, f"rove.{call}({', '.join(words)})"])
+
+
+def _import(module: str, name: str) -> str:
+    """Return Python code that imports what registers an environment: the module that defines it, or
+    another one."""
+    registers = f"the module that registers {name.removeprefix(PREFIX)!r}"
+    if module == "__main__" or not all(part.isidentifier() for part in module.split(".")):
+        return f"# first import {registers}"
+    return f"import {module}  # or {registers}"
+
+
+def _task(raw: dict[str, Any]) -> str:
+    """Return Python code for an environment: its name or, with options, `rove.make`."""
+    environment = raw["environment"]
+    defaults = _defaults(environment)
+    options = {k: v for k, v in options_of(raw).items() if k not in defaults or defaults[k] != v}
+    name = repr(environment["name"])
+    return f"rove.make({name}, **{options!r})" if options else name
 
 
 def _tuple(value: Any) -> Any:

@@ -80,16 +80,16 @@ def _about(config: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return the configuration, versions and command of a sweep."""
     if config is None:
         return None
-    sweep = config["sweep"]
+    sweep = config["sweep"] | {"task": config.get("task")}
     try:
-        command, environment = commands.of_sweep(sweep), sweep["environment"]
+        command, name = commands.of_sweep(sweep), sweep["environment"]["name"]
         about = {
             "agent": sweep["agent"]["settings"],
-            "environment": {"name": environment["name"], **environment["options"]},
+            "environment": {"name": name, **commands.options_of(sweep)},
             "run": {k: sweep[k] for k in ("method", "episodes", "steps", "until_solved", "seeds")},
             "versions": config.get("versions") or {},
         }
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, AttributeError):
         return None
     return plain(about) | {"command": command}
 

@@ -159,6 +159,7 @@ class Group:
             "more": beliefs.more(run),
             "visits": beliefs.visits(run) if pictured else None,
             "beliefs": beliefs.beliefs(run, self.optimum) if pictured else None,
+            "finding": outcomes.finding(run, self.optimum),
             "warnings": outcomes.warnings(run, self.optimum),
             "advice": outcomes.advice(run, self.optimum),
             "about": about(run),

@@ -7,10 +7,17 @@ function lostAgain({ lost }) {
   return lost ? `${lost} of them lost it again` : "";
 }
 
+/** What went wrong, in a line for each run that has warnings. */
+function findings({ runs }) {
+  const lines = runs.slice(0, CARDS).filter((run) => run.finding);
+  return lines.length ? el("ul", { class: "note-box findings small" }, lines.map((run) => el("li", {}, el("strong", {}, run.label), `: ${run.finding}.`))) : null;
+}
+
 /** A card with the most important numbers of a run. */
 function card(run, group) {
   const facts = [
     run.solved ? [`${run.solved.count} of ${run.seeds.length}`, `seed${run.seeds.length > 1 ? "s" : ""} solved it within ${fmt(run.budget)} ${group.unit}s${run.solved.lost ? `; ${lostAgain(run.solved)}` : ""}`] : null,
+    run.greedy ? [short(run.greedy[0]), `${group.label} of the greedy policy, mean over seeds`] : null,
     [short(run.last[0]), `${group.label}, last 20 episodes${group.optimum !== null ? ` (optimum ${short(group.optimum)})` : ""}`],
     run.solved?.count && run.solved.median !== "inf" ? [short(run.solved.median), "episodes to solve it, median"] : null,
     run.solved ? null : [short(run.all[0]), `${group.label}, ${part(group)}`],
@@ -59,6 +66,7 @@ function headline(key, source) {
     const [group] = groups;
     const more = group.runs.length - CARDS;
     return [el("div", { class: "cards" }, group.runs.slice(0, CARDS).map((run) => card(run, group))),
+      findings(group),
       more > 0 ? el("p", { class: "muted small" }, `And ${more} more, which are in the table below.`) : null,
       curves(`${key}-0`, group, `${group.title}. `)];
   }

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from rove.analysis import findings
 from rove.analysis.alarms import Seed, alarms, remedies, start_value
 from rove.reporting import summaries
 from rove.reporting.folders import RunData
@@ -39,6 +40,11 @@ def solved(run: RunData, optimum: float | None) -> dict[str, Any] | None:
 def warnings(run: RunData, optimum: float | None) -> list[str]:
     """Return a sentence for each sign that the training of a seed went wrong."""
     return [sentence for seed in _seeds(run, optimum) for sentence in alarms(seed)]
+
+
+def finding(run: RunData, optimum: float | None) -> str | None:
+    """Say in one line what the warnings are about; None if there are none."""
+    return findings.finding(_seeds(run, optimum))
 
 
 def advice(run: RunData, optimum: float | None) -> list[str]:

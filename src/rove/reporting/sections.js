@@ -237,9 +237,9 @@ function pictured(group) {
   return group.pictured ? `Shown are the first ${group.pictured} runs of the table. ` : "";
 }
 
-/** A command, which wraps only between words. */
+/** A command, or lines of code, which wrap only between words. */
 function command(text) {
-  const words = text.split(" ").flatMap((word, i) => [i ? " " : "", el("span", {}, word)]);
+  const words = text.split(/([ \n])/).map((word) => (word.trim() ? el("span", {}, word) : word));
   return el("pre", { tabindex: "0", "aria-label": "Command to run it again" }, words);
 }
 
@@ -279,7 +279,7 @@ function groupSection(key, group, reference, drawn) {
   const warnings = group.runs.flatMap((run) => run.warnings.map((text) => `${run.label}, ${text}.`));
   const advice = [...new Set(group.runs.flatMap((run) => run.advice))].map((text) => `${text[0].toUpperCase()}${text.slice(1)}.`);
   return el("section", { "aria-label": group.title, id: key },
-    drawn ? null : [el("h3", {}, group.title), curves(key, group)],
+    drawn ? null : [el("h3", {}, group.title), findings(group), curves(key, group)],
     comparison(key, group, reference), visitSection(key, group), beliefSection(key, group),
     warnings.length ? el("details", { class: "warnings" }, el("summary", {}, `${warnings.length} warning${warnings.length > 1 ? "s" : ""}`), el("ul", {}, warnings.map((text) => el("li", {}, text))), advice.map((text) => el("p", { class: "small" }, text))) : null,
     about(group));

@@ -46,10 +46,9 @@ def source_of(run: RunData) -> str:
 def about(run: RunData) -> dict[str, Any]:
     """Return the configuration of a run, its versions, where its settings come from and its
     command."""
-    environment = run.raw["environment"]
     shown = {
         "agent": settings_of(run),
-        "environment": {"name": run.environment, **(environment.get("options") or {})},
+        "environment": {"name": run.environment, **commands.options_of(run.raw)},
         "run": {k: run.raw.get(k) for k in ("episodes", "steps", "until_solved", "seeds")},
         "versions": run.raw.get("versions") or {},
     }

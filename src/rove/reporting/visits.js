@@ -64,6 +64,12 @@ function shades() {
     svg("svg", { class: "chart", viewBox: "0 0 18 12", "aria-hidden": "true" }, svg("rect", { class: "cell", width: 18, height: 12, "fill-opacity": shade(fraction) })), fmt(fraction))));
 }
 
+/** How many cells were visited; of how many, unless they divide ranges of numbers, which need not all be reachable. */
+function seen({ mean, sides }) {
+  const count = mean.filter((fraction) => fraction).length;
+  return `${fmt(count)}${sides.length ? "" : ` of ${fmt(mean.length)}`} cells seen`;
+}
+
 /** The maximum number of bars. */
 const BARS = 64;
 
@@ -77,7 +83,7 @@ function visitSection(key, group) {
   if (cells.length === 2) {
     return [head("; blank cells were never visited"), shades(), el("div", { class: "boards" }, runs.map((run) => {
       const drawn = board(`State visits of ${run.label}`, run.visits);
-      drawn.prepend(el("figcaption", {}, el("span", { class: "name" }, swatch(run.colour), run.label)));
+      drawn.prepend(el("figcaption", {}, el("span", { class: "name" }, swatch(run.colour), run.label), el("span", { class: "muted" }, `, ${seen(run.visits)}`)));
       return drawn;
     }))];
   }

@@ -4,14 +4,15 @@ import contextlib
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Sequence
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 from rich import progress as bars
 from rich.console import Console
 
+from rove.runs.pace import Pace, fraction
 from rove.training.lane import UNLIMITED
 from rove.training.outcomes import Job
 from rove.training.progress import Progress
@@ -20,9 +21,10 @@ MOST_ROWS = 12
 """Maximum number of seeds that get a row each; with more, the seeds of a run share one."""
 LINE_SECONDS = 5.0
 """Seconds between two lines of the log."""
-PACE_SECONDS = 15.0
-"""Seconds over which the pace is measured."""
-COMPILING = "starting (compiling takes about 10 s the first time)"
+COMPILING = "compiling takes about 10 s"
+STATUS_WIDTH, BAR_WIDTH = 50, (8, 60)
+"""Columns of a terminal that are left to the status of a row, and the least and the most that a bar
+has of the rest."""
 
 
 class Live:
@@ -44,26 +46,26 @@ class Live:
         self._title = next(iter(runs)) if len(runs) == 1 else ""
         self._name = self._title or f"{len(runs)} runs, {len(jobs)} seeds"
         self._shared = len(jobs) > MOST_ROWS
+        self._jobs: dict[str, list[Job]] = {}
+        for job in jobs:
+            self._jobs.setdefault(self._row_of(job), []).append(job)
         self._progress = bars.Progress(
             bars.TextColumn("{task.description}"),
-            bars.BarColumn(bar_width=16),
+            bars.BarColumn(bar_width=self._bar_width()),
             bars.TextColumn("{task.fields[count]}", justify="right"),
             bars.TextColumn("{task.fields[status]}"),
             console=console,
             disable=not self._bars_shown,
         )
-        self._jobs: dict[str, list[Job]] = {}
-        for job in jobs:
-            self._jobs.setdefault(self._row_of(job), []).append(job)
         self._rows = {
             name: self._progress.add_task(name, total=len(group), count="", status="waiting")
             for name, group in self._jobs.items()
         }
-        self._total = self._progress.add_task("total", total=1.0, count="", status=COMPILING)
+        status = _Ticking(self._created, f"starting, {{}} ({COMPILING})")
+        self._total = self._progress.add_task("total", total=1.0, count="", status=status)
         self._latest: dict[int, Progress] = {}
         """The latest progress by the identity of its job: jobs of an experiment may share names."""
-        self._pace: deque[tuple[float, float]] = deque()
-        """When how much was done, in the last seconds."""
+        self._pace = Pace()
 
     def _row_of(self, job: Job) -> str:
         run, _, seed = job.name.rpartition(", seed ")
@@ -71,12 +73,22 @@ class Live:
             return run
         return f"seed {seed}" if self._title else job.name
 
+    def _bar_width(self) -> int:
+        """Return how wide bars are if names, counts and statuses have the columns they need."""
+        counts = [_count(group, group[0].goal[1], len(group)) for group in self._jobs.values()]
+        name, count = (
+            max(map(len, texts), default=0) for texts in (["total", *self._jobs], counts)
+        )
+        least, most = BAR_WIDTH
+        return min(max(self._console.width - name - count - STATUS_WIDTH - 3, least), most)
+
     def report(self, progress: Progress) -> None:
         """Show the progress of a seed."""
         if self._quiet:
             return
         with self._lock:
             self._latest[id(progress.job)] = progress
+            self._pace.add(progress, time.monotonic())
             if self._bars_shown:
                 self._update(self._row_of(progress.job))
             elif progress.finished or time.monotonic() - self._last_line > LINE_SECONDS:
@@ -87,41 +99,26 @@ class Live:
         """Redraw the row of a seed, or of several, and the total."""
         group = self._jobs[row]
         reported = [p for p in self._latest.values() if self._row_of(p.job) == row]
-        count = f"{len([p for p in reported if p.finished])}/{len(group)} seeds"
-        if len(group) == 1:
-            unit, goal = group[0].goal
-            count = f"{getattr(reported[0], unit):,}/{goal:,}"
+        unit, _ = group[0].goal
+        count = _count(group, getattr(reported[0], unit), sum(p.finished for p in reported))
         self._progress.update(
             self._rows[row],
-            completed=sum(map(_fraction, reported)),
+            completed=sum(map(fraction, reported)),
             count=count,
             status=_status(reported),
         )
-        done = sum(map(_fraction, self._latest.values()))
+        done = sum(map(fraction, self._latest.values()))
         total = sum(map(len, self._jobs.values()))
-        started = any(p.steps_per_second for p in self._latest.values())
-        left = self._time_left(done, total) if started else COMPILING
-        finished = len(self._latest) == total and all(p.finished for p in self._latest.values())
+        changed: dict[str, Any] = {}
+        if len(self._latest) == total and all(p.finished for p in self._latest.values()):
+            changed = {"status": f"done in {_clock(time.monotonic() - self._created)}"}
+        elif any(p.steps_per_second for p in self._latest.values()):
+            left = self._pace.seconds_left(self._latest.values(), total)
+            text = "{} so far" if left is None else f"{{}} so far, {_clock(left)} left"
+            changed = {"status": _Ticking(self._created, text)}
         self._progress.update(
-            self._total,
-            completed=done / total,
-            count=f"{done / total:.0%}",
-            status=f"done in {_clock(time.monotonic() - self._created)}" if finished else left,
+            self._total, completed=done / total, count=f"{done / total:.0%}", **changed
         )
-
-    def _time_left(self, done: float, total: int) -> str:
-        """Estimate the time left from the pace of the last 15 seconds: earlier, programs were being
-        compiled."""
-        now = time.monotonic()
-        self._pace.append((now, done))
-        while now - self._pace[0][0] > PACE_SECONDS and len(self._pace) > 2:
-            self._pace.popleft()
-        began, before = self._pace[0]
-        passed, newly = now - began, done - before
-        if newly <= 0.0 or passed < 1.0:
-            return ""
-        since = _clock(time.monotonic() - self._created)
-        return f"{since} so far, {_clock(passed / newly * (total - done))} left"
 
     def _log(self, progress: Progress) -> None:
         unit, goal = progress.job.goal
@@ -136,12 +133,28 @@ class Live:
         if self._bars_shown and self._title:
             self._console.print(self._title, highlight=False)
         elif not self._bars_shown and not self._quiet:
-            print_line(self._console, f"{self._name}: {COMPILING}")
+            print_line(self._console, f"{self._name}: starting ({COMPILING} the first time)")
         self._progress.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._progress.stop()
+
+
+class _Ticking:
+    """A text with the time since a moment, which is that at which it is drawn."""
+
+    def __init__(self, since: float, text: str):
+        self._since, self._text = since, text
+
+    def __str__(self) -> str:
+        return self._text.format(_clock(time.monotonic() - self._since))
+
+
+def _count(group: Sequence[Job], done: int, finished: int) -> str:
+    """Return how much of a row is done: episodes or steps of one seed, or seeds of several."""
+    goal = group[0].goal[1]
+    return f"{done:,}/{goal:,}" if len(group) == 1 else f"{finished}/{len(group)} seeds"
 
 
 def _clock(seconds: float) -> str:
@@ -169,12 +182,6 @@ def print_line(console: Console, line: str) -> None:
         console.print(line, highlight=False, soft_wrap=True)
 
 
-def _fraction(progress: Progress) -> float:
-    """Return how much of a job is done; one that stopped early counts as complete."""
-    unit, goal = progress.job.goal
-    return 1.0 if progress.finished else getattr(progress, unit) / goal
-
-
 def _status(reported: Sequence[Progress]) -> str:
     """Describe the jobs of a row: their scores and their speed."""
     speed = sum(p.steps_per_second for p in reported if not p.finished)
@@ -199,11 +206,12 @@ def _solved(progress: Progress) -> bool:
 
 def _score(reported: Sequence[Progress]) -> str:
     """Describe the recent score: 'return 8.250 of 11', or 'return 8.250' without an optimum. While
-    nothing has been found, this is how many cells were visited: 'return 0.000, 31 of 72 cells'."""
+    nothing has been found, this is how many cells were visited: 'return 0.000, 31 of 72 cells'. Of
+    a grid over coordinates, whose cells need not all be reachable, it is not said of how many."""
     environment = reported[0].job.environment
     recent = [p.recent for p in reported if np.isfinite(p.recent)]
     text = f"{environment.score_label} {format_score(np.mean(recent)) if recent else '–'}"
     if environment.bins and recent and not any(recent):
-        cells = max(p.coverage for p in reported)
-        return f"{text}, {cells:,} of {environment.bins:,} cells"
+        of = "" if environment.coordinates else f" of {environment.bins:,}"
+        return f"{text}, {max(p.coverage for p in reported):,}{of} cells"
     return text if environment.optimum is None else f"{text} of {environment.optimum:g}"

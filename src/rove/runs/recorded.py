@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from rove.environments import Coordinate, Task
 from rove.environments.host import HostEnvironment
+from rove.environments.registered import module_of
 from rove.errors import ConfigError, RunFolderError, check_flag, check_integer, check_number
 from rove.parts.onehot import Observation, from_columns, width
 
@@ -39,7 +40,9 @@ def facts_of(task: Task) -> dict[str, Any]:
         "probes": list(task.probes()),
     }
     if isinstance(task, HostEnvironment):
-        facts |= {"given": bool(task.source.object_id), "package": task.source.package}
+        source = task.source
+        facts |= {"given": bool(source.object_id), "package": source.package}
+        facts |= {"module": module_of(source.name) if source.registered else ""}
     return json.loads(json.dumps(facts, default=lambda value: value.tolist()))
 
 
@@ -145,7 +148,7 @@ def check_facts(facts: Any) -> None:
     """Validate the field `task` of config.json."""
     if not isinstance(facts, dict):
         raise ConfigError.must_be("task", facts, "a dict")
-    names = (facts.get("score_label", ""), facts.get("package", ""))
+    names = [facts.get(key, "") for key in ("score_label", "package", "module")]
     for name in (*names, *facts.get("action_names", ()), *facts.get("probes", ())):
         _check(isinstance(name, str), name, "a name")
     for flag in ("coded", "continuous", "given"):

@@ -11,6 +11,7 @@ from typing import Any
 
 from rove.agents.settings import Settings
 from rove.analysis.alarms import for_python
+from rove.analysis.findings import grouped
 from rove.core.learner import Learner
 from rove.errors import ConfigError, LaneError, RoveWarning, as_path, check_callable, check_flag
 from rove.runs import tracking
@@ -91,7 +92,7 @@ def train(
         raise LaneError("\n".join(map(str, run.errors)))
     if alarms := run.alarms:
         advice = map(for_python, run.advice)
-        warnings.warn("\n".join([f"{config.label}:", *alarms, *advice]), RoveWarning, 2)
+        warnings.warn("\n".join([f"{config.label}:", *grouped(alarms), *advice]), RoveWarning, 2)
     return run
 
 

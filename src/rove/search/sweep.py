@@ -102,7 +102,7 @@ def run(
         return trials.train(runs, recorder.update, workers, on, tracker)
 
     check_jobs(planned.config(0, planned.base.seeds).jobs(folder), workers, on)
-    with RunFolder(folder).open(planned):
+    with RunFolder(folder).open(planned, task=planned.base.environment):
         scores = trials.race(
             len(planned.points),
             planned.rungs,
