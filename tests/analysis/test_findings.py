@@ -40,7 +40,8 @@ def test_every_alarm_is_a_finding():
     collapsed = seed(6, [0.1, 0.2] * 30)._replace(spread=np.array([1.0] + [0.001] * 59))
     high = seed(7, [0.1, 0.2] * 30)._replace(value=9.0)
     unknown = seed(8, [5.0] * 60, optimum=None)
-    for each in (lost(0, 20), NOTHING, FORGOTTEN, collapsed, high, unknown, KEPT):
+    above = seed(9, [0.0] * 30 + [1.0] * 29 + [1.1])
+    for each in (above, lost(0, 20), NOTHING, FORGOTTEN, collapsed, high, unknown, KEPT):
         assert bool(alarms(each)) == (finding([each]) is not None)
 
 

@@ -46,7 +46,7 @@ def test_a_run_that_diverges_at_the_end_of_an_episode_can_be_loaded(starts, tmp_
     or beside it."""
     settings = SMALL | {"learning_starts": starts, "lr": 1e9}
     for _ in range(2):  # also when it is trained again
-        with pytest.raises(rove.LaneError, match="not a finite number|overflowed"):
+        with pytest.raises(rove.LaneError, match=r"not a finite number|overflowed"):
             rove.train("dqn", "chain-10", episodes=20, out=tmp_path / "run", **settings)
     run = rove.load(tmp_path / "run")
     assert len(run.errors) == 1

@@ -71,7 +71,7 @@ def alarms(seed: Seed) -> list[str]:
         sentences.append(f"{_all_scored(scores)}: nothing better was found")
     if optimum is None:
         return [f"seed {number}: {sentence}" for sentence in sentences]
-    if np.max(scores, initial=optimum) > optimum + TOLERANCE * abs(optimum):
+    if is_exceeded(seed):
         sentences.append(
             f"an episode scored {np.max(scores):.4g}, above the optimum {optimum:g}, which is wrong"
         )
@@ -194,6 +194,13 @@ def start_value(
     if learned < PATIENCE or label != "return" or limited:
         return None
     return float(np.max(np.mean(values[taken - 1, :, 0], axis=0)))
+
+
+def is_exceeded(seed: Seed) -> bool:
+    """Return whether an episode scored more than the optimum, by more than rounding."""
+    if seed.optimum is None:
+        return False
+    return np.max(seed.scores, initial=seed.optimum) > seed.optimum + TOLERANCE * abs(seed.optimum)
 
 
 def is_too_high(seed: Seed) -> bool:

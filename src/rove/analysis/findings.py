@@ -3,7 +3,14 @@
 import re
 from collections.abc import Callable, Sequence
 
-from rove.analysis.alarms import Seed, collapsed_at, found_nothing, is_too_high, successes_forgotten
+from rove.analysis.alarms import (
+    Seed,
+    collapsed_at,
+    found_nothing,
+    is_exceeded,
+    is_too_high,
+    successes_forgotten,
+)
 from rove.training.solving import is_lost
 
 _NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -30,6 +37,7 @@ _KINDS: dict[str, Callable[[Seed], bool]] = {
     "found nothing": lambda seed: found_nothing(seed.scores, seed.optimum),
     "still expected far more than the optimum": is_too_high,
     "had an early collapse of q_φ": _collapsed,
+    "scored more than the optimum, which is wrong": is_exceeded,
 }
 """What a seed with an alarm did; one that did several things is counted for the first."""
 
