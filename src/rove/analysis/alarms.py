@@ -190,8 +190,9 @@ def start_value(
     if fewer than 20 episodes have ended since learning started (`learned`), if the score is not the
     return, or if a time limit ends most episodes and Q includes rewards after it."""
     taken = min(len(terminated).bit_length(), len(values))
-    limited = np.mean(terminated) < 0.5 and rewarded_at_limit(scores, terminated)
-    if learned < PATIENCE or label != "return" or limited:
+    if learned < PATIENCE or label != "return":
+        return None
+    if np.mean(terminated) < 0.5 and rewarded_at_limit(scores, terminated):
         return None
     return float(np.max(np.mean(values[taken - 1, :, 0], axis=0)))
 
