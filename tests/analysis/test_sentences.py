@@ -12,11 +12,13 @@ C51 = GE._replace(agent="C51", solved=2, final=3.0, evidence=(1.0, 1.0, 0.0, 0.0
 
 def test_a_title_says_how_many_seeds_solved_the_task():
     assert headline([GE]) == "GE solves chain-100 on 5 of 5 seeds"
-    assert headline([DQN._replace(seeds=1)]) == "DQN solves chain-100 on 0 of 1 seed"
+    assert headline([DQN._replace(seeds=1)]) == "DQN does not solve chain-100: 0 of 1 seed"
     assert headline([DQN, GE]) == "GE solves chain-100 on 5 of 5 seeds and DQN on 0 of 5"
     lost = [GE._replace(lost=2), C51._replace(lost=1)]
     assert headline(lost[:1]) == "GE solves chain-100 on 5 of 5 seeds (2 lost it again)"
     assert "seeds (2 lost it again) and C51 on 2 of 5 (1 lost it again)" in headline(lost)
+    none = headline([DQN, DQN._replace(agent="A")])
+    assert none.startswith("No agent solves chain-100: DQN on 0 of 5 seeds and A on 0 of 5")
     three = [DQN, GE, C51]
     assert "5 of 5 seeds, C51 on 2 of 5 and DQN on 0 of 5" in headline(three)
     five = [*three, DQN._replace(agent="A"), DQN._replace(agent="B")]
@@ -34,7 +36,7 @@ def test_a_title_begins_with_the_loss_of_all_solutions():
     settings = [lost._replace(agent=f"GE, rho={i}") for i in range(2)]
     assert headline(settings).startswith("No setting keeps a solution of chain-100: GE, rho=0 ")
     assert headline([lost, C51]).startswith("GE solves chain-100 on 5 of 5 seeds (5 lost it again)")
-    assert headline([never]).startswith("DQN solves chain-100 on 0 of 5 seeds")
+    assert headline([never]).startswith("DQN does not solve chain-100: 0 of 5 seeds")
 
 
 def test_a_title_says_when_the_seeds_do_not_tell_agents_apart():

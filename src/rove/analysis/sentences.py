@@ -62,6 +62,9 @@ def headline(results: Sequence[Result]) -> str:
     if first.solved and all(r.lost == r.solved for r in results):
         text = _all_lost(first, results)
         parts = [f"{r.agent} on {r.solved} of {r.seeds}" for r in others]
+    elif first.solved == 0:
+        text = _unsolved(first, results)
+        parts = [f"{r.agent} on 0 of {r.seeds}" for r in others]
     elif first.solved is not None:
         text = f"{first.agent} solves {first.task} on {_seeds(first)}{_lost(first)}"
         tests = p_values([first, *others])[1:]
@@ -91,6 +94,13 @@ def _all_lost(first: Result, results: Sequence[Result]) -> str:
         )
     who = f"No {_kind(results)} keeps a solution of {first.task}"
     return f"{who}: {first.agent} solved and lost it on {_seeds(first)}"
+
+
+def _unsolved(first: Result, results: Sequence[Result]) -> str:
+    """Say that nothing was solved."""
+    if len(results) == 1:
+        return f"{first.agent} does not solve {first.task}: {_seeds(first)}"
+    return f"No {_kind(results)} solves {first.task}: {first.agent} on {_seeds(first)}"
 
 
 def _later(first: Result, other: Result, p: float | None) -> str:
