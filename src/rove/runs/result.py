@@ -211,6 +211,7 @@ class Run:
         - No episode ended, or the run ended before learning started.
         - A seed found nothing: all its episodes, at least 20, had the same score, or scores
           within 1.5% of a positive optimum from 0, such as small costs.
+        - A seed scored more than the optimum, which is then wrong.
         - A seed solved its task and lost it again; see `lost`. Or it scored more than half of the
           optimum, but not in the last 20 episodes.
         - The learned Q at the start is far above the optimum, and the task is not solved.
