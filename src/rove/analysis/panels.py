@@ -141,10 +141,10 @@ def beliefs(axes: Any, values: np.ndarray, episodes: np.ndarray, names: Sequence
 
 
 def differences(axes: Any, values: np.ndarray, episodes: np.ndarray) -> None:
-    """Draw a difference of values over training, of shape [snapshots, draws]: draws as dots, blue
-    if positive and orange if not, and their mean as a line."""
+    """Draw a difference of values over training, of shape [snapshots, draws]: draws as dots, in the
+    colour of the second action if positive, else of the first, and their mean as a line."""
     at = np.repeat(episodes, values.shape[1]).reshape(values.shape)
-    for chosen, colour in ((values > 0, "#1f77b4"), (values <= 0, "#d9730d")):
+    for chosen, colour in ((values > 0, "C1"), (values <= 0, "C0")):
         axes.plot(at[chosen], values[chosen], ".", ms=4, alpha=0.6, color=colour)
     axes.plot(episodes, values.mean(axis=1), color="#555555", lw=1.4)
     axes.axhline(0.0, color="#888888", lw=0.8, ls=":")
