@@ -42,6 +42,8 @@ WIDEST = 0.68
 on average."""
 KEY = 6
 """Width of the line beside a label in a legend, in letters."""
+BESIDE = 8
+"""Width of what is beside the axes of a panel, in letters."""
 QUIET = "#7a828c"
 """The colour of lines and words that explain."""
 SMALL: dict[str, Any] = {"fontsize": 7.5, "color": QUIET, "annotation_clip": False}
@@ -212,10 +214,13 @@ def _letters(figure: Figure, size: float) -> int:
 
 
 def heading(axes: Any, text: str) -> None:
-    """Write the title of a panel above it, broken into lines that fit its width."""
+    """Write the title of a panel above it, broken into lines that fit its width, though not at a
+    non-breaking space."""
     columns = axes.get_subplotspec().get_gridspec().ncols
-    letters = _letters(axes.figure, matplotlib.rcParams["axes.titlesize"]) // columns - 2
-    axes.set_title(textwrap.fill(text, letters, break_on_hyphens=False), loc="left")
+    size = 0.8 * matplotlib.rcParams["axes.titlesize"]  # it is not bold
+    letters = _letters(axes.figure, size) // columns - BESIDE
+    lines = textwrap.fill(text, letters, break_on_hyphens=False)
+    axes.set_title(lines.replace("\u00a0", " "), loc="left")
 
 
 def titled(figure: Figure, title: str, about: str) -> None:

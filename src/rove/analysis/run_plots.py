@@ -226,15 +226,16 @@ def _beliefs(run: Run, num_snapshots: int, note: str | None) -> list[list[Panel]
     values, outputs, _ = map(np.asarray, outcome.lane.snapshots)
     actions = environment.action_names if values.shape[3] > 1 else POLICY_ACTION
     names = (list(environment.probes()) or ["start"]) if num_snapshots else []
+    states = [f"s = {name}".replace(" ", "\u00a0") for name in names]  # on one line
 
     def values_of(axes: Any, probe: int) -> None:
         shown, episodes = values[:num_snapshots, :, probe], 2 ** np.arange(num_snapshots)
         if len(actions) == 2:
             panels.differences(axes, shown[..., 1] - shown[..., 0], episodes)
-            title = f"Q({actions[1]}) − Q({actions[0]}), s = {names[probe]}"
+            title = f"Q({actions[1]}) − Q({actions[0]}), {states[probe]}"
         else:
             panels.beliefs(axes, shown, episodes, actions)
-            title = f"q(Q(s, a)), s = {names[probe]}"
+            title = f"q(Q(s, a)), {states[probe]}"
         plots.heading(axes, title)
         plots.mark_learning(axes, starts)
         if note and optimum is not None and len(actions) != 2 and np.any(shown > optimum):
@@ -243,7 +244,7 @@ def _beliefs(run: Run, num_snapshots: int, note: str | None) -> list[list[Panel]
     def returns(axes: Any, probe: int) -> None:
         last = num_snapshots - 1
         panels.returns(axes, agent.densities(jnp.asarray(outputs[last, probe])), actions)
-        plots.heading(axes, f"Z(s, a) after episode {2**last}, s = {names[probe]}")
+        plots.heading(axes, f"Z(s, a) after episode {2**last}, {states[probe]}")
 
     rows: list[list[Panel]]
     spread = np.nanmax(run.return_spread, initial=0.0)
