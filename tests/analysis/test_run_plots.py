@@ -113,7 +113,7 @@ def test_return_distributions_of_a_network_that_diverged_leave_the_axis_finite()
 
 
 def test_the_title_says_what_the_curve_shows(three):
-    assert three.plot().get_suptitle() == "GE solves chain-5 on 0 of 3 seeds"
+    assert three.plot().get_suptitle() == "GE does not solve chain-5: 0 of 3 seeds"
     (named,) = three.plot_diagnostics().legends
     assert named.get_title().get_text().startswith("GE on chain-5: 3 seeds")
 

@@ -205,7 +205,12 @@ def mark_learning(axes: Any, at: float | None) -> None:
 
 def wrapped(text: str, figure: Figure, size: float) -> str:
     """Break text of some size, in points, into lines that fit the width of a figure."""
-    return textwrap.fill(text, _letters(figure, size), break_on_hyphens=False)
+    return _filled(text, _letters(figure, size))
+
+
+def _filled(text: str, letters: int) -> str:
+    """Break text into lines of some letters, at spaces except non-breaking ones."""
+    return textwrap.fill(text, letters, break_on_hyphens=False).replace("\u00a0", " ")
 
 
 def _letters(figure: Figure, size: float) -> int:
@@ -214,13 +219,11 @@ def _letters(figure: Figure, size: float) -> int:
 
 
 def heading(axes: Any, text: str) -> None:
-    """Write the title of a panel above it, broken into lines that fit its width, though not at a
-    non-breaking space."""
+    """Write the title of a panel above it, broken into lines that fit its width."""
     columns = axes.get_subplotspec().get_gridspec().ncols
     size = 0.8 * matplotlib.rcParams["axes.titlesize"]  # it is not bold
     letters = _letters(axes.figure, size) // columns - BESIDE
-    lines = textwrap.fill(text, letters, break_on_hyphens=False)
-    axes.set_title(lines.replace("\u00a0", " "), loc="left")
+    axes.set_title(_filled(text, letters), loc="left")
 
 
 def titled(figure: Figure, title: str, about: str) -> None:
