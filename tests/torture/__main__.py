@@ -43,6 +43,7 @@ TESTS = {
     "Ray": ["tests/training/test_ray.py"],
 }
 """Parts that are tests as well, slow ones included in full form."""
+_RECORDING = threading.Lock()
 PARTS = (*AMOUNTS, *TESTS, "soak")
 HEADER = (
     "| part | attempts | failures | minutes | when, commit | details |",
@@ -74,7 +75,7 @@ def main() -> int:
     chosen = options.only or PARTS
     soak = Tally("soak")
     minutes = options.soak or SOAK_MINUTES[options.quick]
-    soaking = threading.Thread(target=_own, args=(soak, 60 * minutes))
+    soaking = threading.Thread(target=_soak, args=(soak, 60 * minutes, options))
     if "soak" in chosen:
         soaking.start()  # at low priority, beside the other parts
     tallies = []
@@ -90,14 +91,21 @@ def main() -> int:
         print("soak …", flush=True)
         soaking.join()
         tallies.append(soak)
-        _record(soak, options)
     print("\n".join([*HEADER, *(_row(tally, options.quick) for tally in tallies)]))
     return int(any(tally.failures for tally in tallies))
 
 
+def _soak(tally: Tally, seconds: float, options: argparse.Namespace) -> None:
+    """Run the part that goes on beside the others, and record it."""
+    _own(tally, seconds)
+    _record(tally, options)
+
+
 def _record(tally: Tally, options: argparse.Namespace) -> None:
     """Write a part's row to the page, if one was asked for."""
-    if options.record:
+    if not options.record:
+        return
+    with _RECORDING:
         rows = _recorded(options.record) | {tally.name: _row(tally, options.quick)}
         table = "\n".join([*HEADER, *(rows[name] for name in PARTS if name in rows)])
         options.record.write_text(PAGE.format(table=table), "utf-8")
