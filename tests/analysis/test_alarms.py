@@ -81,8 +81,10 @@ def test_values_far_above_the_optimum():
     assert alarms(seed._replace(scores=np.ones(40))) == []  # solved all the same
     lost = seed._replace(scores=np.r_[np.ones(20), np.zeros(20)])
     assert "far above the optimum" in alarms(lost)[1]
-    assert remedies([seed], "ige")[0].startswith("to lower Q: a smaller --agent.prior, a smaller")
-    assert remedies([seed], "dqn")[0].startswith("to lower Q: --agent.double, a smaller")
+    lower = "to lower Q: a smaller --agent.gamma, such as 0.9"
+    assert remedies([seed], "ige") == [f"{lower}, or a smaller --agent.prior"]
+    assert remedies([seed], "dqn") == [f"{lower}, or --agent.double"]
+    assert remedies([seed], "ge") == [lower]
     values = np.arange(2 * 3 * 1 * 2.0).reshape(2, 3, 1, 2)
     ones, zeros = np.ones(30), np.zeros(30)
     assert start_value(values, ones, ones, "return", 30) == 9.0  # the mean of 7, 9 and 11

@@ -104,9 +104,9 @@ def remedies(seeds: Sequence[Seed], agent: str) -> list[str]:
     settings = getattr(AGENTS.get(agent), "__dataclass_fields__", {"lr": None})
     tips = []
     if any(map(is_too_high, seeds)):
-        own = {"prior": "a smaller --agent.prior, ", "double": "--agent.double, "}
-        first = "".join(tip for setting, tip in own.items() if setting in settings)
-        tips.append(f"to lower Q: {first}a smaller --agent.gamma, or more episodes")
+        own = {"double": "--agent.double", "prior": "a smaller --agent.prior"}
+        others = "".join(f", or {tip}" for setting, tip in own.items() if setting in settings)
+        tips.append(f"to lower Q: a smaller --agent.gamma, such as 0.9{others}")
     elif any(found_nothing(x.scores, x.optimum) for x in seeds):
         own = LARGER_PRIOR if "prior" in settings else EXPLORE_MORE
         tips.append(own if {"lr", "actor_lr"} & set(settings) else MORE_EPISODES)

@@ -204,8 +204,8 @@ def note_above_optimum(
     first = "Before there are data, values come from the initial network or the prior."
     if not rewarded_at_limit(scores, terminated):
         return (
-            f"Values above the optimum of {optimum:g} are overestimates: no episode that the time "
-            f"limit ended had a reward. {first}"
+            f"Values above the optimum of {optimum:g} are overestimates: no episode scores more, "
+            f"and those that the time limit ended had no reward. {first}"
         )
     return (
         f"Values above the optimum of {optimum:g} need not be an error. {first} Where a time limit "

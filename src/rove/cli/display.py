@@ -20,6 +20,7 @@ from rove.environments import Bandit, HostEnvironment
 from rove.runs.configure import default_settings
 from rove.runs.live import format_score, print_line
 from rove.search.sweep_result import Sweep, SweepProgress, format_value
+from rove.training.solving import lowest_optimal
 
 if TYPE_CHECKING:
     from rove.paper.claims import Claim
@@ -170,6 +171,11 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
             f"seeds that solved it (ten episodes in a row at the optimum of {optimum:g}): "
             + solve_summary([o.scores for o in run.outcomes], optimum, sum(summary["lost"])),
         )
+        pairs = zip(summary["greedy"], summary["solved_at"], strict=True)
+        unsolved = [score for score, at in pairs if at is None and score is not None]
+        if optimal := sum(score >= lowest_optimal(optimum) for score in unsolved):
+            seeds = f"{len(unsolved)} seed{'s' * (len(unsolved) > 1)} that did not"
+            prose(console, f"greedy policies that are optimal, of {seeds}: {optimal}")
     elif isinstance(run.config.environment, HostEnvironment):
         prose(
             console,

@@ -50,7 +50,7 @@ def _of_tasks(tasks: Sequence[Sequence[Result]], agents: int) -> str:
     agent solved that was run on all tasks whose optimum is known. Runs of one agent with different
     settings have different labels, and are counted apart."""
     if len(tasks) <= NAMED:
-        return "; ".join(headline(ranked(results)[:1]) + doubt(results) for results in tasks)
+        return "; ".join(map(_of_task, tasks))
     solvable, totals = _solvable(tasks), _totals(tasks)
     if not totals:
         return f"{agents} agent{'s' * (agents > 1)} on {len(tasks)} tasks"
@@ -60,6 +60,14 @@ def _of_tasks(tasks: Sequence[Sequence[Result]], agents: int) -> str:
     text = f"{first.agent} solves {first.solved} of {first.seeds} seeds on {count} tasks"
     more = [f"{len(rest) - 2} more"] if len(rest) > 2 else []
     return ", ".join([text, *counts, *more]) + doubt(totals)
+
+
+def _of_task(results: Sequence[Result]) -> str:
+    """Say what one of two tasks shows: its first agent, or that none solved it."""
+    first, *others = ranked(results)
+    if others and first.solved == 0:
+        return f"no agent solves {first.task}"
+    return headline([first]) + doubt(results)
 
 
 def ranking(source: Results, groups: Sequence[Group]) -> list[tuple[Result, float | None]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import jax
@@ -81,7 +82,7 @@ def configure(
     learner = agent.compose() if isinstance(agent, Settings) else agent
     if learner.continuous != environment.continuous:
         kind = "continuous" if environment.continuous else "discrete"
-        agents = ", ".join(names_for(environment.continuous))
+        agents = ", ".join(filter(partial(_fits, environment), names_for(environment.continuous)))
         reason = f"{environment.name} has {kind} actions; use one of {agents}"
         other = "discrete" if environment.continuous else "continuous"
         message = f"{agent.name} needs {other} actions, but {environment.name} has {kind} ones; "
@@ -197,6 +198,15 @@ def check_observations(name: str, learner: Learner, environment: Task) -> None:
             raise ConfigError(
                 "environment", environment.name, f"{name} needs {needed}", message
             ) from None
+
+
+def _fits(environment: Task, agent: str) -> bool:
+    """Whether an agent can use the environment's observations."""
+    try:
+        check_observations(agent, settings_of(agent)().compose(), environment)
+    except ConfigError:
+        return False
+    return True
 
 
 def default_settings(agent: str, environment: Task) -> Settings:

@@ -213,5 +213,6 @@ def _score(reported: Sequence[Progress]) -> str:
     text = f"{environment.score_label} {format_score(np.mean(recent)) if recent else '–'}"
     if environment.bins and recent and not any(recent):
         of = "" if environment.coordinates else f" of {environment.bins:,}"
-        return f"{text}, {max(p.coverage for p in reported):,}{of} cells"
+        cells = max(p.coverage for p in reported)
+        return f"{text}, {cells:,}{of} cell{'s' * (cells != 1 or bool(of))}"
     return text if environment.optimum is None else f"{text} of {environment.optimum:g}"
