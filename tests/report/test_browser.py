@@ -116,7 +116,7 @@ def test_the_headline_comes_first_and_the_rest_is_folded(browser, five, page):
 def test_five_seeds_have_their_curves_and_a_band_on_demand(browser, five, runs, tmp_path):
     browser.open(report([five], five / "r.html"))
     count = f"['band', 'trace'].map(kind => {CURVE}.querySelectorAll('path.' + kind).length)"
-    note = "document.querySelector('.cards + p').textContent"
+    note = "document.querySelector('.cards ~ p').textContent"
     assert browser.run(count) == [0, 10]
     assert "a thin line for each seed" in browser.run(note)
     browser.run('document.querySelector("input[type=checkbox]").click()')
