@@ -78,7 +78,7 @@ def test_a_worker_with_another_rove_is_refused(tmp_path, monkeypatch):
     """Such as one whose source was changed since the command began."""
     monkeypatch.setattr(platform, "CODE", "another")
     run = run_all([(config(2), tmp_path)], on="processes")[0]
-    assert "another rove than this command" in str(run.errors[0])
+    assert "the worker has a different version of rove" in str(run.errors[0])
     assert not run.outcomes
 
 
