@@ -49,11 +49,7 @@ HEADER = (
     "| part | attempts | failures | minutes | when, commit | details |",
     "|---|---|---|---|---|---|",
 )
-PAGE = """---
-orphan: true
----
-
-# Reliability
+PAGE = """# Reliability
 
 `make torture` kills runs, passes bad values, trains on environments that misbehave, damages run
 folders and disks, and watches memory. Every attempt has to end as documented: results with the bits
