@@ -141,7 +141,7 @@ class Rooms(gymnasium.Env):
         return self.at.copy(), {}
 
     def step(self, action):
-        self.at[action] += 0.3
+        self.at[action] += 0.07
         self.time += 1
         if self.broken and self.np_random.random() < 0.1:
             raise ValueError("the door <b>is</b> jammed")
