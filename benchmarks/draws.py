@@ -17,7 +17,7 @@ import rove
 from rove.analysis.intervals import mean_and_interval
 
 EPISODES = {
-    "chain-50": 500,
+    "chain-50": 200,
     "chain-100": 300,
     "sparse-cartpole": 400,
     "sparse-mountain-car": 600,

@@ -13,9 +13,9 @@ ON_GYMNASIUM = ("sb3", "sbx")
 AGENTS = (
     "dqn", "noisynet", "ge", "ge-minibatch", "ge-episode", "c51", "qr_dqn", "vdqn", "bbq",
     "bayesian_dqn", "bootstrapped_dqn", "bootstrapped_dqn-plain", "parameter_noise",
-    "double_uncertain", "ige", "rlsvi", "thompson", "psrl", "bayesian_q_learning",
+    "double_uncertain", "ige", "rlsvi", "psrl", "bayesian_q_learning",
 )  # fmt: skip
-TABULAR = ("thompson", "psrl", "bayesian_q_learning")
+TABULAR = ("psrl", "bayesian_q_learning")
 MAIN = ("dqn", "ge", "ge-minibatch", "qr_dqn", "bootstrapped_dqn")
 """Agents of a quick run."""
 VALUES = {
