@@ -87,9 +87,9 @@ def test_greedy_policies_that_are_optimal_are_counted_though_training_still_expl
     console = Console(record=True, width=120, file=io.StringIO())
     told = display.summary(run) | {"greedy": [11.0, 2.0], "solved_at": [None, None]}
     display.closing_table(console, run, told)
-    assert "greedy policies that are optimal, of 2 seeds that did not: 1" in console.export_text()
+    assert "whose greedy policy is optimal: 1 of 2" in console.export_text()
     display.closing_table(console, run, told | {"greedy": [10.0, 2.0]})
-    assert "greedy policies" not in console.export_text()
+    assert "greedy policy is optimal" not in console.export_text()
 
 
 def test_without_an_episode_nothing_is_drawn_or_printed(run, tmp_path):

@@ -174,8 +174,8 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
         pairs = zip(summary["greedy"], summary["solved_at"], strict=True)
         unsolved = [score for score, at in pairs if at is None and score is not None]
         if optimal := sum(score >= lowest_optimal(optimum) for score in unsolved):
-            seeds = f"{len(unsolved)} seed{'s' * (len(unsolved) > 1)} that did not"
-            prose(console, f"greedy policies that are optimal, of {seeds}: {optimal}")
+            which = "seeds that did not solve it, but whose greedy policy is optimal"
+            prose(console, f"{which}: {optimal} of {len(unsolved)}")
     elif isinstance(run.config.environment, HostEnvironment):
         prose(
             console,

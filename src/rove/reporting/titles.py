@@ -66,7 +66,7 @@ def _of_task(results: Sequence[Result]) -> str:
     """Say what one of two tasks shows: its first agent, or that none solved it."""
     first, *others = ranked(results)
     if others and first.solved == 0:
-        return f"no agent solves {first.task}"
+        return f"No agent solves {first.task}"
     return headline([first]) + doubt(results)
 
 

@@ -75,10 +75,11 @@ def difference(run: Run, other: Run, of: Quantity = "score") -> Comparison:
         _check_episodes(field, value)
     check_choice("of", of, get_args(Quantity))
     here, there = (x.config.identity()["environment"] for x in (run, other))
-    task, options = here["name"], here["options"]
+    task = here["name"]
     if there["name"] != task:
         raise ConfigError.must_be("other", other.config.label, f"a run on {task}")
-    differing = [name for name in options if there["options"].get(name) != options[name]]
+    a, b = here["options"], there["options"]
+    differing = [name for name in sorted(a.keys() | b.keys()) if a.get(name) != b.get(name)]
     if differing:
         reason = f"a run on {task} with the same {', '.join(differing)}"
         raise ConfigError.must_be("other", other.config.label, reason)
