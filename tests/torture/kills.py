@@ -83,6 +83,7 @@ def run(tally: Tally, folder: Path, kills: int) -> None:
         seconds[kind] = time.monotonic() - began
         whole[kind] = content(folder / f"{kind}-whole")
     of_kind: Counter[str] = Counter()
+    shipped: Counter[str] = Counter()
     raylets = set(processes_with("raylet"))
 
     def one(number: int, kind: str, period: float) -> None:
@@ -90,7 +91,8 @@ def run(tally: Tally, folder: Path, kills: int) -> None:
             out = folder / f"{kind}-{number}"
             killed = _until_done(tally, kind, out, period, seconds[kind], whole[kind], number)
             tally.attempts += killed
-            of_kind[f"{kind}, {'shipped' if period == SHIPPED else 'short'} period"] += killed
+            of_kind[kind] += killed
+            shipped[kind] += killed * (period == SHIPPED)
 
     rounds = itertools.product(range(kills), (0.2, SHIPPED), KINDS)
     with ThreadPoolExecutor(2) as pool:
@@ -98,7 +100,8 @@ def run(tally: Tally, folder: Path, kills: int) -> None:
             pool.submit(one, number, kind, period)
     if orphans := _orphans("raylet", raylets):
         tally.failed(f"Ray: orphans {orphans} after all kills")
-    tally.notes = [f"{kind}: {count} kills" for kind, count in sorted(of_kind.items())]
+    counts = [f"{kind} {of_kind[kind]} ({shipped[kind]})" for kind in sorted(of_kind)]
+    tally.notes = [f"kills by kind (with the shipped period): {', '.join(counts)}"]
 
 
 def _until_done(
