@@ -319,7 +319,7 @@ def test_bad_settings_are_refused_by_name(field, value):
 
 @pytest.mark.parametrize("kind", [rove.GE, rove.VDQN, rove.BBQ, rove.IGE, rove.DDPGGE])
 def test_an_entropy_without_weight_is_refused(kind):
-    with pytest.raises(ConfigError, match=r"sigma must be at least 1e-08; .* got 0\.0"):
+    with pytest.raises(ConfigError, match=r"sigma must be at least 1e-08, got 0\.0; .* noisynet"):
         kind(sigma=0.0).compose()
 
 
