@@ -412,7 +412,7 @@ def test_misspelt_arguments_and_settings_are_named():
     [
         ("gee", "chain-5", "Did you mean 'ge'"),
         ("ge", "chian-5", "Did you mean 'chain-5'"),
-        ("ge", "chain-1", "at least 3"),
+        ("ge", "chain-1", "between 3 and 100,000"),
         ("ge", "chain--5", "Did you mean 'chain-5'"),
         ("ge", "chain", "needs a size, as in chain-10"),
         ("ge", "", "chain-N"),

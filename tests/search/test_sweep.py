@@ -103,7 +103,7 @@ def test_values(field, given, values):
             {"method": "random", "points": 0},
             "points must be an integer between 1 and 10,000, got 0",
         ),
-        ({"rho": "-4,-1"}, {"method": "random", "points": 10**6}, "at most 10,000"),
+        ({"rho": "-4,-1"}, {"method": "random", "points": 10**6}, "between 1 and 10,000"),
         ({"rho": "-4,-1"}, {"points": 1}, "the method grid tries all points"),
         ({"rho": "-4,-1"}, {"method": "gird"}, "Did you mean 'grid'"),
         ({"rho": "-4,-1"}, {"method": "halving", "seeds": 1}, "at least 2 with the method halving"),
@@ -112,7 +112,7 @@ def test_values(field, given, values):
             {"seeds": 0},
             "seeds must be an integer between 1 and 100,000, got 0",
         ),
-        ({"rho": "-4,-1"}, {"confirm_seeds": 1001}, "at most 1,000"),
+        ({"rho": "-4,-1"}, {"confirm_seeds": 1001}, "between 0 and 1,000"),
     ],
 )
 def test_refused_before_a_folder_is_made(fields, options, message, tmp_path):

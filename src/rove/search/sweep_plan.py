@@ -127,7 +127,7 @@ def plan(
 def _check_count(method: str, points: int | None, total: int) -> None:
     """Raise `ConfigError` if the method does not support this number of points."""
     if method == "grid" and points is not None:
-        reason = "only the methods random and halving draw points; the method grid tries all"
+        reason = "only the methods random and halving draw points; the method grid tries all points"
         raise ConfigError("points", points, reason)
     if method == "random" and points is None:
         message = "the method random needs a number of points to draw: --points N, or points=N"
