@@ -12,7 +12,7 @@ from helpers import draw
 from rove.agents import grid
 from rove.core import actor_critic
 from rove.core.actor_critic import ActorCritic
-from rove.core.policy import followed, policy
+from rove.core.policy import policy, soft_update
 from rove.environments.base import Step
 from rove.errors import ConfigError, LaneError
 from rove.parts import noise, replay
@@ -308,11 +308,11 @@ def test_a_target_of_ge_has_the_returns_noise_and_a_theta_of_its_own():
 def test_targets_follow_by_a_part_and_keys_as_they_are():
     old = {"w": jnp.array([1.0, 2.0]), "key": jnp.array([1, 2], jnp.uint32)}
     new = {"w": jnp.array([3.0, -2.0]), "key": jnp.array([7, 8], jnp.uint32)}
-    moved = followed(old, new, jnp.float32(0.25))
+    moved = soft_update(old, new, jnp.float32(0.25))
     np.testing.assert_allclose(moved["w"], [1.5, 1.0])
     np.testing.assert_array_equal(moved["key"], [7, 8])
     for tau, same in ((0.0, old), (1.0, new)):
-        np.testing.assert_array_equal(followed(old, new, jnp.float32(tau))["w"], same["w"])
+        np.testing.assert_array_equal(soft_update(old, new, jnp.float32(tau))["w"], same["w"])
 
 
 def test_the_policy_and_the_targets_wait_for_their_periods():

@@ -415,7 +415,7 @@ def test_a_package_that_breaks_is_named(name, entry, words, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("axes", [(0, 1.0), (0, True)])
 def test_axes_are_whole_numbers(axes):
-    with pytest.raises(ConfigError, match="two different indices below 4"):
+    with pytest.raises(ConfigError, match="two distinct indices below 4"):
         rove.environments.make("gym/CartPole-v1", axes=axes)
 
 

@@ -319,7 +319,7 @@ def test_bad_settings_are_refused_by_name(field, value):
 
 @pytest.mark.parametrize("kind", [rove.GE, rove.VDQN, rove.BBQ, rove.IGE, rove.DDPGGE])
 def test_an_entropy_without_weight_is_refused(kind):
-    with pytest.raises(ConfigError, match=r"sigma must be at least 1e-08; .* got 0\.0"):
+    with pytest.raises(ConfigError, match=r"sigma must be at least 1e-08, got 0\.0; .* noisynet"):
         kind(sigma=0.0).compose()
 
 
@@ -412,7 +412,7 @@ def test_misspelt_arguments_and_settings_are_named():
     [
         ("gee", "chain-5", "Did you mean 'ge'"),
         ("ge", "chian-5", "Did you mean 'chain-5'"),
-        ("ge", "chain-1", "at least 3"),
+        ("ge", "chain-1", "between 3 and 100,000"),
         ("ge", "chain--5", "Did you mean 'chain-5'"),
         ("ge", "chain", "needs a size, as in chain-10"),
         ("ge", "", "chain-N"),

@@ -81,7 +81,7 @@ class Settings:
                 check_number(field.name, value)
                 value = float(value)
             object.__setattr__(self, field.name, value)
-        self.compose()  # which checks their ranges
+        self.compose()  # checks the ranges of the values
 
     if not TYPE_CHECKING:
 
@@ -101,8 +101,7 @@ class NetworkSettings(Settings):
     gamma: float = _AGENT.gamma
     """Discount factor γ."""
     resample: Literal["step", "episode"] | int = _AGENT.resample
-    """When to resample θ for acting: every step (the paper), every episode, or every N steps. No
-    effect on an agent without a posterior, such as dqn."""
+    """When to resample θ for acting: every step (the paper), every episode, or every N steps."""
     epsilon: float = _AGENT.epsilon
     """Final probability ε of a random action."""
     epsilon_start: float = _AGENT.epsilon_start
@@ -125,11 +124,22 @@ class NetworkSettings(Settings):
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(NetworkSettings)}
 
 
+class PointEstimateSettings(NetworkSettings):
+    """Settings shared by agents with a point estimate of θ, which explore by ε-greedy actions."""
+
+    resample: Literal["step", "episode"] | int = _AGENT.resample
+    """No effect: this agent does not sample θ."""
+    epsilon: float = 0.1
+    """Final probability ε of a random action."""
+
+
 def unknown_setting(
     settings: Settings | type[Settings], field: str, value: Any, others: Sequence[str] = ()
 ) -> ConfigError:
-    """Return the error for a setting that the agent does not have. `others` are other names that
-    may have been meant."""
+    """Return the error for a setting that the agent does not have.
+
+    `others` are names that are not settings, but may have been meant.
+    """
     fields = [f.name for f in dataclasses.fields(settings)]
     known = [*others, *fields]
     meant = SYNONYMS.get(field.replace("_", "-"), "").replace("-", "_")
@@ -150,8 +160,8 @@ def with_settings(settings: Settings, changes: dict[str, Any]) -> Settings:
 def gaussian_with_entropy(sigma: float, draw: Literal["sample", "mean"] = "sample") -> Gaussian:
     """Return a Gaussian return with σ > 0; at σ = 0 the entropy of q_φ would have no weight."""
     if sigma == 0:
-        allowed = f"at least {LEAST_SIGMA:g}; the limit σ → 0 is the agent noisynet"
-        raise ConfigError.must_be("sigma", sigma, allowed)
+        hint = "; the limit σ → 0 is the agent noisynet"
+        raise ConfigError.must_be("sigma", sigma, f"at least {LEAST_SIGMA:g}", hint)
     check_number("sigma", sigma, at_least=LEAST_SIGMA)
     return Gaussian(sigma, draw)
 

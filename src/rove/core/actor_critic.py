@@ -17,7 +17,7 @@ from rove.core import checks, control
 from rove.core.critic import CriticLearner, adam_step, init_optimiser
 from rove.core.diagnostics import Beliefs, beliefs_at
 from rove.core.learner import AgentState
-from rove.core.policy import followed, fresh, joined, policy
+from rove.core.policy import critic_input, init_policy, policy, soft_update
 from rove.parts import noise, replay
 from rove.parts.networks import Theta
 from rove.parts.noise import Key
@@ -104,7 +104,7 @@ class ActorCritic(CriticLearner):
         keys = (noise.fold(k_phi, i) for i in range(self.critics))
         phis = tuple(self.posterior.init(sizes, k) for k in keys)
         laws = self.laws(phis)
-        psi = fresh(features, self.hidden, actions, k_psi)
+        psi = init_policy(features, self.hidden, actions, k_psi)
         return AgentState(
             phi=phis,
             phi_target=laws,
@@ -182,7 +182,7 @@ class ActorCritic(CriticLearner):
             lambda: (actor.psi, psi_moments),
         )
         due = state.counter % self.target_period == 0
-        phi_target, psi_target = followed(  # 2.13–2.14
+        phi_target, psi_target = soft_update(  # 2.13–2.14
             (state.phi_target, actor.psi_target), (laws, psi), jnp.where(due, self.tau, 0.0)
         )
         state = state._replace(
@@ -197,7 +197,7 @@ class ActorCritic(CriticLearner):
         self, psi: Theta, law: Any, priors: Any, theta: Any, states: Observation
     ) -> Float[Array, ""]:
         """Return the mean of −E[Z_θ̂(s, π_ψ(s))] over states; (8) is minus its gradient."""
-        return -jnp.mean(self.values(law, priors, theta, joined(states, policy(psi, states))))
+        return -jnp.mean(self.values(law, priors, theta, critic_input(states, policy(psi, states))))
 
     def values(
         self, law: Any, priors: Any, theta: Any, pairs: Float[Array, "n inputs"]
@@ -223,7 +223,7 @@ class ActorCritic(CriticLearner):
         actions = policy(psi_target, batch.next_observation)
         smoothing = self.smoothing_std * noise.normal(k_smoothing, actions.shape)
         smoothing = jnp.clip(smoothing, -self.smoothing_clip, self.smoothing_clip)
-        pairs = joined(batch.next_observation, jnp.clip(actions + smoothing, -1.0, 1.0))
+        pairs = critic_input(batch.next_observation, jnp.clip(actions + smoothing, -1.0, 1.0))
         critics = zip(laws_minus, priors, strict=True)
         z = jnp.stack([theta_minus(law, inputs(prior, pairs)) for law, prior in critics])
         lowest = jnp.argmin(means(self.returns, z), axis=0)
@@ -232,11 +232,11 @@ class ActorCritic(CriticLearner):
 
     def pairs(self, priors: Any, batch: Transition) -> Pairs:
         """Return (s, a) as inputs of the critic's network, whose outputs describe one action."""
-        x = inputs(priors, joined(batch.observation, batch.action))
+        x = inputs(priors, critic_input(batch.observation, batch.action))
         return Pairs(x, jnp.zeros(batch.reward.shape, jnp.int32))
 
     def beliefs(self, state: AgentState, xs: Observation, key: Key) -> Beliefs:
         """Return diagnostics of the first critic in given states, for the policy's actions."""
-        phi, pairs = state.phi[0], joined(xs, policy(state.actor.psi, xs))
+        phi, pairs = state.phi[0], critic_input(xs, policy(state.actor.psi, xs))
         law, x = self.posterior.law(phi), inputs(phi.priors, pairs)
         return beliefs_at(self.returns, self.posterior, law, x, key)

@@ -1,9 +1,9 @@
 """Algorithms 1 and 2 of the paper, for any return distribution Z_θ and any distribution q_φ(θ).
 
 The marks 1.k and 2.k refer to line k of Algorithm 1 and of Algorithm 2. The loops over episodes
-and steps (2.3–2.4) are in `rove.training`. `law` is q_φ in the form that sampling needs. One line
-is carried out at another time than in the paper, to the same effect: the counter (2.5) is
-incremented when the transition is saved (2.8).
+and steps (2.3–2.4) are in `rove.training`. `law` is q_φ in the form that sampling needs. The
+counter (2.5) is incremented when the transition is saved (2.8), which has the same effect as in the
+paper.
 """
 
 from functools import partial
@@ -69,8 +69,10 @@ class Agent(CriticLearner):
     # Control
 
     def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
-        """1.4, 2.6: resample the stored θ if it is due (`resample`); `begins`: whether an episode
-        begins. With resample="step", `act` samples θ itself."""
+        """1.4, 2.6: resample the stored θ if an episode begins or N steps have passed.
+
+        With resample="step", no θ is stored: `act` samples it.
+        """
         k, now = noise.fold(key, _RESAMPLE), (state.phi, state.theta, state.counter)
         theta = control.next_theta(self.posterior, self.resample, *now, begins, k)
         return state._replace(theta=theta)
@@ -95,7 +97,9 @@ class Agent(CriticLearner):
         self, state: AgentState, transition: Transition, where: bool | Array = True
     ) -> AgentState:
         """2.5, 2.8: increment the counter and save {s, a, r, s′} to B, with cached prior values.
-        `where`: False leaves the buffer's rows unchanged."""
+
+        `where`: False leaves the buffer's rows unchanged.
+        """
         buffer = replay.add(state.replay, with_cache(state.phi.priors, transition), where)
         return state._replace(replay=buffer, counter=state.counter + 1)
 
@@ -125,7 +129,9 @@ class Agent(CriticLearner):
         k_bonus: Key,
     ) -> Array:
         """1.7–1.8, 2.10: sample x ~ r + γ·Z_θ⁻(s′, a′), where a′ = argmax_a E[Z_θ⁻(s′, a)].
-        With `double`, a′ is greedy under q_φ; r includes the bonus, if any."""
+
+        With `double`, a′ is greedy under q_φ; r includes the bonus, if any.
+        """
         s_next = inputs(priors, batch.next_observation, batch.next_priors)
         z = theta_minus(law_minus, s_next)
         best = jnp.argmax(self.means(theta_minus(law, s_next) if self.double else z), axis=-1)

@@ -63,7 +63,7 @@ def check_actor_critic(agent: Any) -> None:
             raise
         name = type(agent.posterior).__name__
         reason = f"{name} cannot be the posterior of a critic with inputs (s, a): it requires "
-        reason += f"{error.allowed}. Use another one, such as MeanField or LastLayer"
+        reason += f"{error.allowed}. Use another posterior, such as MeanField or LastLayer"
         raise ConfigError("posterior", name, reason, reason) from None
 
 

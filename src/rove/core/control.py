@@ -1,4 +1,4 @@
-"""Control: when θ is resampled, and ε-greedy actions."""
+"""Control: resampling θ, and choosing ε-greedy actions."""
 
 from typing import Any, Literal, TypeAlias
 

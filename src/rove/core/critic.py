@@ -1,7 +1,6 @@
-"""The critic that Algorithm 2 and Section 4.4 share: Z_θ × q_φ, and a descent step on equation
-(4) of the paper.
+"""The critic that Algorithm 2 and Section 4.4 share: Z_θ and q_φ(θ), trained by equation (4).
 
-The marks 2.k refer to line k of Algorithm 2.
+Equations and sections are those of the paper. The marks 2.k refer to line k of Algorithm 2.
 """
 
 import abc
@@ -17,7 +16,7 @@ from jaxtyping import Float, Int
 
 from rove.core import checks
 from rove.core.control import Resample
-from rove.core.diagnostics import pictures_of
+from rove.core.diagnostics import density_curves
 from rove.core.families import check_posterior, check_returns
 from rove.core.learner import AgentState, Learner, Memory
 from rove.parts import noise
@@ -63,7 +62,7 @@ class CriticLearner(Learner):
     def draw(
         self, law: Any, law_minus: Any, ids: Int[Array, " n"], k_theta: Key, k_target_theta: Key
     ) -> tuple[Rows, Rows]:
-        """2.9, 2.11: sample θ⁻ ~ q_φ⁻ (2.9), and θ ~ q_φ for the objective (2.11), for each row.
+        """2.9, 2.11: sample θ⁻ ~ q_φ⁻ for the targets and θ ~ q_φ for the objective, for each row.
 
         `law` and `law_minus` are q_φ and q_φ⁻ as returned by `Posterior.law`. Families that pair θ
         and θ⁻ use the same samples for both.
@@ -92,7 +91,7 @@ class CriticLearner(Learner):
     def objective(
         self, phi: Phi, theta: Rows, batch: Transition, x: Array
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """2.11: return E_θ[mean_j loss(x_j)] − (c/N)·H(q_φ), and the loss averaged by weight.
+        """2.11: return E_θ[mean_j loss(x_j)] − (c/N)·H(q_φ), and the weighted mean of the loss.
 
         c is `Return.scale`. For a Gaussian, c = σ² and the loss is −c·log Z_θ, so that this is (4),
         or (7), times c/N; the factor c/N does not change the minimiser. For the other families c
@@ -128,9 +127,9 @@ class CriticLearner(Learner):
         """
 
         def total_objective(learned: tuple) -> tuple[Array, Array]:
-            moved = [phi._replace(learned=part) for phi, part in zip(phis, learned, strict=True)]
-            both = [self.objective(phi, theta, batch, x) for phi in moved]
-            total, losses = (sum(part, jnp.zeros(())) for part in zip(*both, strict=True))
+            critics = [phi._replace(learned=part) for phi, part in zip(phis, learned, strict=True)]
+            pairs = [self.objective(phi, theta, batch, x) for phi in critics]
+            total, losses = (sum(terms, jnp.zeros(())) for terms in zip(*pairs, strict=True))
             return total, losses / len(phis)
 
         learned = tuple(phi.learned for phi in phis)
@@ -150,8 +149,8 @@ class CriticLearner(Learner):
         data = Data(
             self.returns.scale, state.counter, state.replay, self.pairs, refit_targets, k_refit
         )
-        moved = [phi._replace(learned=part) for phi, part in zip(phis, learned, strict=True)]
-        return tuple(self.posterior.refit(phi, data) for phi in moved), moments, loss
+        updated = [phi._replace(learned=part) for phi, part in zip(phis, learned, strict=True)]
+        return tuple(self.posterior.refit(phi, data) for phi in updated), moments, loss
 
     def spread(self, law: Any, pairs: Pairs, key: Key) -> Float[Array, " n"]:
         """Estimate the standard deviation of Q_θ(s, a) over θ ~ q_φ from two samples of θ.
@@ -185,7 +184,7 @@ class CriticLearner(Learner):
         self.posterior.validate(checks.spec_of(self, observation))
 
     def densities(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
-        return pictures_of(self.returns, outputs)
+        return density_curves(self.returns, outputs)
 
 
 def of_action(

@@ -1,4 +1,4 @@
-"""Checks of the shapes that posteriors and return families return, without computing anything."""
+"""Checks of the shapes of what posteriors and return families return, without computing it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,8 +17,9 @@ ROWS = 3
 
 
 def check_posterior(posterior: Posterior, sizes: Sequence[int] = (4, 8, 2)) -> None:
-    """Raise `ConfigError` if a method of a posterior fails or returns another shape than it should,
-    and name it. `rove.train` checks every agent so.
+    """Raise `ConfigError` if a method of a posterior fails or returns a wrong shape.
+
+    The error names the method. `rove.train` makes this check for every agent.
 
     **Arguments**
     - `posterior`: the posterior.
@@ -35,10 +36,10 @@ def check_posterior(posterior: Posterior, sizes: Sequence[int] = (4, 8, 2)) -> N
     law = call("law", posterior.law, phi)
     draw = call("sample", posterior.sample, law, key)
     rows = jax.eval_shape(lambda phi: inputs(phi.priors, features), phi)
-    one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), rows)
+    row = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), rows)
     outputs = (sizes[-1],)
-    call.array("apply", outputs, call("apply", posterior.apply, law, draw, one))
-    call.array("mean", outputs, call("mean", posterior.mean, law, one))
+    call.array("apply", outputs, call("apply", posterior.apply, law, draw, row))
+    call.array("mean", outputs, call("mean", posterior.mean, law, row))
     call.array("entropy", (), call("entropy", posterior.entropy, law))
 
     def sampled(law: Any, x: Input) -> Any:
@@ -49,8 +50,9 @@ def check_posterior(posterior: Posterior, sizes: Sequence[int] = (4, 8, 2)) -> N
 
 
 def check_returns(returns: Return) -> None:
-    """Raise `ConfigError` if a method of a return family fails or returns another shape than it
-    should, and name it. `rove.train` checks every agent so.
+    """Raise `ConfigError` if a method of a return family fails or returns a wrong shape.
+
+    The error names the method. `rove.train` makes this check for every agent.
 
     **Example**
     >>> rove.check_returns(rove.Quantile())
@@ -68,7 +70,7 @@ def check_returns(returns: Return) -> None:
 
 
 class _Caller:
-    """Evaluates the shapes that methods of a family return, and reports what is wrong."""
+    """Evaluates the shapes of the results of a family's methods, and raises errors about them."""
 
     def __init__(self, field: str, family: Any, base: type):
         if not isinstance(family, base):
@@ -88,14 +90,16 @@ class _Caller:
             raise self.error(method, f"failed{hint}: {kind}: {reason}") from error
 
     def array(self, method: str, shape: tuple[int, ...], result: Any) -> None:
-        """Raise an error unless a result is an array of floats with a shape."""
+        """Raise an error unless a result is an array of floats with the given shape."""
         if not isinstance(result, jax.ShapeDtypeStruct):
             raise self.error(method, f"returned a {type(result).__name__} instead of an array")
         if result.shape != shape:
-            what = f"shape {result.shape} instead of {shape or '(), a number'}"
-            raise self.error(method, f"returned an array of {what}")
+            wanted = shape or "(), a number"
+            problem = f"returned an array of shape {result.shape} instead of {wanted}"
+            raise self.error(method, problem)
         if not jnp.issubdtype(result.dtype, jnp.floating):
             raise self.error(method, f"returned {result.dtype} instead of floats")
 
-    def error(self, method: str, what: str) -> ConfigError:
-        return ConfigError(self.field, self.name, what, f"{self.name}.{method} {what}")
+    def error(self, method: str, problem: str) -> ConfigError:
+        """Return the error about a problem with a method."""
+        return ConfigError(self.field, self.name, problem, f"{self.name}.{method} {problem}")

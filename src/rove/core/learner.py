@@ -33,12 +33,12 @@ class AgentState(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """The memory that one seed of an agent needs, and the parts of an error if that is too much."""
+    """The memory that one seed of an agent needs, and how to reduce it if that is too much."""
 
     nbytes: int
     """Number of bytes."""
     what: str
-    """The part that needs most of it."""
+    """The part of the agent that needs most of the memory, for messages."""
     field: str
     """The field that determines the size of that part."""
     value: Any
@@ -66,9 +66,11 @@ class Learner(eqx.Module):
 
     @abc.abstractmethod
     def dry_run(self, features: int, actions: int, coded: bool = False) -> Memory:
-        """Evaluate the shapes of the agent's arrays, without computing anything; return the memory
-        that it will need. Raise `ConfigError` if a part of it returns a wrong shape. The arguments
-        are those of `init`."""
+        """Return the memory that the agent needs, from the shapes of its arrays.
+
+        Nothing is computed. Raises `ConfigError` if a part of the agent returns a wrong shape. The
+        arguments are those of `init`.
+        """
 
     @abc.abstractmethod
     def init(self, features: int, actions: int, key: Key, coded: bool = False) -> AgentState:
@@ -82,7 +84,7 @@ class Learner(eqx.Module):
 
     @abc.abstractmethod
     def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
-        """Resample θ for control if it is time to; called after every step.
+        """Resample θ for control if it is due; called after every step.
 
         `begins` says whether the next step is the first of an episode.
         """
@@ -114,7 +116,7 @@ class Learner(eqx.Module):
         """Return value estimates in some states, for diagnostics."""
 
     def validate(self, observation: np.ndarray) -> None:
-        """Raise a `ConfigError` if the agent cannot use such observations."""
+        """Raise `ConfigError` if the agent cannot use observations like this one."""
 
     @property
     def continuous(self) -> bool:

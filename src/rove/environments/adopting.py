@@ -21,13 +21,13 @@ from rove.environments.registered import (
     settable,
     split,
 )
-from rove.errors import ConfigError, unknown_name
+from rove.errors import ConfigError, unknown_option
 
 EDGE, HUGE = 3.0, 1e6
 """The cells of an entry of the observation range from −EDGE to EDGE if the bounds of that entry are
 infinite or beyond ±HUGE."""
 MOST_STATES = 10_000
-"""Visits are counted state by state in a discrete space with at most so many states."""
+"""Maximum number of states of a discrete space whose visits are counted state by state."""
 
 ALIASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "sparse-inverted-pendulum": (
@@ -49,23 +49,23 @@ _OPTIONS: dict[str, tuple[Any, str]] = {
     "longest_episode": (int, "Number of steps after which an unfinished episode is an error."),
     "sparse": (
         float | None,
-        "The only reward, paid on termination; for example 1 if termination means success, -1 if "
-        "failure. None: the environment's own rewards.",
+        "Reward on termination, in place of all other rewards: for example 1 if termination is a "
+        "success, -1 if it is a failure. None: the rewards of the environment.",
     ),
     "optimum": (
         float | None,
-        "The best possible score of an episode, if you know it: needed to tell whether the task is "
-        "solved. (With a positive --env.sparse it is 1, for an episode that reaches the goal.)",
+        "Best possible score of an episode, if known. Without it, rove cannot tell whether the "
+        "task is solved. With a positive --env.sparse, it is 1 unless it is given.",
     ),
     "score_range": (
         tuple[float, float] | None,
-        "The minimum and maximum score of an episode, if you know them: intervals of few seeds "
-        "rely on them. (With a positive --env.sparse they are 0 and 1.)",
+        "Minimum and maximum score of an episode, if known; confidence intervals use them. With a "
+        "positive --env.sparse, they are 0 and 1 unless they are given.",
     ),
     "axes": (
         tuple[int, int] | None,
-        "The two entries of an observation, horizontal and vertical, whose range is divided into "
-        "cells to count visits.",
+        "Indices of two entries of an observation, horizontal and vertical, whose ranges are "
+        "divided into cells in which visits are counted.",
     ),
 }
 """rove's own options of a Gymnasium environment, with their types and descriptions."""
@@ -85,8 +85,7 @@ def from_name(name: str, **options: Any) -> HostEnvironment:
     defaults, any_option = settable(name)
     for key, value in options.items():
         if key not in defaults and not any_option:
-            message = unknown_name(f"option of {name}", key, defaults)
-            raise ConfigError(key, value, "one of " + ", ".join(defaults), message)
+            raise unknown_option(name, key, value, [*ROVE_OPTIONS, *defaults])
     options = changed(options, defaults)
     build = functools.partial(make_registered, name, options)
     package, name = split(name)
@@ -131,7 +130,9 @@ def adopt(
         build = environment
     else:
         allowed = "a gymnasium.Env, or a function that returns one"
-        hint = f". By name: rove.make({environment!r})" if isinstance(environment, str) else ""
+        hint = "; rove.train also accepts a name, such as 'chain-10'"
+        if isinstance(environment, str):
+            hint = f". By name: rove.make({environment!r})"
         raise ConfigError.must_be("environment", environment, allowed, hint)
     return _checked(Source("", object_id=id(environment), build=build), own)
 
@@ -211,6 +212,9 @@ def _pair(value: Any) -> tuple[float, float] | None:
         return None
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise ConfigError.must_be("score_range", value, "two numbers, for example 0 1")
+    if all(isinstance(number, int | float) for number in value) and value[0] >= value[1]:
+        allowed = "a minimum and a larger maximum, for example 0 1"
+        raise ConfigError.must_be("score_range", value, allowed)
     return value[0], value[1]
 
 
@@ -235,7 +239,7 @@ def _grid(space: Any, axes: Any) -> tuple[tuple[int, int] | None, tuple[Coordina
             message += "does not have; flatten a Dict or Tuple with gymnasium.wrappers."
             message += "FlattenObservation first"
             raise ConfigError("axes", axes, "None", message)
-        allowed = f"two different indices below {len(low)}, for example 0 1"
+        allowed = f"two distinct indices below {len(low)}, for example 0 1"
         raise ConfigError.must_be("axes", axes, allowed)
     ends = np.where(bounded, (low, high), [[-EDGE], [EDGE]])
     integers = space.dtype.kind in "iub"

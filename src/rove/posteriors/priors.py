@@ -19,7 +19,7 @@ from rove.parts.replay import Transition
 
 LEAST_CACHE = 64
 """Maximum number of cached values per observation: the larger of this and the observation's size.
-More would make the replay buffer much larger than without them."""
+With more, the cache would dominate the size of the replay buffer."""
 
 
 class Input(NamedTuple):
@@ -51,8 +51,11 @@ def inputs(
 
 
 def tabulated(priors: Theta | tuple[()], coded: bool) -> Theta | tuple[()]:
-    """Return the prior functions for observations that are codes: linear functions with the same
-    values, g(x) = (g(e_i) − g(0))·x_i + g(0) for a one-hot x. Others are returned as they are."""
+    """Return the prior functions as tables if observations are codes, otherwise unchanged.
+
+    A table is a linear function with the same values: g(x) = (g(e_i) − g(0))·x_i + g(0) for a
+    one-hot x.
+    """
     if not coded or not priors:
         return priors
     size = priors[0].weight.shape[1]
@@ -80,7 +83,9 @@ def cache(priors: Theta | tuple[()], x: Observation) -> Float[Array, "n cached"]
 
 
 def cache_size(priors: Theta | tuple[()], features: int, coded: bool = False) -> int:
-    """Return the number of values that `cache` returns per observation of the given size: none for
-    codes, whose values are looked up."""
+    """Return the number of values that `cache` returns per observation of the given size.
+
+    It is 0 for codes, whose values are looked up.
+    """
     size = priors[-1].bias.size if priors and not coded else 0
     return size if size <= max(features, LEAST_CACHE) else 0

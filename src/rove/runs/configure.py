@@ -1,4 +1,4 @@
-"""From the arguments of `rove.train` to a validated configuration."""
+"""Converting the arguments of `rove.train` to a validated configuration."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def configure(
             if not hasattr(agent, field):
                 if field in advice.TRAIN:
                     reason = advice.TRAIN[field]
-                    message = f"rove.train has no argument {field!r}: {reason}"
+                    message = f"rove.train has no argument {field!r}; {reason}"
                     raise ConfigError(field, value, reason, message)
                 _check_not_an_option(field, value, environment, given)
                 raise unknown_setting(agent, field, value, ARGUMENTS)
@@ -76,8 +76,8 @@ def configure(
         raise ConfigError(
             field,
             value,
-            "set it on the Agent itself",
-            f"{field} = {value!r} has no effect on a composed agent: set it on the Agent itself",
+            "pass it to rove.Agent instead",
+            f"{field}={value!r} has no effect on a composed agent; pass it to rove.Agent instead",
         )
     learner = agent.compose() if isinstance(agent, Settings) else agent
     if learner.continuous != environment.continuous:
@@ -91,7 +91,7 @@ def configure(
     check_observations(agent.name, learner, environment)
     if episodes is not None and steps is not None:
         reason = "give either episodes or steps"
-        message = f"{reason}, got episodes={episodes!r} and steps={steps!r}"
+        message = f"{reason}, not both; got episodes={episodes!r} and steps={steps!r}"
         raise ConfigError("episodes", episodes, reason, message)
     if episodes is None and steps is None:
         episodes, steps = DEFAULT_BUDGET[environment.continuous]
@@ -100,7 +100,7 @@ def configure(
             check_integer(field, value, at_least=1, at_most=UNLIMITED - 1)
     if hasattr(seeds, "tolist"):  # NumPy and JAX arrays
         seeds = seeds.tolist()
-    if isinstance(seeds, bytes):
+    if isinstance(seeds, bytes | str):
         raise ConfigError.must_be("seeds", seeds, "a number of seeds, or a list of them")
     if not isinstance(seeds, Iterable):
         check_integer("seeds", seeds, at_least=1, at_most=100_000)
@@ -109,7 +109,7 @@ def configure(
     for seed in seeds:
         check_integer("seeds", seed, at_least=0, part="every seed in ")
     if len(set(seeds)) != len(seeds) or not len(seeds):
-        raise ConfigError.must_be("seeds", list(seeds), "one or more different integers")
+        raise ConfigError.must_be("seeds", list(seeds), "one or more distinct integers")
     check_flag("until_solved", until_solved)
     if until_solved and environment.optimum is None:
         reason = f"{environment.name} has no known optimum"
@@ -123,8 +123,10 @@ def configure(
 
 
 def _check_not_an_option(field: str, value: Any, environment: Task, given: Any) -> None:
-    """Raise `ConfigError` if a setting that the agent does not have is an option of the
-    environment. `given` is the environment as the user passed it."""
+    """Raise `ConfigError` if a field that the agent does not have is an option of the environment.
+
+    `given` is the environment as the user passed it.
+    """
     custom = isinstance(environment, HostEnvironment) and not environment.source.registered
     known = ROVE_OPTIONS
     if not custom:
