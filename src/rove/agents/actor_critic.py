@@ -3,7 +3,13 @@
 import dataclasses
 from typing import Any, Literal
 
-from rove.agents.settings import Settings, gaussian_with_entropy
+from rove.agents.settings import (
+    BONUS_WEIGHT,
+    BonusName,
+    Settings,
+    gaussian_with_entropy,
+    with_bonus,
+)
 from rove.core.actor_critic import ActorCritic
 from rove.errors import ConfigError, check_choice
 from rove.posteriors import Dirac, MeanField
@@ -45,12 +51,18 @@ class ActorCriticSettings(Settings):
     """Step of the first update."""
     hidden: tuple[int, ...] = _AGENT.hidden
     """Widths of the hidden layers of the policy and of the critic."""
+    bonus: BonusName = "none"
+    """Intrinsic reward: the spread of Q over θ, visit counts, or random network distillation."""
+    bonus_weight: float = BONUS_WEIGHT
+    """Weight η of the intrinsic reward; only with a bonus."""
 
     def shared(self) -> dict[str, Any]:
-        """Return the settings that are passed to `ActorCritic`, with the kind of noise resolved."""
+        """Return the settings that are passed to `ActorCritic`, with the kind of noise resolved and
+        the bonus built."""
         check_choice("noise", self.noise, ("ou", "gaussian"))
         fields = dataclasses.fields(ActorCriticSettings)
         shared = {f.name: getattr(self, f.name) for f in fields if f.name != "noise"}
+        shared = with_bonus(shared)
         if self.noise == "ou":
             return shared
         if self.noise_reversion != ActorCriticSettings.noise_reversion:

@@ -171,8 +171,9 @@ def retired(outcome: Outcome) -> Outcome:
 
 
 def without_memory(lane: Lane) -> Lane:
-    """Return a finished lane without its replay buffer, optimiser and target parameters."""
+    """Return a finished lane without its replay buffer, optimiser, target parameters and the state
+    of its intrinsic reward."""
     memory = lane.agent.replay
     memory = memory._replace(rows=memory.rows[:0])
-    agent = lane.agent._replace(replay=memory, optimiser=None, phi_target=None)
+    agent = lane.agent._replace(replay=memory, optimiser=None, phi_target=None, bonus=None)
     return lane._replace(agent=agent)
