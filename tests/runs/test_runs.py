@@ -166,7 +166,7 @@ def test_numbers_of_other_libraries_are_numbers(tmp_path):
         lambda: with_settings(rove.GE(), {"rho": np.int64(-4)}),
         lambda: rove.BootstrappedDQN(prior=10),
         lambda: rove.IGE(rho=-4, resample=2),
-        lambda: rove.BBQ(bonus=1),
+        lambda: rove.BBQ(bonus="counts", bonus_weight=1),
     ],
 )
 def test_a_whole_number_where_a_fraction_belongs_is_a_fraction(settings, tmp_path):
@@ -176,7 +176,7 @@ def test_a_whole_number_where_a_fraction_belongs_is_a_fraction(settings, tmp_pat
         pass
     assert [job.run for job in folder.config().jobs(None)] == [j.run for j in config.jobs(None)]
     agent = config.agent
-    told = {type(getattr(agent, f, None)) for f in ("rho", "prior", "bonus")}
+    told = {type(getattr(agent, f, None)) for f in ("rho", "prior", "bonus_weight")}
     assert told <= {float, type(None)}
 
 

@@ -3,7 +3,13 @@
 import dataclasses
 from typing import Any, Literal
 
-from rove.agents.settings import Settings, gaussian_with_entropy
+from rove.agents.settings import (
+    BONUS_WEIGHT,
+    BonusName,
+    Settings,
+    gaussian_with_entropy,
+    with_bonus,
+)
 from rove.core.actor_critic import ActorCritic
 from rove.errors import ConfigError, check_choice
 from rove.posteriors import Dirac, MeanField
@@ -21,6 +27,8 @@ class ActorCriticSettings(Settings):
     """Learning rate α of Adam for the critic."""
     gamma: float = _AGENT.gamma
     """Discount factor γ."""
+    n_step: int = _AGENT.n_step
+    """Number of rewards in a target; above 1, sparse rewards travel faster."""
     tau: float = _AGENT.tau
     """Fraction τ by which the targets φ⁻ and ψ⁻ move towards φ and ψ; 1: they are copied."""
     target_period: int = _AGENT.target_period
@@ -43,12 +51,18 @@ class ActorCriticSettings(Settings):
     """Step of the first update."""
     hidden: tuple[int, ...] = _AGENT.hidden
     """Widths of the hidden layers of the policy and of the critic."""
+    bonus: BonusName = "none"
+    """Intrinsic reward: the spread of Q over θ, visit counts, or random network distillation."""
+    bonus_weight: float = BONUS_WEIGHT
+    """Weight η of the intrinsic reward; only with a bonus."""
 
     def shared(self) -> dict[str, Any]:
-        """Return the settings that are passed to `ActorCritic`, with the kind of noise resolved."""
+        """Return the settings that are passed to `ActorCritic`, with the kind of noise resolved and
+        the bonus built."""
         check_choice("noise", self.noise, ("ou", "gaussian"))
         fields = dataclasses.fields(ActorCriticSettings)
         shared = {f.name: getattr(self, f.name) for f in fields if f.name != "noise"}
+        shared = with_bonus(shared)
         if self.noise == "ou":
             return shared
         if self.noise_reversion != ActorCriticSettings.noise_reversion:

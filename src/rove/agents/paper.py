@@ -97,13 +97,11 @@ class BBQ(GaussSettings, name="bbq", label="BBQ"):
 
     prior: float = 1.0
     """Standard deviation of the zero-mean Gaussian prior on every parameter."""
-    bonus: float | None = None
-    """Weight η of an intrinsic reward, the standard deviation of Q over θ; None: no bonus."""
 
     def compose(self) -> Agent:
         posterior = MeanField(self.rho, prior=self.prior, draws=self.draws)
         returns = gaussian_with_entropy(self.sigma, draw="mean")
-        return Agent(returns, posterior, bonus=self.bonus, **self.shared())
+        return Agent(returns, posterior, **self.shared())
 
 
 class BayesianDQN(NetworkSettings, name="bayesian_dqn", label="Bayesian DQN"):

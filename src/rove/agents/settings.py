@@ -9,16 +9,19 @@ from typing import (
     Literal,
     NoReturn,
     Self,
+    TypeAlias,
     dataclass_transform,
     get_args,
     get_type_hints,
 )
 
+from rove.bonuses import RND, Counts, Disagreement, NoBonus
 from rove.core.algorithm import Agent
 from rove.core.learner import Learner
 from rove.errors import (
     SYNONYMS,
     ConfigError,
+    check_choice,
     check_number,
     check_type,
     did_you_mean,
@@ -31,6 +34,11 @@ _TRAINED = "an agent is trained by rove.train(agent, environment, steps=N)"
 _ADVICE = dict.fromkeys(("learn", "train", "fit", "predict", "save", "load"), _TRAINED)
 """What to do instead, for methods that settings do not have."""
 _AGENT: Any = Agent  # its attributes are the default values of its fields
+
+
+BonusName: TypeAlias = Literal["none", "disagreement", "counts", "rnd"]
+BONUS_WEIGHT = 0.1
+"""Default weight η of an intrinsic reward."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -100,6 +108,8 @@ class NetworkSettings(Settings):
     """Learning rate α of Adam."""
     gamma: float = _AGENT.gamma
     """Discount factor γ."""
+    n_step: int = _AGENT.n_step
+    """Number of rewards in a target; above 1, sparse rewards travel faster."""
     resample: Literal["step", "episode"] | int = _AGENT.resample
     """When to resample θ for acting: every step (the paper), every episode, or every N steps."""
     epsilon: float = _AGENT.epsilon
@@ -118,10 +128,28 @@ class NetworkSettings(Settings):
     """Number of steps between updates of the target parameters, φ⁻ ← φ."""
     hidden: tuple[int, ...] = _AGENT.hidden
     """Widths of the hidden layers."""
+    bonus: BonusName = "none"
+    """Intrinsic reward: the spread of Q over θ, visit counts, or random network distillation."""
+    bonus_weight: float = BONUS_WEIGHT
+    """Weight η of the intrinsic reward; only with a bonus."""
 
     def shared(self) -> dict[str, Any]:
-        """Return the settings that are passed to `Agent` unchanged."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(NetworkSettings)}
+        """Return the settings that are passed to `Agent`, with the bonus built."""
+        return with_bonus(
+            {f.name: getattr(self, f.name) for f in dataclasses.fields(NetworkSettings)}
+        )
+
+
+def with_bonus(shared: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with the `Bonus` that `bonus` and `bonus_weight` stand for in their place."""
+    kinds = {"disagreement": Disagreement, "counts": Counts, "rnd": RND}
+    name, weight = shared["bonus"], shared.pop("bonus_weight")
+    check_choice("bonus", name, ("none", *kinds))
+    check_number("bonus_weight", weight, at_least=0.0)
+    if name == "none" and weight != BONUS_WEIGHT:
+        what = "it has no effect with bonus='none'; remove it or set bonus='counts'"
+        raise ConfigError("bonus_weight", weight, what)
+    return shared | {"bonus": NoBonus() if name == "none" else kinds[name](weight)}
 
 
 class PointEstimateSettings(NetworkSettings):

@@ -30,8 +30,8 @@ from rove.returns.base import means
 # Indices of the random streams of a step.
 (
     _RESAMPLE, _NOISE, _RANDOM, _MINIBATCH, _THETA, _TARGET_THETA, _TARGET, _SMOOTHING, _REFIT,
-    _THETA_HAT,
-) = range(10)  # fmt: skip
+    _THETA_HAT, _BONUS,
+) = range(11)  # fmt: skip
 
 
 class Actor(NamedTuple):
@@ -91,7 +91,7 @@ class ActorCritic(CriticLearner):
 
     @property
     def name(self) -> str:
-        return f"policy, {type(self.returns).__name__} × {type(self.posterior).__name__}"
+        return f"policy, {super().name}"
 
     @property
     def continuous(self) -> bool:
@@ -99,7 +99,7 @@ class ActorCritic(CriticLearner):
 
     def init(self, features: int, actions: int, key: Key, coded: bool = False) -> AgentState:
         """2.2: initialise φ, φ⁻ ← φ, ψ, ψ⁻ ← ψ, an empty replay buffer B, and counter ← 0."""
-        k_phi, k_theta, k_psi, k_noise = (noise.fold(key, i) for i in range(4))
+        k_phi, k_theta, k_psi, k_noise, k_bonus = (noise.fold(key, i) for i in range(5))
         sizes = (features + actions, *self.hidden, self.returns.outputs)
         keys = (noise.fold(k_phi, i) for i in range(self.critics))
         phis = tuple(self.posterior.init(sizes, k) for k in keys)
@@ -110,9 +110,18 @@ class ActorCritic(CriticLearner):
             phi_target=laws,
             theta=control.first_theta(self.posterior, self.resample, laws[0], k_theta),
             optimiser=(init_optimiser(tuple(phi.learned for phi in phis)), init_optimiser(psi)),
-            replay=replay.init(self.buffer_size, features, actions, coded=coded),
+            replay=replay.init(
+                self.buffer_size,
+                features,
+                actions,
+                0,
+                coded,
+                self.n_step,
+                cells=self.bonus.uses_cells,
+            ),
             counter=jnp.zeros((), jnp.int32),
             actor=Actor(psi, psi, self.noise_std * noise.normal(k_noise, (actions,))),
+            bonus=self.bonus.init(features, coded, k_bonus),
         )
 
     def laws(self, phis: tuple[Phi, ...]) -> tuple[Any, ...]:
@@ -148,23 +157,27 @@ class ActorCritic(CriticLearner):
 
         `where`: False leaves the buffer's rows unchanged.
         """
-        buffer = replay.add(state.replay, transition, where)
-        return state._replace(replay=buffer, counter=state.counter + 1)
+        bonus, step = self.bonus.observe(state.bonus, transition)
+        buffer = replay.add(state.replay, step, where)
+        return state._replace(replay=buffer, counter=state.counter + 1, bonus=bonus)
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """2.9–2.15: update φ, then ψ with the new critic, then φ⁻ and ψ⁻. Also return the loss."""
         k, actor = partial(noise.fold, key), state.actor
-        batch, ids = replay.sample(state.replay, k(_MINIBATCH), self.batch_size)  # 2.9
         first, first_minus = self.posterior.law(state.phi[0]), state.phi_target[0]
+        reward = partial(self.reward, state.bonus, state.phi[0].priors, first, k(_BONUS))
+        batch, ids = replay.sample(  # 2.9
+            state.replay, k(_MINIBATCH), self.batch_size, self.gamma, reward
+        )
         theta, theta_minus = self.draw(  # 2.9, 2.11
             first, first_minus, ids, k(_THETA), k(_TARGET_THETA)
         )
         priors = tuple(phi.priors for phi in state.phi)
         lookahead = partial(self.lookahead, priors, state.phi_target, actor.psi_target)
-        x = lookahead(theta_minus, batch, k(_TARGET), k(_SMOOTHING))  # 2.10
+        x = lookahead(theta_minus, batch, key)  # 2.10
         moments, psi_moments = state.optimiser
         phis, moments, loss = self.descend(  # 2.11–2.12
-            state, state.phi, moments, self.critic_lr, theta, batch, x, lookahead, k(_REFIT)
+            state, state.phi, moments, self.critic_lr, theta, batch, x, lookahead, reward, k(_REFIT)
         )
         laws = self.laws(phis)
 
@@ -190,6 +203,7 @@ class ActorCritic(CriticLearner):
             phi_target=phi_target,
             optimiser=(moments, psi_moments),
             actor=actor._replace(psi=psi, psi_target=psi_target),
+            bonus=self.bonus.update(state.bonus, batch),
         )
         return state, loss
 
@@ -213,22 +227,21 @@ class ActorCritic(CriticLearner):
         psi_target: Theta,
         theta_minus: Rows,
         batch: Transition,
-        k_target: Key,
-        k_smoothing: Key,
+        key: Key,
     ) -> Array:
         """2.10: sample x ~ r + γ·Z_θ⁻(s′, a′), where a′ = π_ψ⁻(s′) plus smoothing noise.
 
         With several critics, Z_θ⁻ is that of the critic with the lowest mean at (s′, a′).
         """
         actions = policy(psi_target, batch.next_observation)
-        smoothing = self.smoothing_std * noise.normal(k_smoothing, actions.shape)
+        smoothing = self.smoothing_std * noise.normal(noise.fold(key, _SMOOTHING), actions.shape)
         smoothing = jnp.clip(smoothing, -self.smoothing_clip, self.smoothing_clip)
         pairs = critic_input(batch.next_observation, jnp.clip(actions + smoothing, -1.0, 1.0))
         critics = zip(laws_minus, priors, strict=True)
         z = jnp.stack([theta_minus(law, inputs(prior, pairs)) for law, prior in critics])
         lowest = jnp.argmin(means(self.returns, z), axis=0)
         z = jnp.take_along_axis(z, lowest[None, :, :, None], axis=0)[0]
-        return self.targets(z, batch.reward, batch, k_target)
+        return self.targets(z, batch, noise.fold(key, _TARGET))
 
     def pairs(self, priors: Any, batch: Transition) -> Pairs:
         """Return (s, a) as inputs of the critic's network, whose outputs describe one action."""

@@ -37,8 +37,6 @@ class Agent(CriticLearner):
     """Learning rate α."""
     double: bool = eqx.field(default=False, static=True)
     """Whether a′ is greedy with respect to q_φ instead of q_φ⁻ (double Q-learning)."""
-    bonus: float | Array | None = None
-    """Weight η of an intrinsic reward, the standard deviation of Q over θ ~ q_φ; None: no bonus."""
     epsilon: float | Array = 0.0
     """Probability ε of a uniformly random action, after the schedule has ended."""
     epsilon_start: float | Array = 1.0
@@ -62,8 +60,11 @@ class Agent(CriticLearner):
             phi_target=law,
             theta=control.first_theta(self.posterior, self.resample, law, noise.fold(key, 1)),
             optimiser=init_optimiser((phi.learned,)),
-            replay=replay.init(self.buffer_size, features, 1, cached, coded),
+            replay=replay.init(
+                self.buffer_size, features, 1, cached, coded, self.n_step, self.bonus.uses_cells
+            ),
             counter=jnp.zeros((), jnp.int32),
+            bonus=self.bonus.init(features, coded, noise.fold(key, 2)),
         )
 
     # Control
@@ -100,23 +101,28 @@ class Agent(CriticLearner):
 
         `where`: False leaves the buffer's rows unchanged.
         """
-        buffer = replay.add(state.replay, with_cache(state.phi.priors, transition), where)
-        return state._replace(replay=buffer, counter=state.counter + 1)
+        bonus, step = self.bonus.observe(state.bonus, transition)
+        buffer = replay.add(state.replay, with_cache(state.phi.priors, step), where)
+        return state._replace(replay=buffer, counter=state.counter + 1, bonus=bonus)
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """1.8, 2.9–2.15: update φ, and φ⁻ every `target_period` steps. Also return the loss."""
-        law, law_minus = self.posterior.law(state.phi), state.phi_target
-        k = partial(noise.fold, key)
-        batch, ids = replay.sample(state.replay, k(_MINIBATCH), self.batch_size)  # 2.9
+        phi, law_minus = state.phi, state.phi_target
+        law, k = self.posterior.law(phi), partial(noise.fold, key)
+        reward = partial(self.reward, state.bonus, phi.priors, law, k(_BONUS))
+        batch, ids = replay.sample(  # 2.9
+            state.replay, k(_MINIBATCH), self.batch_size, self.gamma, reward
+        )
         theta, theta_minus = self.draw(law, law_minus, ids, k(_THETA), k(_TARGET_THETA))  # 2.9, 11
-        lookahead = partial(self.lookahead, state.phi.priors, law, law_minus)
-        x = lookahead(theta_minus, batch, k(_TARGET), k(_BONUS))  # 2.10
+        lookahead = partial(self.lookahead, phi.priors, law, law_minus)
+        x = lookahead(theta_minus, batch, k(_TARGET))  # 2.10
         (phi,), moments, loss = self.descend(  # 2.11–2.12
-            state, (state.phi,), state.optimiser, self.lr, theta, batch, x, lookahead, k(_REFIT)
+            state, (phi,), state.optimiser, self.lr, theta, batch, x, lookahead, reward, k(_REFIT)
         )
         due = state.counter % self.target_period == 0
         law_minus = lax.cond(due, lambda: self.posterior.law(phi), lambda: law_minus)  # 2.13–2.14
-        return state._replace(phi=phi, phi_target=law_minus, optimiser=moments), loss
+        bonus = self.bonus.update(state.bonus, batch)
+        return state._replace(phi=phi, phi_target=law_minus, optimiser=moments, bonus=bonus), loss
 
     def lookahead(
         self,
@@ -125,24 +131,16 @@ class Agent(CriticLearner):
         law_minus: Any,
         theta_minus: Rows,
         batch: Transition,
-        k_target: Key,
-        k_bonus: Key,
+        key: Key,
     ) -> Array:
         """1.7–1.8, 2.10: sample x ~ r + γ·Z_θ⁻(s′, a′), where a′ = argmax_a E[Z_θ⁻(s′, a)].
 
-        With `double`, a′ is greedy under q_φ; r includes the bonus, if any.
+        With `double`, a′ is greedy under q_φ.
         """
         s_next = inputs(priors, batch.next_observation, batch.next_priors)
         z = theta_minus(law_minus, s_next)
         best = jnp.argmax(self.means(theta_minus(law, s_next) if self.double else z), axis=-1)
-        reward = self.reward(priors, law, batch, k_bonus)
-        return self.targets(of_action(by_action(self.returns, z), best), reward, batch, k_target)
-
-    def reward(self, priors: Any, law: Any, batch: Transition, key: Key) -> Float[Array, " n"]:
-        """Return r, plus η·std Q_θ(s, a) if there is an intrinsic reward."""
-        if self.bonus is None:
-            return batch.reward
-        return batch.reward + self.bonus * self.spread(law, self.pairs(priors, batch), key)
+        return self.targets(of_action(by_action(self.returns, z), best), batch, key)
 
     def pairs(self, priors: Any, batch: Transition) -> Pairs:
         """Return the network's inputs for s, and the indices of a."""

@@ -5,6 +5,7 @@ Equations and sections are those of the paper. The marks 2.k refer to line k of 
 
 import abc
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import equinox as eqx
@@ -14,19 +15,20 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int
 
+from rove.bonuses.base import Bonus, NoBonus
 from rove.core import checks
 from rove.core.control import Resample
 from rove.core.diagnostics import density_curves
-from rove.core.families import check_posterior, check_returns
+from rove.core.families import check_bonus, check_posterior, check_returns
 from rove.core.learner import AgentState, Learner, Memory
 from rove.parts import noise
 from rove.parts.noise import Key
-from rove.parts.replay import Transition
+from rove.parts.replay import Reward, Transition
 from rove.posteriors.base import Data, OneTheta, Pairs, Phi, Posterior, Rows, apply_all
 from rove.returns.base import Return, by_action, means
 
-Lookahead: TypeAlias = Callable[[Rows, Transition, Key, Key], Array]
-"""Samples targets x for transitions, given θ⁻, a key for Z_θ⁻, and a key for other randomness."""
+Lookahead: TypeAlias = Callable[[Rows, Transition, Key], Array]
+"""Samples targets x for transitions, given θ⁻ and a key for all other randomness."""
 
 
 class CriticLearner(Learner):
@@ -44,6 +46,9 @@ class CriticLearner(Learner):
     "episode", or a number of steps."""
     gamma: float | Array = 0.99
     """Discount factor γ."""
+    n_step: int = eqx.field(default=1, static=True)
+    """Number n of rewards in a target, r₀ + γ·r₁ + … + γⁿ⁻¹·rₙ₋₁ + γⁿ·Z_θ⁻; fewer where an episode
+    ends before. The actions after the first are those that were taken, whatever θ was then."""
     target_period: int | Array = 100
     """Number of steps between updates of φ⁻ (the paper's τ)."""
     learning_starts: int | Array = 500
@@ -54,6 +59,8 @@ class CriticLearner(Learner):
     """Capacity of the replay buffer, in transitions."""
     hidden: tuple[int, ...] = eqx.field(default=(100, 100), static=True)
     """Widths of the hidden layers."""
+    bonus: Bonus = NoBonus()
+    """Intrinsic reward that is added to r."""
 
     @abc.abstractmethod
     def pairs(self, priors: Any, batch: Transition) -> Pairs:
@@ -74,19 +81,19 @@ class CriticLearner(Learner):
     def targets(
         self,
         z: Float[Array, "draws n outputs"],
-        reward: Float[Array, " n"],
         batch: Transition,
         key: Key,
     ) -> Array:
-        """2.10: sample x ~ r + γ·Z_θ⁻(s′, a′) for each θ⁻ and transition.
+        """2.10: sample x ~ r + γ·Z_θ⁻(s′, a′) for each θ⁻ and transition; γᵏ after k steps.
 
         z contains the network's outputs at (s′, a′). If s′ is terminal, x is r.
         """
         draws, n, _ = z.shape
         keys = noise.folds(key, draws * n).reshape(draws, n, 2)
-        discount = self.gamma * (1.0 - batch.terminated)
+        discount = self.gamma if batch.discount is None else batch.discount
+        discount = discount * (1.0 - batch.terminated)
         over_rows = jax.vmap(self.returns.target)
-        return jax.vmap(over_rows, (0, None, None, 0))(z, reward, discount, keys)
+        return jax.vmap(over_rows, (0, None, None, 0))(z, batch.reward, discount, keys)
 
     def objective(
         self, phi: Phi, theta: Rows, batch: Transition, x: Array
@@ -119,6 +126,7 @@ class CriticLearner(Learner):
         batch: Transition,
         x: Array,
         lookahead: Lookahead,
+        reward: Reward,
         k_refit: Key,
     ) -> tuple[tuple[Phi, ...], Any, Float[Array, ""]]:
         """2.11–2.12: φ ← φ − α·Δφ for every critic, with Adam; then `Posterior.refit`.
@@ -143,14 +151,19 @@ class CriticLearner(Learner):
             index of the block of transitions; only θ⁻ is shared between blocks.
             """
             theta_minus = OneTheta(self.posterior, noise.fold(key, 0))
-            keys = noise.fold(key, 1, block), noise.fold(key, 2, block)
-            return lookahead(theta_minus, batch, *keys)[0]
+            return lookahead(theta_minus, batch, noise.fold(key, 1, block))[0]
 
-        data = Data(
-            self.returns.scale, state.counter, state.replay, self.pairs, refit_targets, k_refit
-        )
+        stored = self.gamma, state.counter, state.replay, reward
+        data = Data(self.returns.scale, *stored, self.pairs, refit_targets, k_refit)
         updated = [phi._replace(learned=part) for phi, part in zip(phis, learned, strict=True)]
         return tuple(self.posterior.refit(phi, data) for phi in updated), moments, loss
+
+    def reward(
+        self, bonus: Any, priors: Any, law: Any, key: Key, steps: Transition
+    ) -> Float[Array, " n"]:
+        """Return r of single steps plus the intrinsic reward, given the state of the bonus."""
+        spread = partial(self.spread, law, self.pairs(priors, steps), key)
+        return self.bonus.reward(bonus, steps, spread)
 
     def spread(self, law: Any, pairs: Pairs, key: Key) -> Float[Array, " n"]:
         """Estimate the standard deviation of Q_θ(s, a) over θ ~ q_φ from two samples of θ.
@@ -173,11 +186,13 @@ class CriticLearner(Learner):
 
     @property
     def name(self) -> str:
-        return f"{type(self.returns).__name__} × {type(self.posterior).__name__}"
+        intrinsic = "" if isinstance(self.bonus, NoBonus) else f" + {type(self.bonus).__name__}"
+        return f"{type(self.returns).__name__} × {type(self.posterior).__name__}{intrinsic}"
 
     def dry_run(self, features: int, actions: int, coded: bool = False) -> Memory:
         check_returns(self.returns)
         check_posterior(self.posterior, (features, *self.hidden, actions * self.returns.outputs))
+        check_bonus(self.bonus, features)
         return checks.memory_of(self, features, actions, coded, self.buffer_size, self.hidden)
 
     def validate(self, observation: np.ndarray) -> None:

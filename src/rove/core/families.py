@@ -1,4 +1,4 @@
-"""Checks of the shapes of what posteriors and return families return, without computing it."""
+"""Checks of the shapes of what the methods of the families return, without computing it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,8 +6,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from rove.bonuses.base import Bonus
 from rove.errors import ConfigError
 from rove.parts import noise
+from rove.parts.replay import Transition
 from rove.posteriors.base import Phi, Posterior
 from rove.posteriors.priors import Input, inputs
 from rove.returns.base import Return
@@ -69,6 +71,26 @@ def check_returns(returns: Return) -> None:
     call.array("density", (*jnp.shape(xs)[:1],), heights)
 
 
+def check_bonus(bonus: Bonus, features: int = 4) -> None:
+    """Raise `ConfigError` if a method of an intrinsic reward fails or returns another shape than it
+    should, and name it. `rove.train` makes this check for every agent.
+
+    **Example**
+    >>> rove.check_bonus(rove.Counts())
+    """
+    call, key = _Caller("bonus", bonus, Bonus), noise.root(0)
+    x, zero, false = jnp.zeros(features), jnp.zeros(()), jnp.zeros((), bool)
+    step = Transition(x, zero[None], zero, x, false, cell=jnp.zeros((), jnp.int32))
+    batch = jax.tree.map(lambda leaf: jnp.stack([leaf] * ROWS), step)
+    state = call("init", lambda: bonus.init(features, False, key))
+    observed, _ = call("observe", bonus.observe, state, step)
+    call.unchanged("observe", state, observed)
+    call.unchanged("update", state, call("update", bonus.update, state, batch))
+    spread = jnp.zeros(ROWS)
+    reward = call("reward", lambda state: bonus.reward(state, batch, lambda: spread), state)
+    call.array("reward", (ROWS,), reward)
+
+
 class _Caller:
     """Evaluates the shapes of the results of a family's methods, and raises errors about them."""
 
@@ -99,6 +121,13 @@ class _Caller:
             raise self.error(method, problem)
         if not jnp.issubdtype(result.dtype, jnp.floating):
             raise self.error(method, f"returned {result.dtype} instead of floats")
+
+    def unchanged(self, method: str, before: Any, after: Any) -> None:
+        """Raise an error unless two states have the same structure, shapes and types."""
+        same = jax.tree.structure(before) == jax.tree.structure(after)
+        leaves = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=False)
+        if not same or any((a.shape, a.dtype) != (b.shape, b.dtype) for a, b in leaves):
+            raise self.error(method, "returned a state of another structure than init")
 
     def error(self, method: str, problem: str) -> ConfigError:
         """Return the error about a problem with a method."""

@@ -30,6 +30,8 @@ class AgentState(NamedTuple):
     """Number of environment steps so far."""
     actor: Any = ()
     """The policy's part of the state of an actor–critic; otherwise ()."""
+    bonus: Any = ()
+    """The state of the intrinsic reward, if it has one; None once a run has finished."""
 
 
 class Memory(NamedTuple):

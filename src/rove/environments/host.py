@@ -23,9 +23,9 @@ from rove.environments.guard import (
     environment_error,
     without_unsized_parts,
 )
-from rove.environments.normalising import Statistics
 from rove.errors import ConfigError, RoveError, check_flag, check_integer, check_number
 from rove.parts.noise import Key
+from rove.parts.normalising import Statistics
 from rove.parts.onehot import Observation, OneHot, from_columns
 
 LONGEST_EPISODE = 100_000
@@ -204,11 +204,9 @@ class HostEnvironment(Task):
 
     def reset(self, key: Key) -> tuple[State, Observation]:
         """Return the state before the first episode, and zeros in place of an observation."""
-        zeros, zero = jnp.zeros(self.size), jnp.zeros(())
         observation = self.received(jnp.zeros(self.initial.shape[1]))
-        state = HostState(
-            Statistics(zero, zeros, zeros) if self.normalise else None, self._cell(observation)
-        )
+        statistics = Statistics.of_shape(self.size) if self.normalise else None
+        state = HostState(statistics, self._cell(observation))
         return state, self.agent_observation(state, observation)
 
     def received(self, columns: Float[Array, " width"]) -> Observation:

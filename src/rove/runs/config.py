@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from rove import environments, posteriors, returns
+from rove import bonuses, environments, posteriors, returns
 from rove.agents import AGENTS, tabular
 from rove.agents.settings import Settings, with_settings
 from rove.core.actor_critic import ActorCritic
@@ -201,7 +201,7 @@ def _plain(value: Any) -> Any:
 def _rebuild(description: dict[str, Any]) -> Any:
     """Rebuild a composed agent from `_describe`. Only rove's own classes can be rebuilt."""
     kinds: dict[str, Any] = {"Agent": Agent, "ActorCritic": ActorCritic}
-    for module in (returns, posteriors, tabular):
+    for module in (returns, posteriors, bonuses, tabular):
         kinds |= {name: getattr(module, name) for name in module.__all__}
     name = description["type"]
     if name not in kinds:

@@ -173,8 +173,9 @@ def retired(outcome: Outcome) -> Outcome:
 
 
 def without_memory(lane: Lane) -> Lane:
-    """Return a lane without what only learning needs: replay buffer, optimiser and target."""
+    """Return a lane without what only learning needs: replay buffer, optimiser, target and the
+    state of the intrinsic reward."""
     memory = lane.agent.replay
     memory = memory._replace(rows=memory.rows[:0])
-    agent = lane.agent._replace(replay=memory, optimiser=None, phi_target=None)
+    agent = lane.agent._replace(replay=memory, optimiser=None, phi_target=None, bonus=None)
     return lane._replace(agent=agent)
