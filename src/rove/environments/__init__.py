@@ -13,7 +13,13 @@ from rove.environments.chain import Chain
 from rove.environments.deep_sea import DeepSea
 from rove.environments.host import HostEnvironment
 from rove.environments.linear_quadratic import LinearQuadratic
-from rove.environments.minigrid import MiniGridDoorKey, MiniGridEmpty
+from rove.environments.minigrid import (
+    MiniGridDoorKey,
+    MiniGridEmpty,
+    MiniGridFourRooms,
+    MiniGridMultiRoom,
+    MiniGridUnlock,
+)
 from rove.environments.mountain_car import MountainCar
 from rove.environments.registered import PREFIX
 from rove.environments.sparse import Sparse
@@ -34,6 +40,9 @@ __all__ = [
     "LinearQuadratic",
     "MiniGridDoorKey",
     "MiniGridEmpty",
+    "MiniGridFourRooms",
+    "MiniGridMultiRoom",
+    "MiniGridUnlock",
     "MountainCar",
     "Sparse",
     "Step",
@@ -94,6 +103,9 @@ ENVIRONMENTS: dict[str, Family] = {
     "linear-quadratic": Family(LinearQuadratic, {}, LinearQuadratic.__doc__),
     "minigrid-empty": Family(MiniGridEmpty, {}, MiniGridEmpty.__doc__),
     "minigrid-doorkey": Family(MiniGridDoorKey, {}, MiniGridDoorKey.__doc__),
+    "minigrid-fourrooms": Family(MiniGridFourRooms, {}, MiniGridFourRooms.__doc__),
+    "minigrid-multiroom": Family(MiniGridMultiRoom, {}, MiniGridMultiRoom.__doc__),
+    "minigrid-unlock": Family(MiniGridUnlock, {}, MiniGridUnlock.__doc__),
 }
 """Families by name. If a family has sizes, a size is appended: chain-100 is Chain(100)."""
 

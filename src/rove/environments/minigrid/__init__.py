@@ -2,5 +2,17 @@
 
 from rove.environments.minigrid.base import MiniGrid
 from rove.environments.minigrid.goals import MiniGridDoorKey, MiniGridEmpty
+from rove.environments.minigrid.rooms import (
+    MiniGridFourRooms,
+    MiniGridMultiRoom,
+    MiniGridUnlock,
+)
 
-__all__ = ["MiniGrid", "MiniGridDoorKey", "MiniGridEmpty"]
+__all__ = [
+    "MiniGrid",
+    "MiniGridDoorKey",
+    "MiniGridEmpty",
+    "MiniGridFourRooms",
+    "MiniGridMultiRoom",
+    "MiniGridUnlock",
+]

@@ -184,3 +184,8 @@ def placed(
         carried=zero + cells.EMPTY,
         time=zero,
     )
+
+
+def on_goal(state: GridState) -> Bool[Array, ""]:
+    """Whether the agent has reached a goal."""
+    return state.cells[state.position[0], state.position[1]] == cells.GOAL

@@ -80,10 +80,14 @@ def walled(width: int, height: int) -> Int[np.ndarray, "width height"]:
     return cells
 
 
+def chosen(allowed: Bool[Array, "..."], key: Key) -> Int[Array, ""]:
+    """Draw one of the allowed entries uniformly; return its index in the flat array."""
+    return jnp.argmax(jnp.where(allowed, noise.uniform(key, allowed.shape), 0.0))
+
+
 def choose(allowed: Bool[Array, "width height"], key: Key) -> Int[Array, "2"]:
     """Draw one of the allowed cells uniformly; return its x and y."""
-    at = jnp.argmax(jnp.where(allowed, noise.uniform(key, allowed.shape), 0.0))
-    return jnp.stack(jnp.divmod(at, allowed.shape[1])).astype(jnp.int32)
+    return jnp.stack(jnp.divmod(chosen(allowed, key), allowed.shape[1])).astype(jnp.int32)
 
 
 def acted(state: GridState, action: Int[Array, ""]) -> GridState:

@@ -9,7 +9,7 @@ from jax import Array
 from jaxtyping import Bool
 
 from rove.environments.minigrid import cells
-from rove.environments.minigrid.base import Coding, MiniGrid, placed
+from rove.environments.minigrid.base import Coding, MiniGrid, on_goal, placed
 from rove.environments.minigrid.cells import GridState
 from rove.errors import check_flag, check_integer
 from rove.parts import noise
@@ -32,7 +32,7 @@ class _GoalInCorner(MiniGrid):
         return {"goal": (self.n - 2) * self.n + self.n - 2}
 
     def succeeded(self, state: GridState) -> Bool[Array, ""]:
-        return state.cells[state.position[0], state.position[1]] == cells.GOAL
+        return on_goal(state)
 
     def before_goal(self, state: GridState) -> GridState:
         """Return the state with the agent above the goal, looking at it."""
