@@ -13,6 +13,13 @@ from rove.environments.chain import Chain
 from rove.environments.deep_sea import DeepSea
 from rove.environments.host import HostEnvironment
 from rove.environments.linear_quadratic import LinearQuadratic
+from rove.environments.minigrid import (
+    MiniGridDoorKey,
+    MiniGridEmpty,
+    MiniGridFourRooms,
+    MiniGridMultiRoom,
+    MiniGridUnlock,
+)
 from rove.environments.mountain_car import MountainCar
 from rove.environments.registered import PREFIX
 from rove.environments.sparse import Sparse
@@ -31,6 +38,11 @@ __all__ = [
     "Family",
     "HostEnvironment",
     "LinearQuadratic",
+    "MiniGridDoorKey",
+    "MiniGridEmpty",
+    "MiniGridFourRooms",
+    "MiniGridMultiRoom",
+    "MiniGridUnlock",
     "MountainCar",
     "Sparse",
     "Step",
@@ -89,6 +101,11 @@ ENVIRONMENTS: dict[str, Family] = {
         "Acrobot-v1",
     ),
     "linear-quadratic": Family(LinearQuadratic, {}, LinearQuadratic.__doc__),
+    "minigrid-empty": Family(MiniGridEmpty, {}, MiniGridEmpty.__doc__),
+    "minigrid-doorkey": Family(MiniGridDoorKey, {}, MiniGridDoorKey.__doc__),
+    "minigrid-fourrooms": Family(MiniGridFourRooms, {}, MiniGridFourRooms.__doc__),
+    "minigrid-multiroom": Family(MiniGridMultiRoom, {}, MiniGridMultiRoom.__doc__),
+    "minigrid-unlock": Family(MiniGridUnlock, {}, MiniGridUnlock.__doc__),
 }
 """Families by name. If a family has sizes, a size is appended: chain-100 is Chain(100)."""
 
