@@ -97,7 +97,9 @@ class ActorCritic(CriticLearner):
     def continuous(self) -> bool:
         return True
 
-    def init(self, features: int, actions: int, key: Key, coded: bool = False) -> AgentState:
+    def init(
+        self, features: int, actions: int, key: Key, coded: bool = False, masked: bool = False
+    ) -> AgentState:
         """2.2: initialise φ, φ⁻ ← φ, ψ, ψ⁻ ← ψ, an empty replay buffer B, and counter ← 0."""
         k_phi, k_theta, k_psi, k_noise = (noise.fold(key, i) for i in range(4))
         sizes = (features + actions, *self.hidden, self.returns.outputs)

@@ -175,10 +175,13 @@ class CriticLearner(Learner):
     def name(self) -> str:
         return f"{type(self.returns).__name__} × {type(self.posterior).__name__}"
 
-    def dry_run(self, features: int, actions: int, coded: bool = False) -> Memory:
+    def dry_run(
+        self, features: int, actions: int, coded: bool = False, masked: bool = False
+    ) -> Memory:
         check_returns(self.returns)
         check_posterior(self.posterior, (features, *self.hidden, actions * self.returns.outputs))
-        return checks.memory_of(self, features, actions, coded, self.buffer_size, self.hidden)
+        spaces = features, actions, coded, masked
+        return checks.memory_of(self, spaces, self.buffer_size, self.hidden)
 
     def validate(self, observation: np.ndarray) -> None:
         self.posterior.validate(checks.spec_of(self, observation))

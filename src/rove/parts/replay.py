@@ -9,9 +9,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
-from rove.parts import noise
+from rove.parts import masks, noise
+from rove.parts.masks import allowed_actions, masked, unmasked
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation, from_columns, to_columns, width
+from rove.parts.onehot import Features, Observation, from_columns, to_columns, width
 
 
 class Transition(NamedTuple):
@@ -23,6 +24,7 @@ class Transition(NamedTuple):
     vectors; that of a discrete action has its index as the only entry."""
     reward: Float[Array, "*n"]
     next_observation: Observation
+    """s′; if actions are masked, with those that are allowed there."""
     terminated: Bool[Array, "*n"]
     priors: Float[Array, "*n cached"] | None = None
     """Cached values of the prior functions at s (see `posteriors.priors.cache`); of width 0 if none
@@ -37,7 +39,8 @@ class Transition(NamedTuple):
 
 
 class Layout(eqx.Module):
-    """The layout of a row: s, s′, a, r, terminated, and the cached prior values at s and s′."""
+    """The layout of a row: s, s′, a, r, terminated, the cached prior values at s and s′, and the
+    mask of the actions at s′."""
 
     features: int = eqx.field(static=True)
     """Size of an observation."""
@@ -47,14 +50,17 @@ class Layout(eqx.Module):
     """Number of cached values of the prior functions per observation."""
     coded: bool = eqx.field(default=False, static=True)
     """Whether observations are `OneHot`, of which only the index is stored."""
+    masked: int = eqx.field(default=0, static=True)
+    """Number of actions of the mask; 0 if actions are not masked."""
 
     @property
     def widths(self) -> tuple[int, ...]:
         """Number of columns of each part."""
         observation = width(self.features, self.coded)
-        return (observation, observation, self.actions, 1, 1, self.cached, self.cached)
+        mask = masks.width(self.masked)
+        return (observation, observation, self.actions, 1, 1, self.cached, self.cached, mask)
 
-    def observation(self, columns: Float[Array, "n width"]) -> Observation:
+    def observation(self, columns: Float[Array, "n width"]) -> Features:
         """Return observations from their columns."""
         return from_columns(columns, self.features, self.coded)
 
@@ -72,10 +78,15 @@ class Replay(NamedTuple):
 
 
 def init(
-    capacity: int, features: int, actions: int = 1, cached: int = 0, coded: bool = False
+    capacity: int,
+    features: int,
+    actions: int = 1,
+    cached: int = 0,
+    coded: bool = False,
+    masked: int = 0,
 ) -> Replay:
     """Return an empty buffer. See `Layout` for the arguments."""
-    layout = Layout(features, actions, cached, coded)
+    layout = Layout(features, actions, cached, coded, masked)
     rows = jnp.zeros((capacity, sum(layout.widths)))
     return Replay(rows, jnp.zeros((), jnp.int32), layout)
 
@@ -88,8 +99,10 @@ def add(replay: Replay, transition: Transition, where: bool | Array = True) -> R
     """
     s, a, r, s_next, terminated, *cached = transition
     action, outcome = jnp.atleast_1d(a).astype(jnp.float32), jnp.stack([r, terminated])
-    states = to_columns(s), to_columns(s_next)
-    row = jnp.concatenate([*states, action, outcome, *(x for x in cached if x is not None)])
+    states = to_columns(unmasked(s)), to_columns(unmasked(s_next))
+    cached = [x for x in cached if x is not None]
+    mask = masks.to_columns(allowed_actions(s_next))
+    row = jnp.concatenate([*states, action, outcome, *cached, mask])
     slot = replay.added % replay.rows.shape[0]
     if where is not True:
         row = jnp.where(where, row, replay.rows[slot])
@@ -132,8 +145,9 @@ def _transitions(replay: Replay, slots: Int[Array, " n"]) -> Transition:
     """Return the transitions in the given slots."""
     ends = list(accumulate(replay.layout.widths[:-1]))
     columns = jnp.split(replay.rows[slots], ends, axis=1)
-    s, s_next, a, r, terminated, priors, next_priors = columns
+    s, s_next, a, r, terminated, priors, next_priors, mask = columns
     s, s_next = replay.layout.observation(s), replay.layout.observation(s_next)
+    s_next = masked(s_next, masks.from_columns(mask, replay.layout.masked))
     return Transition(s, a, r[:, 0], s_next, terminated[:, 0] > 0.5, priors, next_priors)
 
 
