@@ -61,7 +61,7 @@ def epsilon_at(
     return end + remaining * (start - end)
 
 
-def best_action(q: Float[Array, "*n actions"], s: Observation) -> Int[Array, "*n"]:
+def best_action(q: Float[Array, "*rows actions"], s: Observation) -> Int[Array, "*rows"]:
     """Return argmax_a Q(s, a) over the actions that are allowed in s."""
     allowed = allowed_actions(s)
     return jnp.argmax(q if allowed is None else jnp.where(allowed, q, -jnp.inf), axis=-1)
