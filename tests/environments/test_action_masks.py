@@ -276,7 +276,7 @@ def test_a_mask_may_be_missing_or_empty_at_the_end_of_the_task_only():
             if how == "terminated":
                 assert guard.step(0)[0].shape == (8,)
             else:
-                with pytest.raises(BadEnvironment, match="(has no|allows no action)"):
+                with pytest.raises(BadEnvironment, match=r"(has no|allows no action)"):
                     guard.step(0)
 
 
