@@ -3,7 +3,6 @@
 import warnings
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -33,8 +32,8 @@ class Gate(rove.Environment):
     targets finds in room 1 whatever its network says of seven actions that it never takes.
     """
 
-    empty: str = eqx.field(static=True, default="")
-    """Where no action is allowed."""
+    empty: int = 2
+    """The room in which no action is allowed."""
 
     name = "gate"
     observation_size = 2
@@ -49,16 +48,14 @@ class Gate(rove.Environment):
         return jax.nn.one_hot(state.room, 2)
 
     def action_mask(self, state):
-        allowed = jnp.arange(8) < jnp.where(state.room == 0, 2, 1)
-        rooms = {"": 9, "start": 0, "inside": 1}
-        return allowed & (state.room != rooms[self.empty])
+        return (jnp.arange(8) < 2 - state.room) & (state.room != self.empty)
 
     def reset(self, key):
         state = GateState(jnp.zeros((), jnp.int32))
         return state, self.observe(state)
 
     def step(self, state, action, key):
-        legal = self.action_mask(state)[action]
+        legal = Gate.action_mask(self, state)[action]
         on = legal & (state.room == 0) & (action == 0)
         reward = jnp.where(state.room == 0, jnp.where(on, 0.0, 0.2), 0.1)
         after = GateState(jnp.where(on, 1, state.room))
@@ -76,7 +73,7 @@ AGENTS = {
     "psrl": rove.AGENTS["psrl"](gamma=0.9),
     "bayesian_q_learning": rove.AGENTS["bayesian_q_learning"](gamma=0.9),
 }
-QUICK = ("dqn double", "ge", "psrl", "bayesian_q_learning")
+QUICK = ("dqn", "psrl")
 
 
 def values(run) -> np.ndarray:
@@ -119,18 +116,21 @@ def test_the_compiled_loop_and_the_host_do_the_same():
     np.testing.assert_array_equal(runs[0].lengths, runs[1].lengths)
 
 
-def test_a_sparse_task_keeps_the_mask_and_a_video_is_recorded(tmp_path):
-    task = rove.Sparse(Gate(), reward=1.0)
-    assert task.masked
+def test_a_sparse_task_keeps_the_mask():
+    assert rove.Sparse(Gate()).masked
     assert not rove.Sparse(rove.Chain(5)).masked
-    run = rove.train(rove.DQN(hidden=(8,), learning_starts=8, batch_size=8), task, steps=60)
+
+
+def test_a_video_has_allowed_actions_only(tmp_path):
+    run = rove.train(AGENTS["dqn"], Gate(), steps=40)
     path, scores = rove.watch(run, tmp_path / "gate.gif")
     assert path.exists()
-    assert scores == [1.0]
+    assert scores[0] <= 0.2 + 1e-6
 
 
-@pytest.mark.parametrize(("empty", "step"), [("start", 1), ("inside", 1)])
-def test_a_state_without_an_allowed_action_ends_the_seed(empty, step):
+@pytest.mark.parametrize("empty", [0, 1])
+def test_a_state_without_an_allowed_action_ends_the_seed(empty):
+    """At the start, and after a step that does not end the task."""
     words = r"action_mask allowed no action at step \d+; at least one must be allowed"
     with pytest.raises(LaneError, match=words):
         rove.train(AGENTS["dqn"], Gate(empty=empty), steps=40)
@@ -148,6 +148,9 @@ class Floats(Gate):
 
 class Continuous(Gate):
     continuous = True
+
+    def step(self, state, action, key):
+        return super().step(state, jnp.argmax(action), key)
 
 
 @pytest.mark.parametrize(
