@@ -11,8 +11,9 @@ from jaxtyping import Float, Int
 from rove.bonuses.base import Bonus, Spread
 from rove.errors import check_integer, check_number
 from rove.parts import noise
+from rove.parts.masks import unmasked
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import Features
 from rove.parts.replay import Transition
 
 
@@ -54,7 +55,7 @@ class Counts(Bonus[Visits]):
         """Count a visit to the cell of s′, and have the cell stored with the step."""
         cell = transition.cell
         if cell is None:
-            cell = simhash(state, transition.next_observation)
+            cell = simhash(state, unmasked(transition.next_observation))
         cell = cell % len(state.count)
         counted = state._replace(count=state.count.at[cell].add(1))
         return counted, transition._replace(cell=cell)
@@ -64,7 +65,7 @@ class Counts(Bonus[Visits]):
         return steps.reward + self.weight * lax.rsqrt(visits.astype(jnp.float32))
 
 
-def simhash(state: Visits, x: Observation) -> Int[Array, "*n"]:
+def simhash(state: Visits, x: Features) -> Int[Array, "*n"]:
     """Return Σⱼ 2ʲ·[x·aⱼ + bⱼ > 0] for random normal vectors aⱼ and offsets bⱼ."""
     above = x @ state.normals + state.offsets > 0.0
     return jnp.sum(above << jnp.arange(above.shape[-1]), axis=-1)

@@ -12,10 +12,11 @@ from jaxtyping import Float
 from rove.bonuses.base import Bonus, Spread
 from rove.errors import check_hidden, check_integer, check_number
 from rove.parts import networks, noise
+from rove.parts.masks import unmasked
 from rove.parts.networks import Theta
 from rove.parts.noise import Key
 from rove.parts.normalising import Statistics
-from rove.parts.onehot import Observation
+from rove.parts.onehot import Features
 from rove.parts.replay import Transition
 
 
@@ -82,7 +83,7 @@ class RND(Bonus[Distillation]):
         self, state: Distillation, transition: Transition
     ) -> tuple[Distillation, Transition]:
         """Update the statistics of observations and of discounted sums."""
-        x, seen = transition.next_observation, state.observations
+        x, seen = unmasked(transition.next_observation), state.observations
         state = state._replace(observations=seen and seen.updated(jnp.asarray(x)))
         discounted = self.gamma * state.discounted + self.error(state, state.predictor, x)
         sums = state.sums.updated(discounted)
@@ -92,18 +93,18 @@ class RND(Bonus[Distillation]):
         """Take a step of Adam on the mean error of a minibatch."""
 
         def loss(predictor: Theta) -> Float[Array, ""]:
-            return jnp.mean(self.error(state, predictor, batch.next_observation))
+            return jnp.mean(self.error(state, predictor, unmasked(batch.next_observation)))
 
         direction, moments = _adam().update(jax.grad(loss)(state.predictor), state.moments)
         predictor = jax.tree.map(lambda p, d: p - self.lr * d, state.predictor, direction)
         return state._replace(predictor=predictor, moments=moments)
 
     def reward(self, state: Distillation, steps: Transition, spread: Spread) -> Float[Array, " n"]:
-        error = self.error(state, state.predictor, steps.next_observation)
+        error = self.error(state, state.predictor, unmasked(steps.next_observation))
         scale = jnp.where(state.sums.count > 1.0, state.sums.std, 1.0)
         return steps.reward + self.weight * error / scale
 
-    def error(self, state: Distillation, predictor: Theta, x: Observation) -> Float[Array, "*n"]:
+    def error(self, state: Distillation, predictor: Theta, x: Features) -> Float[Array, "*n"]:
         """Return the mean square of f̂(x) − f(x) over the outputs."""
         if state.observations is not None:
             x = state.observations.normalised(jnp.asarray(x), self.clip)

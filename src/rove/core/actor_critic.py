@@ -97,7 +97,9 @@ class ActorCritic(CriticLearner):
     def continuous(self) -> bool:
         return True
 
-    def init(self, features: int, actions: int, key: Key, coded: bool = False) -> AgentState:
+    def init(
+        self, features: int, actions: int, key: Key, coded: bool = False, masked: bool = False
+    ) -> AgentState:
         """2.2: initialise φ, φ⁻ ← φ, ψ, ψ⁻ ← ψ, an empty replay buffer B, and counter ← 0."""
         k_phi, k_theta, k_psi, k_noise, k_bonus = (noise.fold(key, i) for i in range(5))
         sizes = (features + actions, *self.hidden, self.returns.outputs)
@@ -110,15 +112,7 @@ class ActorCritic(CriticLearner):
             phi_target=laws,
             theta=control.first_theta(self.posterior, self.resample, laws[0], k_theta),
             optimiser=(init_optimiser(tuple(phi.learned for phi in phis)), init_optimiser(psi)),
-            replay=replay.init(
-                self.buffer_size,
-                features,
-                actions,
-                0,
-                coded,
-                self.n_step,
-                cells=self.bonus.uses_cells,
-            ),
+            replay=self.empty_buffer(features, actions, coded),
             counter=jnp.zeros((), jnp.int32),
             actor=Actor(psi, psi, self.noise_std * noise.normal(k_noise, (actions,))),
             bonus=self.bonus.init(features, coded, k_bonus),
@@ -166,9 +160,7 @@ class ActorCritic(CriticLearner):
         k, actor = partial(noise.fold, key), state.actor
         first, first_minus = self.posterior.law(state.phi[0]), state.phi_target[0]
         reward = partial(self.reward, state.bonus, state.phi[0].priors, first, k(_BONUS))
-        batch, ids = replay.sample(  # 2.9
-            state.replay, k(_MINIBATCH), self.batch_size, self.gamma, reward
-        )
+        batch, ids = self.minibatch(state.replay, reward, k(_MINIBATCH))  # 2.9
         theta, theta_minus = self.draw(  # 2.9, 2.11
             first, first_minus, ids, k(_THETA), k(_TARGET_THETA)
         )

@@ -2,8 +2,7 @@
 
 The marks 1.k and 2.k refer to line k of Algorithm 1 and of Algorithm 2. The loops over episodes
 and steps (2.3–2.4) are in `rove.training`. `law` is q_φ in the form that sampling needs. The
-counter (2.5) is incremented when the transition is saved (2.8), which has the same effect as in the
-paper.
+counter (2.5) is incremented when the transition is saved (2.8), to the same effect.
 """
 
 from functools import partial
@@ -40,29 +39,27 @@ class Agent(CriticLearner):
     epsilon: float | Array = 0.0
     """Probability ε of a uniformly random action, after the schedule has ended."""
     epsilon_start: float | Array = 1.0
-    """Probability ε at step 0, from which it decreases linearly to `epsilon` if `epsilon_steps` is
-    above 0; otherwise unused."""
+    """Probability ε at step 0 if `epsilon_steps` is above 0; it decreases linearly to `epsilon`."""
     epsilon_steps: int | Array = 0
     """Number of steps over which ε decreases; 0: it is `epsilon` from the start."""
 
     def __check_init__(self) -> None:
         checks.check_agent(self)
 
-    def init(self, features: int, actions: int, key: Key, coded: bool = False) -> AgentState:
+    def init(
+        self, features: int, actions: int, key: Key, coded: bool = False, masked: bool = False
+    ) -> AgentState:
         """2.2: initialise φ and φ⁻ ← φ, an empty replay buffer B, and counter ← 0."""
         sizes = (features, *self.hidden, actions * self.returns.outputs)
         phi = self.posterior.init(sizes, noise.fold(key, 0))
         phi = phi._replace(priors=tabulated(phi.priors, coded))
-        cached = cache_size(phi.priors, features, coded)
-        law = self.posterior.law(phi)  # q_φ, in the form that sampling needs
+        law, cached = self.posterior.law(phi), cache_size(phi.priors, features, coded)
         return AgentState(
             phi=phi,
             phi_target=law,
             theta=control.first_theta(self.posterior, self.resample, law, noise.fold(key, 1)),
             optimiser=init_optimiser((phi.learned,)),
-            replay=replay.init(
-                self.buffer_size, features, 1, cached, coded, self.n_step, self.bonus.uses_cells
-            ),
+            replay=self.empty_buffer(features, 1, coded, cached, actions * masked),
             counter=jnp.zeros((), jnp.int32),
             bonus=self.bonus.init(features, coded, noise.fold(key, 2)),
         )
@@ -81,16 +78,17 @@ class Agent(CriticLearner):
     def act(self, state: AgentState, observation: Observation, key: Key) -> Int[Array, ""]:
         """1.4–1.5, 2.6–2.7: return argmax_a E[Z_θ(s, a)], or a random action with probability ε."""
         law, s = self.posterior.law(state.phi), inputs(state.phi.priors, observation)
-        k = noise.fold(key, _RESAMPLE)
-        z = control.outputs(self.posterior, self.resample, law, state.theta, s, k)
+        k = partial(noise.fold, key)
+        z = control.outputs(self.posterior, self.resample, law, state.theta, s, k(_RESAMPLE))
         schedule = self.epsilon_start, self.epsilon, self.epsilon_steps
         epsilon = control.epsilon_at(state.counter, *schedule)
-        return control.epsilon_greedy(self.means(z), epsilon, noise.fold(key, _EXPLORE))
+        return control.epsilon_greedy(self.means(z), observation, epsilon, k(_EXPLORE))
 
     def greedy(self, state: AgentState, observation: Observation) -> Int[Array, ""]:
         """Return the action for evaluation: greedy with respect to the posterior mean."""
         s = inputs(state.phi.priors, observation)
-        return jnp.argmax(self.means(self.posterior.mean(self.posterior.law(state.phi), s)))
+        q = self.means(self.posterior.mean(self.posterior.law(state.phi), s))
+        return control.best_action(q, observation)
 
     # Training
 
@@ -110,9 +108,7 @@ class Agent(CriticLearner):
         phi, law_minus = state.phi, state.phi_target
         law, k = self.posterior.law(phi), partial(noise.fold, key)
         reward = partial(self.reward, state.bonus, phi.priors, law, k(_BONUS))
-        batch, ids = replay.sample(  # 2.9
-            state.replay, k(_MINIBATCH), self.batch_size, self.gamma, reward
-        )
+        batch, ids = self.minibatch(state.replay, reward, k(_MINIBATCH))  # 2.9
         theta, theta_minus = self.draw(law, law_minus, ids, k(_THETA), k(_TARGET_THETA))  # 2.9, 11
         lookahead = partial(self.lookahead, phi.priors, law, law_minus)
         x = lookahead(theta_minus, batch, k(_TARGET))  # 2.10
@@ -139,7 +135,8 @@ class Agent(CriticLearner):
         """
         s_next = inputs(priors, batch.next_observation, batch.next_priors)
         z = theta_minus(law_minus, s_next)
-        best = jnp.argmax(self.means(theta_minus(law, s_next) if self.double else z), axis=-1)
+        q = self.means(theta_minus(law, s_next) if self.double else z)
+        best = control.best_action(q, batch.next_observation)
         return self.targets(of_action(by_action(self.returns, z), best), batch, key)
 
     def pairs(self, priors: Any, batch: Transition) -> Pairs:

@@ -89,14 +89,14 @@ def check_resample(resample: Any) -> None:
 
 def memory_of(
     agent: Learner,
-    features: int,
-    actions: int,
-    coded: bool,
+    spaces: tuple[int, int, bool, bool],
     buffer_size: int,
     hidden: tuple[int, ...],
 ) -> Memory:
-    """Return the memory that an agent's `init` would allocate, and its main cause."""
-    state = jax.eval_shape(lambda: agent.init(features, actions, noise.root(0), coded))
+    """Return the memory that an agent's `init` would allocate, and its main cause. `spaces` are the
+    arguments of `Learner.dry_run`."""
+    features, actions, *kind = spaces
+    state = jax.eval_shape(lambda: agent.init(features, actions, noise.root(0), *kind))
     replay, total = (
         sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(part))
         for part in (state.replay, state)

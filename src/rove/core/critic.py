@@ -21,9 +21,9 @@ from rove.core.control import Resample
 from rove.core.diagnostics import density_curves
 from rove.core.families import check_bonus, check_posterior, check_returns
 from rove.core.learner import AgentState, Learner, Memory
-from rove.parts import noise
+from rove.parts import noise, replay
 from rove.parts.noise import Key
-from rove.parts.replay import Reward, Transition
+from rove.parts.replay import Replay, Reward, Transition
 from rove.posteriors.base import Data, OneTheta, Pairs, Phi, Posterior, Rows, apply_all
 from rove.returns.base import Return, by_action, means
 
@@ -61,6 +61,20 @@ class CriticLearner(Learner):
     """Widths of the hidden layers."""
     bonus: Bonus = NoBonus()
     """Intrinsic reward that is added to r."""
+
+    def empty_buffer(
+        self, features: int, actions: int, coded: bool, cached: int = 0, masked: int = 0
+    ) -> Replay:
+        """2.2: return an empty replay buffer B; see `replay.Layout` for the arguments."""
+        shape = self.buffer_size, features, actions, cached, coded
+        return replay.init(*shape, self.n_step, self.bonus.uses_cells, masked=masked)
+
+    def minibatch(
+        self, buffer: Replay, reward: Reward, key: Key
+    ) -> tuple[Transition, Int[Array, " n"]]:
+        """2.9: draw a minibatch D from B; `reward` returns the rewards of single steps, with the
+        intrinsic reward. Also return the transitions' numbers."""
+        return replay.sample(buffer, key, self.batch_size, self.gamma, reward)
 
     @abc.abstractmethod
     def pairs(self, priors: Any, batch: Transition) -> Pairs:
@@ -189,11 +203,14 @@ class CriticLearner(Learner):
         intrinsic = "" if isinstance(self.bonus, NoBonus) else f" + {type(self.bonus).__name__}"
         return f"{type(self.returns).__name__} × {type(self.posterior).__name__}{intrinsic}"
 
-    def dry_run(self, features: int, actions: int, coded: bool = False) -> Memory:
+    def dry_run(
+        self, features: int, actions: int, coded: bool = False, masked: bool = False
+    ) -> Memory:
         check_returns(self.returns)
         check_posterior(self.posterior, (features, *self.hidden, actions * self.returns.outputs))
         check_bonus(self.bonus, features)
-        return checks.memory_of(self, features, actions, coded, self.buffer_size, self.hidden)
+        spaces = features, actions, coded, masked
+        return checks.memory_of(self, spaces, self.buffer_size, self.hidden)
 
     def validate(self, observation: np.ndarray) -> None:
         self.posterior.validate(checks.spec_of(self, observation))

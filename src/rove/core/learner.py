@@ -67,7 +67,9 @@ class Learner(eqx.Module):
         """Display name, for agents that were not created from a settings class."""
 
     @abc.abstractmethod
-    def dry_run(self, features: int, actions: int, coded: bool = False) -> Memory:
+    def dry_run(
+        self, features: int, actions: int, coded: bool = False, masked: bool = False
+    ) -> Memory:
         """Return the memory that the agent needs, from the shapes of its arrays.
 
         Nothing is computed. Raises `ConfigError` if a part of the agent returns a wrong shape. The
@@ -75,13 +77,16 @@ class Learner(eqx.Module):
         """
 
     @abc.abstractmethod
-    def init(self, features: int, actions: int, key: Key, coded: bool = False) -> AgentState:
+    def init(
+        self, features: int, actions: int, key: Key, coded: bool = False, masked: bool = False
+    ) -> AgentState:
         """Return the state at step 0.
 
         **Arguments**
         - `features`: the number of entries of an observation.
         - `actions`: the number of actions or, if they are continuous, their dimension.
         - `coded`: whether observations are `OneHot` instead of vectors.
+        - `masked`: whether observations are `Masked`, with the actions that are allowed.
         """
 
     @abc.abstractmethod

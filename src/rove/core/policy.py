@@ -8,6 +8,7 @@ from jax import Array
 from jaxtyping import Float
 
 from rove.parts import networks
+from rove.parts.masks import unmasked
 from rove.parts.networks import Theta
 from rove.parts.noise import Key
 from rove.parts.onehot import Observation
@@ -25,12 +26,12 @@ def init_policy(features: int, hidden: tuple[int, ...], actions: int, key: Key) 
 
 def policy(psi: Theta, s: Observation) -> Float[Array, "*n k"]:
     """Return π_ψ(s) = tanh f_ψ(s)."""
-    return jnp.tanh(networks.forward(psi, s))
+    return jnp.tanh(networks.forward(psi, unmasked(s)))
 
 
 def critic_input(s: Observation, a: Float[Array, "*n k"]) -> Float[Array, "*n inputs"]:
     """Concatenate s and a, which form the input of a critic."""
-    return jnp.concatenate([jnp.asarray(s), a], axis=-1)
+    return jnp.concatenate([jnp.asarray(unmasked(s)), a], axis=-1)
 
 
 def soft_update(old: Any, new: Any, tau: Float[Array, ""]) -> Any:

@@ -4,16 +4,17 @@ import copy
 import dataclasses
 import functools
 import json
-import math
 from typing import Annotated, Any
 
 import gymnasium
 import numpy as np
 from typing_extensions import Doc
 
+from rove.environments.actions import action_count
 from rove.environments.base import Coordinate
-from rove.environments.guard import BadEnvironment, Guard, encoder
-from rove.environments.host import LONGEST_EPISODE, PROBES, ROVE_OPTIONS, HostEnvironment, Source
+from rove.environments.faults import BadEnvironment
+from rove.environments.guard import Guard
+from rove.environments.host import LONGEST_EPISODE, PROBES, ROVE_OPTIONS, HostEnvironment
 from rove.environments.registered import (
     changed,
     make_registered,
@@ -21,6 +22,7 @@ from rove.environments.registered import (
     settable,
     split,
 )
+from rove.environments.source import Source
 from rove.errors import ConfigError, unknown_option
 
 EDGE, HUGE = 3.0, 1e6
@@ -67,6 +69,7 @@ _OPTIONS: dict[str, tuple[Any, str]] = {
         "Indices of two entries of an observation, horizontal and vertical, whose ranges are "
         "divided into cells in which visits are counted.",
     ),
+    "ignore_mask": (bool, "Ignore the environment's action masks, and choose from all actions."),
 }
 """rove's own options of a Gymnasium environment, with their types and descriptions."""
 
@@ -102,6 +105,7 @@ def adopt(
     optimum: float | None = None,
     score_range: tuple[float, float] | None = None,
     axes: tuple[int, int] | None = None,
+    ignore_mask: bool = False,
 ) -> HostEnvironment:
     """Use a custom Gymnasium environment for training.
 
@@ -121,9 +125,12 @@ def adopt(
       into cells to count visits: up to 40 integers have a cell each. Defaults to both entries of
       a bounded box or a multi-discrete space with two entries. In a discrete space each state is
       a cell.
+    - `ignore_mask`: whether to ignore the environment's action masks, and to choose from all
+      actions.
     """
     own: dict[str, Any] = {"normalise": normalise, "longest_episode": longest_episode}
     own |= {"sparse": sparse, "optimum": optimum, "score_range": score_range, "axes": axes}
+    own["ignore_mask"] = ignore_mask
     if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
         build = functools.partial(_copied, environment)
     elif callable(environment):
@@ -170,14 +177,14 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
             )
         # Do not close an environment that the user passed in.
         owned = id(env) != source.object_id
-        guard = Guard(env, own.get("longest_episode", LONGEST_EPISODE), owned)
+        longest, ignore_mask = own.get("longest_episode", LONGEST_EPISODE), own.get("ignore_mask")
+        guard = Guard(env, longest, owned, ignore_mask=bool(ignore_mask))
         initial = np.unique([guard.reset(seed) for seed in range(PROBES)], axis=0)
-        encode = encoder(env.observation_space)
     except BadEnvironment as error:
         message = str(error) if "environment" in error.field else f"environment {name}: {error}"
         raise ConfigError("environment", name, str(error), message) from error
     spaces = (env.observation_space, env.action_space)
-    source = dataclasses.replace(source, spaces=spaces, encode=encode, decode=guard.decode)
+    source = dataclasses.replace(source, spaces=spaces, encode=guard.encode, decode=guard.decode)
     guard.close()
     own["axes"], grid = _grid(env.observation_space, own.get("axes"))
     discrete = isinstance(env.observation_space, gymnasium.spaces.Discrete)
@@ -188,16 +195,15 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
         own["optimum"] = 1.0 if own.get("optimum") is None else own["optimum"]
         own["score_range"] = own.get("score_range") or (0.0, 1.0)
     own["score_range"] = _pair(own.get("score_range"))
-    space = guard.action_space
-    vector_actions = isinstance(space, gymnasium.spaces.Box)
-    actions = math.prod(space.shape) if vector_actions else int(space.n)
+    actions, masked = action_count(guard.action_space), bool(guard.mask.present)
     return HostEnvironment(
         source,
-        states if discrete else initial.shape[1],
+        states if discrete else initial.shape[1] - actions * masked,
         actions,
         initial,
         discrete=discrete,
-        vector_actions=vector_actions,
+        masked=masked,
+        vector_actions=isinstance(guard.action_space, gymnasium.spaces.Box),
         grid=grid,
         states=states if states <= MOST_STATES else 0,
         first_state=first_state,

@@ -1,22 +1,20 @@
 """Checks of Gymnasium environments: errors say what an environment did wrong, and when."""
 
 import math
-import traceback
 import warnings
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from rove.errors import RoveError, RoveWarning
+from rove.environments.action_masks import KEY, MaskReader
+from rove.environments.actions import action_space, decoder
+from rove.environments.faults import BadEnvironment, brief, environment_error
+from rove.errors import RoveWarning
 
 Encode = Callable[[Any], np.ndarray]
 """Converts an environment's observation to columns: a vector of float32, or the index of a code."""
-Decode = Callable[[Any], Any]
-"""Converts a learner's action, an integer or a vector in [−1, 1]^k, to the environment's."""
 _LARGEST = float(np.finfo(np.float32).max)
 MOST_ENTRIES = 10_000_000
 """Maximum number of entries of an observation."""
@@ -24,46 +22,35 @@ LONG_EPISODE = 10_000
 """Number of steps after which a warning says that an episode without a time limit goes on."""
 
 
-class BadEnvironment(RoveError):
-    """An environment that violates Gymnasium's interface: the field, and what is wrong with it."""
-
-    def __init__(self, field: str, problem: str):
-        self.field, self.problem = field, problem
-        super().__init__(f"{field} {problem}")
-
-
-def environment_error(field: str, error: BaseException) -> BadEnvironment:
-    """Convert any exception raised by an environment, except Ctrl-C, to a `BadEnvironment`."""
-    if isinstance(error, KeyboardInterrupt):
-        raise error
-    frames = traceback.extract_tb(error.__traceback__)
-    location = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if len(frames) > 1 else ""
-    text, hint = _one_line(error), ""
-    if field == "step" and "expected 5, got 4" in text:
-        hint = "; step must return (observation, reward, terminated, truncated, info)"
-    return BadEnvironment(field, f"raised {text}{location}{hint}")
-
-
 class Guard:
     """An environment that is checked at every step.
 
     `reset` and `step` return valid vectors and numbers, or raise `BadEnvironment`. `owned` says
     whether `close` closes the environment, and `sparse` is the only reward, paid on termination.
+    See `MaskReader` for `masked` and `ignore_mask`.
     """
 
     def __init__(
-        self, env: Any, longest_episode: int, owned: bool = True, sparse: float | None = None
+        self,
+        env: Any,
+        longest_episode: int,
+        owned: bool = True,
+        sparse: float | None = None,
+        masked: bool | None = None,
+        ignore_mask: bool = False,
     ):
         self.env, self._owned, self._sparse = env, owned, sparse
-        self.action_space = _action_space(env)
-        self.encode = encoder(env.observation_space)
+        self.action_space = action_space(env)
+        self.encode = encoder(env.observation_space, None if ignore_mask else KEY)
         self.decode = decoder(self.action_space)
+        self.mask = MaskReader(env.observation_space, self.action_space, masked, ignore_mask)
         self._longest = longest_episode
         self._limited = getattr(getattr(env, "spec", None), "max_episode_steps", None) is not None
         self._length = 0
 
     def reset(self, seed: int) -> np.ndarray:
-        """Begin an episode with a seed, and return its first observation."""
+        """Begin an episode with a seed, and return its first observation, followed by its action
+        mask if the environment has masks."""
         try:
             result = self.env.reset(seed=seed)
         except BaseException as error:
@@ -71,15 +58,16 @@ class Guard:
             hint = " (reset must accept a seed)" if "argument 'seed'" in problem else ""
             raise BadEnvironment("reset", f"{problem}{hint}") from error
         if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], dict):
-            problem = f"must return (observation, info), got {_brief(result)}"
+            problem = f"must return (observation, info), got {brief(result)}"
             raise BadEnvironment("reset", problem)
         self._length = 0
-        return self.encode(result[0])
+        return self._columns(*result)
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool]:
         """Take a step, and return the observation, the reward, `terminated` and `truncated`.
 
-        At the end of an episode, the observation is the final one.
+        At the end of an episode, the observation is the final one. It is followed by its action
+        mask, as in `reset`.
         """
         if self.env.action_space is not self.action_space:
             self._check_actions()
@@ -89,8 +77,8 @@ class Guard:
             raise environment_error("step", error) from error
         if not isinstance(result, tuple) or len(result) != 5:
             needed = "(observation, reward, terminated, truncated, info)"
-            raise BadEnvironment("step", f"must return {needed}, got {_brief(result)}")
-        observation, reward, terminated, truncated, _ = result
+            raise BadEnvironment("step", f"must return {needed}, got {brief(result)}")
+        observation, reward, terminated, truncated, info = result
         ended = _flag("terminated", terminated), _flag("truncated", truncated)
         self._length += 1
         if self._length >= self._longest and not any(ended):
@@ -104,7 +92,12 @@ class Guard:
         reward = _reward(reward)
         if self._sparse is not None:
             reward = self._sparse if ended[0] else 0.0
-        return self.encode(observation), reward, *ended
+        return self._columns(observation, info, terminal=ended[0]), reward, *ended
+
+    def _columns(self, observation: Any, info: Any, terminal: bool = False) -> np.ndarray:
+        """Return an observation as columns, followed by its action mask."""
+        columns, mask = self.encode(observation), self.mask(observation, info, terminal)
+        return np.concatenate([columns, mask]) if mask.size else columns
 
     def close(self) -> None:
         """Close the environment, unless it belongs to the user, and ignore its errors."""
@@ -124,11 +117,12 @@ class Guard:
             raise BadEnvironment("action_space", problem)
 
 
-def encoder(space: Any) -> Encode:
+def encoder(space: Any, left_out: str | None = None) -> Encode:
     """Return a function that converts the observations of a space to columns.
 
     Those of a Discrete space are their index. Boxes are flattened, discrete parts one-hot encoded,
-    and parts concatenated. Parts of a dictionary without a fixed size, such as text, are left out.
+    and parts concatenated. Parts of a dictionary without a fixed size, such as text, are left out,
+    and so is the part that is named.
     """
     entries = spaces.flatdim(space) if _fixed(space) else 0
     if entries > MOST_ENTRIES:
@@ -153,25 +147,25 @@ def encoder(space: Any) -> Encode:
                 return _finite(x.astype(np.float32).ravel())
 
         return of_box
-    used = without_unsized_parts(space)
+    used = without_unsized_parts(space, left_out)
     if used is not space:
         encode = encoder(used)
 
         def of_sized(observation: Any) -> np.ndarray:
             if not isinstance(observation, Mapping):
-                problem = f"must be a dictionary, got {_brief(observation)}"
+                problem = f"must be a dictionary, got {brief(observation)}"
                 raise BadEnvironment("observation", problem)
             return encode({key: x for key, x in observation.items() if key in used.spaces})
 
         return of_sized
     if not _fixed(space):
-        problem = f"is {_brief(space)}, but must have a fixed size: convert it with a "
+        problem = f"is {brief(space)}, but must have a fixed size: convert it with a "
         problem += "gymnasium.ObservationWrapper"
         raise BadEnvironment("observation_space", problem)
 
     def of_parts(observation: Any) -> np.ndarray:
         if not space.contains(observation):
-            problem = f"is {_brief(observation)}, which is not in its space {space}"
+            problem = f"is {brief(observation)}, which is not in its space {space}"
             raise BadEnvironment("observation", problem)
         if isinstance(space, spaces.Discrete):
             return np.array([observation - space.start], np.float32)
@@ -180,11 +174,12 @@ def encoder(space: Any) -> Encode:
     return of_parts
 
 
-def without_unsized_parts(space: Any) -> Any:
-    """Return a space without the parts of a dictionary that have no fixed size."""
+def without_unsized_parts(space: Any, left_out: str | None = None) -> Any:
+    """Return a space without the parts of a dictionary that have no fixed size, and without the
+    part that is named."""
     if not isinstance(space, spaces.Dict):
         return space
-    parts = {key: part for key, part in space.items() if _fixed(part)}
+    parts = {key: part for key, part in space.items() if _fixed(part) and key != left_out}
     return spaces.Dict(parts) if 0 < len(parts) < len(space.spaces) else space
 
 
@@ -210,11 +205,11 @@ def _reward(reward: Any) -> float:
         try:
             x = np.asarray(reward)
         except ValueError:  # a ragged list
-            raise BadEnvironment("reward", f"must be a number, got {_brief(reward)}") from None
+            raise BadEnvironment("reward", f"must be a number, got {brief(reward)}") from None
         if x.shape != ():
             raise BadEnvironment("reward", f"must be a number, got an array of shape {x.shape}")
         if x.dtype.kind not in "fiub":
-            raise BadEnvironment("reward", f"must be a number, got {_brief(reward)}")
+            raise BadEnvironment("reward", f"must be a number, got {brief(reward)}")
     try:
         number = float(reward)
     except OverflowError:
@@ -230,69 +225,4 @@ def _flag(field: str, value: Any) -> bool:
     """Return a flag as a bool; raise `BadEnvironment` if it is not one."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    raise BadEnvironment(field, f"must be True or False, got {_brief(value)}")
-
-
-def decoder(space: spaces.Discrete | spaces.Box) -> Decode:
-    """Return a function that converts a learner's actions to those of a space.
-
-    Integers are shifted to the first action of a discrete space; −1 and 1 are mapped to the lower
-    and upper bound of a box.
-    """
-    if isinstance(space, spaces.Discrete):
-        first = int(space.start)
-        return lambda action: np.int64(first + int(action))
-    low, high = space.low.astype(np.float64), space.high.astype(np.float64)
-    centre, half = (low + high) / 2, (high - low) / 2
-
-    def to_box(action: Any) -> np.ndarray:
-        unit = np.clip(np.asarray(action, np.float64).reshape(space.shape), -1.0, 1.0)
-        inside = (centre + half * unit).astype(space.dtype)
-        return np.clip(inside, space.low, space.high)  # rounding may exceed the bounds
-
-    return to_box
-
-
-def _action_space(env: Any) -> spaces.Discrete | spaces.Box:
-    """Return an environment's action space; raise `BadEnvironment` if it cannot be used."""
-    if isinstance(env, gymnasium.vector.VectorEnv):
-        problem = "is a VectorEnv: pass a single environment; every seed gets a copy of it"
-        raise BadEnvironment("environment", problem)
-    if not isinstance(env, gymnasium.Env):
-        raise BadEnvironment("environment", f"must be a gymnasium.Env, got {_brief(env)}")
-    for field in ("action_space", "observation_space"):
-        try:
-            value = getattr(env, field, None)
-        except BaseException as error:
-            raise environment_error(field, error) from error
-        if not isinstance(value, spaces.Space):
-            raise BadEnvironment(field, "is missing, or not a gymnasium space")
-    space = env.action_space
-    if isinstance(space, spaces.Box) and space.dtype is not None and space.dtype.kind == "f":
-        if not space.is_bounded():
-            problem = (
-                f"is {space}, but its bounds must be finite: declare a bounded Box, or convert "
-            )
-            problem += "actions with a gymnasium.ActionWrapper"
-            raise BadEnvironment("action_space", problem)
-        return space
-    if not isinstance(space, spaces.Discrete):
-        problem = f"is {space}, but must be Discrete or a Box of floats: convert it with a "
-        problem += "gymnasium.ActionWrapper"
-        raise BadEnvironment("action_space", problem)
-    return space
-
-
-def _one_line(error: BaseException) -> str:
-    """Describe an exception in one line."""
-    try:
-        message = str(error)
-    except Exception:
-        message = ""
-    return f"{type(error).__name__}: {message}".splitlines()[0][:300].rstrip(": ")
-
-
-def _brief(value: Any) -> str:
-    """Return the repr of a value in one line of at most 80 characters."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    raise BadEnvironment(field, f"must be True or False, got {brief(value)}")

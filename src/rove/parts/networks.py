@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from rove.parts import noise
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation, Scaled
+from rove.parts.onehot import Features, Scaled
 
 
 class Linear(NamedTuple):
@@ -39,13 +39,13 @@ def init_many(key: Key, sizes: Sequence[int], count: int) -> Theta:
     return jax.vmap(lambda k: init(k, sizes))(noise.folds(key, count))
 
 
-def affine(layer: Linear, x: Observation | Scaled) -> Float[Array, "*n outputs"]:
+def affine(layer: Linear, x: Features | Scaled) -> Float[Array, "*n outputs"]:
     """Apply a fully connected layer to vectors, or to codes."""
     return x @ layer.weight + layer.bias
 
 
 def forward(
-    layers: Sequence, x: Observation, linear: Callable[..., Array] = affine
+    layers: Sequence, x: Features, linear: Callable[..., Array] = affine
 ) -> Float[Array, "*n outputs"]:
     """Compute f_θ(x), with ReLU between layers.
 
@@ -57,6 +57,6 @@ def forward(
     return linear(layers[-1], x)
 
 
-def forward_many(stack: Theta, xs: Observation) -> Float[Array, "count *n outputs"]:
+def forward_many(stack: Theta, xs: Features) -> Float[Array, "count *n outputs"]:
     """Evaluate every network of a stack on every row."""
     return jax.vmap(forward, (0, None))(stack, xs)

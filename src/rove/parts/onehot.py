@@ -9,6 +9,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
+from rove.parts.masks import Masked
+
 
 class OneHot(eqx.Module):
     """One-hot vectors, stored as the index of their one.
@@ -57,8 +59,10 @@ class Scaled(eqx.Module):
         return self.factor * (self.vectors @ matrix)
 
 
-Observation: TypeAlias = Float[Array, "*n features"] | OneHot
-"""One or more observations: vectors, or codes."""
+Features: TypeAlias = Float[Array, "*n features"] | OneHot
+"""One or more inputs of a network: vectors, or codes."""
+Observation: TypeAlias = Features | Masked
+"""One or more observations: features, possibly with the actions that are allowed."""
 
 
 def width(features: int, coded: bool) -> int:
@@ -66,11 +70,11 @@ def width(features: int, coded: bool) -> int:
     return 1 if coded else features
 
 
-def to_columns(x: Observation) -> Float[Array, "*n width"]:
-    """Return observations as columns of numbers. An index is exact up to 2²⁴."""
+def to_columns(x: Features) -> Float[Array, "*n width"]:
+    """Return features as columns of numbers. An index is exact up to 2²⁴."""
     return x.index[..., None].astype(jnp.float32) if isinstance(x, OneHot) else x
 
 
-def from_columns(columns: Float[Array, "*n width"], features: int, coded: bool) -> Observation:
-    """Return observations of `features` entries from their columns."""
+def from_columns(columns: Float[Array, "*n width"], features: int, coded: bool) -> Features:
+    """Return features of `features` entries from their columns."""
     return OneHot(columns[..., 0].astype(jnp.int32), features) if coded else columns

@@ -10,9 +10,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
-from rove.parts import noise
+from rove.parts import masks, noise
+from rove.parts.masks import allowed_actions, masked, unmasked
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation, from_columns, to_columns, width
+from rove.parts.onehot import Features, Observation, from_columns, to_columns, width
 
 
 class Transition(NamedTuple):
@@ -28,6 +29,7 @@ class Transition(NamedTuple):
     vectors; that of a discrete action has its index as the only entry."""
     reward: Float[Array, "*n"]
     next_observation: Observation
+    """s′; if actions are masked, with those that are allowed there."""
     terminated: Bool[Array, "*n"]
     priors: Float[Array, "*n cached"] | None = None
     """Cached values of the prior functions at s (see `posteriors.priors.cache`); of width 0 if none
@@ -50,8 +52,8 @@ class Transition(NamedTuple):
 
 
 class Layout(eqx.Module):
-    """The layout of a row: s, s′, a, r, its end, the cached prior values at s and s′, and the cell
-    of s′.
+    """The layout of a row: s, s′, a, r, its end, the cached prior values at s and s′, the cell of
+    s′, and the mask of the actions at s′.
 
     The end is 1 if the episode terminated after the transition, −1 if it was truncated, and 0 if it
     continued.
@@ -72,14 +74,16 @@ class Layout(eqx.Module):
     stride: int = eqx.field(default=1, static=True)
     """Number of rows from one step of an episode to the next: the number of environments that take
     turns in adding transitions."""
+    masked: int = eqx.field(default=0, static=True)
+    """Number of actions of the mask; 0 if actions are not masked."""
 
     @property
     def widths(self) -> tuple[int, ...]:
         """Number of columns of each part."""
-        observation, cached = width(self.features, self.coded), self.cached
-        return (observation, observation, self.actions, 1, 1, cached, cached, int(self.cells))
+        s, cached, cell = width(self.features, self.coded), self.cached, int(self.cells)
+        return (s, s, self.actions, 1, 1, cached, cached, cell, masks.width(self.masked))
 
-    def observation(self, columns: Float[Array, "n width"]) -> Observation:
+    def observation(self, columns: Float[Array, "n width"]) -> Features:
         """Return observations from their columns."""
         return from_columns(columns, self.features, self.coded)
 
@@ -109,9 +113,10 @@ def init(
     n_step: int = 1,
     cells: bool = False,
     stride: int = 1,
+    masked: int = 0,
 ) -> Replay:
     """Return an empty buffer. See `Layout` for the arguments."""
-    layout = Layout(features, actions, cached, coded, n_step, cells, stride)
+    layout = Layout(features, actions, cached, coded, n_step, cells, stride, masked)
     rows = jnp.zeros((capacity, sum(layout.widths)))
     return Replay(rows, jnp.zeros((), jnp.int32), layout)
 
@@ -128,8 +133,9 @@ def add(replay: Replay, transition: Transition, where: bool | Array = True) -> R
         cached.append(jnp.atleast_1d(jnp.asarray(cell, jnp.float32)))
     end = terminated if truncated is None else jnp.where(terminated, 1.0, -1.0 * truncated)
     action, outcome = jnp.atleast_1d(a).astype(jnp.float32), jnp.stack([r, end])
-    states = to_columns(s), to_columns(s_next)
-    row = jnp.concatenate([*states, action, outcome, *cached])
+    states = to_columns(unmasked(s)), to_columns(unmasked(s_next))
+    mask = masks.to_columns(allowed_actions(s_next))
+    row = jnp.concatenate([*states, action, outcome, *cached, mask])
     slot = replay.added % replay.rows.shape[0]
     if where is not True:
         row = jnp.where(where, row, replay.rows[slot])
@@ -225,8 +231,9 @@ def _steps(replay: Replay, slots: Int[Array, " n"]) -> Transition:
     """Return the single steps in the given slots."""
     ends = list(accumulate(replay.layout.widths[:-1]))
     columns = jnp.split(replay.rows[slots], ends, axis=1)
-    s, s_next, a, r, end, priors, next_priors, cell = columns
+    s, s_next, a, r, end, priors, next_priors, cell, mask = columns
     s, s_next = replay.layout.observation(s), replay.layout.observation(s_next)
+    s_next = masked(s_next, masks.from_columns(mask, replay.layout.masked))
     terminated, truncated = end[:, 0] > 0.5, end[:, 0] < -0.5
     steps = Transition(s, a, r[:, 0], s_next, terminated, priors, next_priors, truncated)
     return steps._replace(cell=cell[:, 0].astype(jnp.int32) if replay.layout.cells else None)

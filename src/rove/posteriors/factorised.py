@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from rove.parts import networks, noise
 from rove.parts.networks import Linear, Theta
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import Features
 from rove.posteriors.base import Paired, Phi, Posterior, Rows, row_count
 from rove.posteriors.mean_field import centred, check_rho, softplus
 from rove.posteriors.priors import Input
@@ -37,7 +37,7 @@ class FactorRows(Rows[FactorisedLaw]):
         With e = f(ε), x·(σ_W ⊙ e_in e_outᵀ) = ((x ⊙ e_in)·σ_W) ⊙ e_out.
         """
 
-        def linear(layer: tuple[Linear, Linear, Array, Array], x: Observation) -> Array:
+        def linear(layer: tuple[Linear, Linear, Array, Array], x: Features) -> Array:
             mean, std, e_in, e_out = layer
             return networks.affine(mean, x) + networks.affine(std, x * e_in) * e_out
 

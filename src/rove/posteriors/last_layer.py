@@ -13,7 +13,7 @@ from rove.errors import ConfigError, check_integer, check_number
 from rove.parts import networks, noise, replay
 from rove.parts.networks import Theta
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import Features
 from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows, Spec
 from rove.posteriors.priors import Input
 
@@ -192,7 +192,7 @@ def _triangle(*rows: Float[Array, "actions _ columns"]) -> Float[Array, "actions
     return lax.map(partial(jnp.linalg.qr, mode="r"), jnp.concatenate(rows, axis=1))
 
 
-def hidden(body: Theta, x: Observation) -> Float[Array, "*n weights"]:
+def hidden(body: Theta, x: Features) -> Float[Array, "*n weights"]:
     """Return the last hidden layer, with a 1 appended for the bias."""
     for layer in body:
         x = jax.nn.relu(networks.affine(layer, x))

@@ -15,7 +15,7 @@ from rove.errors import ConfigError, check_choice, check_number
 from rove.parts import networks, noise
 from rove.parts.networks import Linear, Theta
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import Features
 from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows, row_count
 from rove.posteriors.priors import Input
 
@@ -47,7 +47,7 @@ class NoiseRows(Rows[MeanFieldLaw]):
     epsilon: Float[Array, "n units"]
 
     def __call__(self, law: MeanFieldLaw, x: Input) -> Float[Array, "1 n outputs"]:
-        def linear(layer: tuple[Linear, Linear, Array], x: Observation) -> Array:
+        def linear(layer: tuple[Linear, Linear, Array], x: Features) -> Array:
             mean, std, epsilon = layer
             spread = jnp.sqrt(networks.affine(jax.tree.map(jnp.square, std), x**2))
             return networks.affine(mean, x) + spread * epsilon

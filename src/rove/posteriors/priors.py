@@ -13,8 +13,9 @@ from jax import Array
 from jaxtyping import Float
 
 from rove.parts import networks
+from rove.parts.masks import unmasked
 from rove.parts.networks import Linear, Theta
-from rove.parts.onehot import Observation, OneHot
+from rove.parts.onehot import Features, Observation, OneHot
 from rove.parts.replay import Transition
 
 LEAST_CACHE = 64
@@ -25,7 +26,7 @@ With more, the cache would dominate the size of the replay buffer."""
 class Input(NamedTuple):
     """An input of f_θ: an observation, and the values of the prior functions there."""
 
-    features: Observation
+    features: Features
     priors: Any = ()
     """g_1(x), …, g_M(x), of shape [*n, M, outputs]; () for a family without prior functions."""
 
@@ -39,15 +40,16 @@ def inputs(
 
     **Arguments**
     - `priors`: M networks, stacked along the first axis, or () if there are none.
-    - `x`: one or more observations.
+    - `x`: one or more observations; masks of actions are left out.
     - `cached`: the result of `cache` for x. If it is None or empty, the values are computed.
     """
+    features: Features = unmasked(x)
     if not priors:
-        return Input(x)
+        return Input(features)
     count = priors[0].bias.shape[0]
     if cached is not None and cached.shape[-1]:
-        return Input(x, cached.reshape(*x.shape[:-1], count, -1))
-    return Input(x, jnp.moveaxis(networks.forward_many(priors, x), 0, -2))
+        return Input(features, cached.reshape(*features.shape[:-1], count, -1))
+    return Input(features, jnp.moveaxis(networks.forward_many(priors, features), 0, -2))
 
 
 def tabulated(priors: Theta | tuple[()], coded: bool) -> Theta | tuple[()]:
@@ -68,14 +70,14 @@ def with_cache(priors: Theta | tuple[()], transition: Transition) -> Transition:
     """Return a transition with the values of the prior functions at s and s′, to be stored."""
     both = jax.tree.map(
         lambda s, s_next: jnp.stack([s, s_next]),
-        transition.observation,
-        transition.next_observation,
+        unmasked(transition.observation),
+        unmasked(transition.next_observation),
     )
     values, next_values = cache(priors, both)
     return transition._replace(priors=values, next_priors=next_values)
 
 
-def cache(priors: Theta | tuple[()], x: Observation) -> Float[Array, "n cached"]:
+def cache(priors: Theta | tuple[()], x: Features) -> Float[Array, "n cached"]:
     """Return the values to store with each observation: all, or none if there are too many."""
     n, features = x.shape
     width = cache_size(priors, features, isinstance(x, OneHot))

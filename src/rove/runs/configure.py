@@ -164,10 +164,11 @@ def check_environment(environment: Environment) -> None:
         key, k = noise.root(0), environment.num_actions
         action = jnp.zeros(k) if environment.continuous else jnp.zeros((), jnp.int32)
         state, first = environment.reset(key)
-        return first, environment.step(state, action, key)
+        after = environment.step(state, action, key)
+        return first, after, environment.action_mask(state)
 
     try:
-        first, after = jax.eval_shape(first_steps)
+        first, after, mask = jax.eval_shape(first_steps)
         shapes = {
             "reset's observation": (first.shape, (environment.observation_size,)),
             "step's observation": (after.observation.shape, (environment.observation_size,)),
@@ -175,17 +176,26 @@ def check_environment(environment: Environment) -> None:
             "step's terminated": (after.terminated.shape, ()),
             "step's truncated": (after.truncated.shape, ()),
         }
+        if mask is not None:
+            shapes["action_mask"] = (mask.shape, (environment.num_actions,))
     except RoveError:
         raise
     except Exception as error:
         reason = f"reset or step cannot be compiled: {type(error).__name__}: {error}"
         message = f"environment {environment.name}: {reason}"
         raise ConfigError("environment", environment.name, reason, message) from error
-    for field, (actual, expected) in shapes.items():
-        if actual != expected:
-            reason = f"{field} must have shape {expected}, got {actual}"
-            message = f"environment {environment.name}: {reason}"
-            raise ConfigError("environment", environment.name, reason, message)
+    reasons = [
+        f"{field} must have shape {expected}, got {actual}"
+        for field, (actual, expected) in shapes.items()
+        if actual != expected
+    ]
+    if mask is not None and mask.dtype != bool:
+        reasons.append(f"action_mask must be an array of bool, got {mask.dtype}")
+    if mask is not None and environment.continuous:
+        reasons.append("action_mask must be None if actions are continuous")
+    for reason in reasons:
+        message = f"environment {environment.name}: {reason}"
+        raise ConfigError("environment", environment.name, reason, message)
 
 
 def check_observations(name: str, learner: Learner, environment: Task) -> None:

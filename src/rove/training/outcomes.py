@@ -139,13 +139,17 @@ def fresh(job: Job) -> Outcome:
 def extended(before: Outcome, lane: Lane) -> Outcome:
     """Return the outcome after `lane` has run further.
 
-    Raises `LaneError` if the environment returned a number that is not finite. If the agent
-    computed one, the job ends and keeps the episodes completed before.
+    Raises `LaneError` if the environment returned a number that is not finite, or a mask without
+    an allowed action. If the agent computed such a number, the job ends and keeps the episodes
+    completed before.
     """
     job, fault = before.job, FAULTS[int(lane.fault)]
     problem = f"{job.name}: the {fault} was not a finite number at step {int(lane.step):,}"
     if fault in ("observation", "reward"):
         raise LaneError(f"{problem}; fix the environment")
+    if fault == "action_mask":
+        problem = f"{job.name}: action_mask allowed no action at step {int(lane.step):,}; at least "
+        raise LaneError(f"{problem}one must be allowed unless the task has terminated")
     diverged = f"{problem} (try a smaller lr)" if fault else ""
     if fault == "optimiser":
         remedy = "a smaller lr, smaller rewards, a larger sigma or a wider prior"
