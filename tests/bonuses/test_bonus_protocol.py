@@ -132,7 +132,7 @@ def test_a_composed_agent_with_a_bonus_comes_back(tmp_path):
         (lambda: rove.DQN(bonus="count"), "bonus must be one of none, disagreement, counts, rnd"),
         (lambda: rove.DDPG(bonus="rnd", bonus_weight=-1.0), "bonus_weight must be .*at least 0"),
         (lambda: rove.BBQ(bonus=0.1), r"bonus must be one of .*got 0\.1"),
-        (lambda: rove.Counts(bits=25), "bits must be an integer of at least 1 and at most 24"),
+        (lambda: rove.Counts(bits=25), "bits must be an integer between 1 and 24"),
         (lambda: rove.RND(lr=0.0), "lr must be a finite number above 0"),
         (lambda: rove.RND(hidden=4), "hidden must be a tuple"),
     ],

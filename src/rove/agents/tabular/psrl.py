@@ -21,7 +21,7 @@ from rove.parts.onehot import Observation
 _TRANSITIONS, _REWARDS = range(2)
 
 
-class Counts(NamedTuple):
+class ModelCounts(NamedTuple):
     """Sufficient statistics of the posterior over MDPs."""
 
     next: Int[Array, "states actions outcomes"]
@@ -95,7 +95,7 @@ class PosteriorSampling(Tabular):
     def init(
         self, features: int, actions: int, key: Key, coded: bool = False, masked: bool = False
     ) -> AgentState:
-        counts = Counts(
+        counts = ModelCounts(
             next=jnp.zeros((features, actions, features + 1), jnp.int32),
             reward=jnp.zeros((features, actions)),
             allowed=jnp.ones((features, actions), bool) if masked else None,
@@ -130,7 +130,7 @@ class PosteriorSampling(Tabular):
         alpha = self._alpha(counts.next[s, a])
         before = counts.reward[s, a]
         n = jnp.sum(counts.next[s, a]) + 1
-        counts = Counts(
+        counts = ModelCounts(
             next=counts.next.at[s, a, s_next].add(1),
             reward=counts.reward.at[s, a].add((transition.reward - before) / n),
             allowed=_with_mask(counts.allowed, s_next, transition.next_observation),
@@ -156,13 +156,13 @@ class PosteriorSampling(Tabular):
         """Return the parameters of the Dirichlet posterior."""
         return self.concentration / counts.shape[-1] + counts
 
-    def _reward(self, counts: Counts) -> tuple[Array, Array]:
+    def _reward(self, counts: ModelCounts) -> tuple[Array, Array]:
         """Return the posterior mean and standard deviation of E[r | s, a]."""
         data = jnp.sum(counts.next, axis=-1) / jnp.square(self.noise_std)
         precision = 1.0 / jnp.square(self.reward_std) + data
         return data * counts.reward / precision, lax.rsqrt(precision)
 
-    def sample(self, counts: Counts, key: Key) -> Model:
+    def sample(self, counts: ModelCounts, key: Key) -> Model:
         """Draw an MDP from the posterior."""
 
         def rows(state: tuple[Array, Array]) -> Array:  # state by state, to save memory
@@ -174,7 +174,7 @@ class PosteriorSampling(Tabular):
         draws = noise.normal(noise.fold(key, _REWARDS), mean.shape)
         return Model(lax.map(rows, (counts.next, keys)), mean + std * draws, counts.allowed)
 
-    def mean(self, counts: Counts) -> Model:
+    def mean(self, counts: ModelCounts) -> Model:
         """Return the mean of the posterior."""
         alpha = self._alpha(counts.next)
         transition = alpha / jnp.sum(alpha, axis=-1, keepdims=True)
@@ -187,7 +187,7 @@ class PosteriorSampling(Tabular):
 def _with_mask(
     allowed: Bool[Array, "states actions"] | None, s: Int[Array, ""], observation: Observation
 ) -> Bool[Array, "states actions"] | None:
-    """Return `Counts.allowed` with the mask of state s, unless that is beyond the last state."""
+    """Return `ModelCounts.allowed` with the mask of state s, unless that is beyond the last state."""
     mask = allowed_actions(observation)
     if allowed is None or mask is None:
         return None
