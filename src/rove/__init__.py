@@ -28,6 +28,7 @@ from rove.environments import (
     MountainCar,
     Sparse,
     adopt,
+    adopt_gymnax,
     make,
 )
 from rove.environments.gymnasium import SparseReward, register
@@ -89,6 +90,7 @@ __all__ = [
     "SparseReward",
     "Sweep",
     "adopt",
+    "adopt_gymnax",
     "check_posterior",
     "check_returns",
     "compare",
