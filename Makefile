@@ -36,9 +36,12 @@ reproduce: $(INSTALLED)
 	$(BIN)/rove reproduce --quick
 
 # Libraries that tests compare with, or write for. Without them those tests are skipped.
+# gymnax asks for an older Gymnasium than the newest, with which it works all the same.
 $(ORACLES): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check \
-		--editable '.[oracles,tensorboard]' && touch $@ || echo "their tests are skipped"
+		--editable '.[oracles,tensorboard]' && \
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps \
+		'gymnax>=1.0' && touch $@ || echo "their tests are skipped"
 
 # Sphinx and a Jupyter kernel. Without them the tests of the site and the notebook are skipped.
 $(DOCS): $(INSTALLED)

@@ -29,6 +29,7 @@ from rove.environments import (
     MountainCar,
     Sparse,
     adopt,
+    adopt_gymnax,
     make,
 )
 from rove.environments.gymnasium import SparseReward, register
@@ -90,6 +91,7 @@ __all__ = [
     "SparseReward",
     "Sweep",
     "adopt",
+    "adopt_gymnax",
     "check_bonus",
     "check_posterior",
     "check_returns",

@@ -24,6 +24,7 @@ CASES = [
     (rove.DeepSea, {"n": 4, "map_seed": 42, "randomised": False}),
     (rove.Bandit, {}),
     (rove.Bandit, {"n": 3, "map_seed": 1, "noise_std": 0.5}),
+    (rove.MiniGridUnlock, {"max_steps": 20}),
 ]
 
 
@@ -48,7 +49,7 @@ def test_gymnasium_checker(kind, options):
 @pytest.mark.parametrize(("kind", "options"), CASES)
 def test_agrees_with_the_compiled_environment(kind, options):
     """Step by step. An episode's key is from its seed, a step's from that and the time."""
-    compiled = kind(**{"n": 10, **options})
+    compiled = kind(**{"n": 10, **options} if kind is not rove.MiniGridUnlock else options)
     env = made(kind, options)
     step, rng = jax.jit(compiled.step), np.random.default_rng(0)
     for seed in range(20):
@@ -72,7 +73,8 @@ def test_agrees_with_the_compiled_environment(kind, options):
 
 def test_every_environment_is_registered_once():
     names = {name for name in gymnasium.registry if name.startswith("rove/")}
-    kinds = ("Chain", "DeepSea", "Bandit", "LinearQuadratic", *SPARSE)
+    grids = (f"MiniGrid{kind}" for kind in ("Empty", "DoorKey", "FourRooms", "MultiRoom", "Unlock"))
+    kinds = ("Chain", "DeepSea", "Bandit", "LinearQuadratic", *grids, *SPARSE)
     assert names == {f"rove/{kind}-v0" for kind in kinds}
     rove.register()  # a second call changes nothing
 

@@ -92,7 +92,7 @@ def script(shell: str, commands: Iterable[str]) -> str:
     words = {
         "commands": commands,
         "agents": AGENTS,
-        "environments": [*sized, *environments.ALIASES, "gym/"],
+        "environments": [*sized, *environments.ALIASES, "gym/", "gymnax/"],
         "experiments": [*EXPERIMENTS, "tuning"],
         "train": [f"--{flag}" for flag in (*option_types(TrainOptions), *of_agents)],
         "sweep": [f"--{flag}" for flag in (*option_types(SweepOptions), *of_agents)],

@@ -31,7 +31,10 @@ def show(grid: bool = False) -> None:
             )
         )
         | {name: doc for name, (_, _, doc) in environments.ALIASES.items()}
-        | {"gym/ID": "Any environment of Gymnasium; CartPole-v1 is short for gym/CartPole-v1."},
+        | {
+            "gym/ID": "Any environment of Gymnasium; CartPole-v1 is short for gym/CartPole-v1.",
+            "gymnax/NAME": "Any environment of gymnax, compiled, such as gymnax/Breakout-MinAtar.",
+        },
         "experiments": {name: kind.__doc__ for name, kind in EXPERIMENTS.items()},
     }
     for title, rows in tables.items():

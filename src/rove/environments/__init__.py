@@ -11,6 +11,15 @@ from rove.environments.base import Coordinate, Environment, Step, Task
 from rove.environments.cartpole import CartPole
 from rove.environments.chain import Chain
 from rove.environments.deep_sea import DeepSea
+from rove.environments.gymnax import PREFIX as GYMNAX
+from rove.environments.gymnax import (
+    GymnaxEnvironment,
+    adopt_gymnax,
+    from_gymnax_name,
+    gymnax_settings,
+    is_gymnax,
+    reconfigured,
+)
 from rove.environments.host import HostEnvironment
 from rove.environments.linear_quadratic import LinearQuadratic
 from rove.environments.minigrid import (
@@ -36,6 +45,7 @@ __all__ = [
     "DeepSea",
     "Environment",
     "Family",
+    "GymnaxEnvironment",
     "HostEnvironment",
     "LinearQuadratic",
     "MiniGridDoorKey",
@@ -48,6 +58,8 @@ __all__ = [
     "Step",
     "Task",
     "adopt",
+    "adopt_gymnax",
+    "is_gymnax",
     "make",
     "names",
     "options",
@@ -120,7 +132,7 @@ def names(size: str = "N") -> list[str]:
 
 
 def make(name: str, **settings: Any) -> Task:
-    """Create an environment from a name such as chain-100, cartpole or gym/CartPole-v1.
+    """Create an environment from a name such as chain-100, gym/CartPole-v1 or gymnax/Pong-misc.
 
     Settings are the options that `--env.X` sets on the command line. The prefix gym/ may be left
     out of an id that ends in a version, as in CartPole-v1. The result is for `rove.train`; to step
@@ -132,6 +144,8 @@ def make(name: str, **settings: Any) -> Task:
     """
     if not isinstance(name, str):
         raise ConfigError.must_be("environment", name, "a name", "; for an object, use rove.adopt")
+    if name.startswith(GYMNAX):
+        return from_gymnax_name(name, **settings)
     if name.startswith(PREFIX) or name in ALIASES:
         return from_name(name, **settings)
     if _VERSIONED.search(name):
@@ -168,8 +182,10 @@ def make(name: str, **settings: Any) -> Task:
 def settings(environment: Task) -> Any:
     """Return the options of an environment as a dataclass, for the command line.
 
-    That is the environment itself, or the options of a Gymnasium environment.
+    That is the environment itself, or the options of a Gymnasium or gymnax environment.
     """
+    if isinstance(environment, GymnaxEnvironment):
+        return gymnax_settings(environment)
     if isinstance(environment, HostEnvironment):
         return host_settings(environment)
     return environment
@@ -180,6 +196,8 @@ def configured(environment: Any, values: dict[str, Any]) -> Task:
 
     The options of an environment inside it are a dictionary.
     """
+    if isinstance(environment, GymnaxEnvironment):
+        return reconfigured(environment, values)
     if isinstance(environment, HostEnvironment):
         return from_name(environment.alias or environment.source.full_name, **values)
     inner = {
@@ -195,7 +213,7 @@ def options(environment: Task) -> dict[str, Any]:
 
     An environment inside it, as in `Sparse`, becomes a dictionary of its name and options.
     """
-    if isinstance(environment, HostEnvironment):
+    if isinstance(environment, HostEnvironment | GymnaxEnvironment):
         return environment.options()
     values = {field: getattr(environment, field) for field in _fields(type(environment))}
     return {

@@ -116,9 +116,10 @@ class SparseReward(gymnasium.Wrapper, RecordConstructorArgs):
 def make(family: str, n: int = 10, render_mode: str | None = None, **options: Any) -> CompiledEnv:
     """Create an environment for `gymnasium.make("rove/Chain-v0", n=100)`.
 
-    The registered name determines the family.
+    The registered name determines the family. `n` is the size, if the family has sizes.
     """
-    return CompiledEnv(ENVIRONMENTS[family].kind(**{"n": n, **options}), render_mode)
+    size = {"n": n} if ENVIRONMENTS[family].sized else {}
+    return CompiledEnv(ENVIRONMENTS[family].kind(**size, **options), render_mode)
 
 
 def register() -> None:

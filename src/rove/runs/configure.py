@@ -16,7 +16,15 @@ from rove.agents import AGENTS, names_for, settings_of
 from rove.agents.settings import Settings, unknown_setting, with_settings
 from rove.agents.tuned import tuned
 from rove.core.learner import Learner
-from rove.environments import Environment, HostEnvironment, Task, adopt
+from rove.environments import (
+    Environment,
+    GymnaxEnvironment,
+    HostEnvironment,
+    Task,
+    adopt,
+    adopt_gymnax,
+    is_gymnax,
+)
 from rove.environments.host import ROVE_OPTIONS
 from rove.environments.registered import PREFIX
 from rove.errors import (
@@ -114,9 +122,11 @@ def configure(
     if until_solved and environment.optimum is None:
         reason = f"{environment.name} has no known optimum"
         message = f"until_solved requires a known optimum, which {environment.name} does not have"
-        if isinstance(environment, HostEnvironment):
+        if isinstance(environment, HostEnvironment | GymnaxEnvironment):
+            adopting = adopt if isinstance(environment, HostEnvironment) else adopt_gymnax
             message = "until_solved requires a known optimum: give the best possible score of "
-            message += f"{environment.name} with --env.optimum, or rove.adopt(…, optimum=…)"
+            message += f"{environment.name} with --env.optimum, "
+            message += f"or rove.{adopting.__name__}(…, optimum=…)"
         raise ConfigError("until_solved", True, reason, message)
     episodes, steps = (None if value is None else int(value) for value in (episodes, steps))
     return Config(agent, environment, tuple(int(s) for s in seeds), episodes, steps, until_solved)
@@ -137,6 +147,10 @@ def _check_not_an_option(field: str, value: Any, environment: Task, given: Any) 
     how = f"{maker}, {field}={value!r})".replace(PREFIX, "")
     if isinstance(given, str):
         how = f"rove.make({given!r}, {field}={value!r})"
+    elif isinstance(environment, GymnaxEnvironment):
+        own = field in ("optimum", "score_range")
+        setting = f"{field}={value!r}" if own else f"params.replace({field}={value!r})"
+        how = f"rove.adopt_gymnax(env, {setting})"
     elif isinstance(given, Environment):
         how = f"rove.{type(given).__name__}(…, {field}={value!r})"
     message = f"{field} is an option of the environment, not of the agent: pass {how}"
@@ -144,12 +158,14 @@ def _check_not_an_option(field: str, value: Any, environment: Task, given: Any) 
 
 
 def as_environment(environment: Any) -> Task:
-    """Return the environment for a name, an `Environment`, or a Gymnasium environment."""
+    """Return the environment for a name, an `Environment`, or one of Gymnasium or gymnax."""
     if isinstance(environment, str):
         environment = environments.make(environment)
     elif isinstance(environment, type) and issubclass(environment, Task):
         allowed = f"an instance, such as rove.{environment.__name__}(…)"
         raise ConfigError.must_be("environment", environment, allowed)
+    elif is_gymnax(environment):
+        environment = adopt_gymnax(environment)
     elif not isinstance(environment, Task):
         environment = adopt(environment)
     if isinstance(environment, Environment):
