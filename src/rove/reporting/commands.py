@@ -13,7 +13,8 @@ from rove.environments.registered import PREFIX
 from rove.errors import RoveError
 from rove.paper import EXPERIMENTS
 from rove.reporting.files import is_gymnasium
-from rove.reporting.folders import Results, RunData
+from rove.reporting.folders import Results
+from rove.reporting.run_data import RunData
 from rove.runs.recorded import RESTATABLE, RecordedTask
 from rove.search import space
 

@@ -14,6 +14,7 @@ from rove.environments import ALIASES
 from rove.environments.registered import PREFIX
 from rove.errors import ConfigError, RunFolderError, check_integer
 from rove.parts.files import read_bytes, read_text
+from rove.runs.delivery import Record
 
 LEVELS = 50
 """Maximum nesting depth of a JSON file."""
@@ -121,13 +122,14 @@ def read_errors(path: Path) -> dict[int, str]:
         raise RunFolderError(f"{path} is not a list of errors written by rove") from None
 
 
-def read_greedy(path: Path) -> dict[int, float]:
-    """Read the greedy scores of diagnostics.json, by seed; empty if there are none."""
+def read_policies(path: Path) -> dict[int, Record]:
+    """Read the trained policies of diagnostics.json, by seed; empty if there are none."""
     content = read_json(path) or {}
     try:
-        return {int(seed): float(score) for seed, score in content.get("greedy", {}).items()}
-    except (AttributeError, TypeError, ValueError):
-        raise RunFolderError(f"{path} has no greedy scores written by rove") from None
+        entries = content.get("policies", {}).items()
+        return {int(seed): Record.from_json(entry) for seed, entry in entries}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise RunFolderError(f"{path} has no policies written by rove") from None
 
 
 def read_sweep(path: Path) -> dict[str, Any] | None:

@@ -7,8 +7,8 @@ from typing import Any
 from rove.agents import AGENTS
 from rove.agents.tuned import tuned_for
 from rove.reporting import commands
-from rove.reporting.folders import RunData
 from rove.reporting.numbers import plain
+from rove.reporting.run_data import RunData
 from rove.runs.configure import default_settings
 
 NAMED = 5
