@@ -14,7 +14,7 @@ from rich.table import Table
 from rove.agents.settings import Settings
 from rove.agents.tuned import tuned_for
 from rove.analysis.estimates import solve_summary
-from rove.analysis.intervals import mean_and_interval
+from rove.analysis.intervals import episodes_interval, mean_and_interval
 from rove.cli.console import prose, word
 from rove.core.policies import POLICIES
 from rove.environments import Bandit, HostEnvironment
@@ -209,8 +209,9 @@ def scores(
 ) -> None:
     """Print the policy of each seed, and its scores, of shape [seeds, episodes], as a table or as
     JSON."""
-    environment = run.config.environment
+    environment, support = run.config.environment, run.config.environment.score_range
     means = table.mean(axis=1)
+    limits = [episodes_interval(row, support) if len(row) > 1 else None for row in table]
     if as_json:
         result = {
             "agent": run.config.agent_name,
@@ -220,6 +221,7 @@ def scores(
             "seeds": list(run.seeds),
             "policy": list(policies),
             "scores": table.tolist(),
+            "intervals": limits,
             "mean": float(means.mean()),
         }
         console.print(json.dumps(result, indent=2), markup=False, highlight=False, soft_wrap=True)
@@ -228,13 +230,20 @@ def scores(
     title = f"{run.config.label}: {environment.score_label} of the trained policy, {episodes}"
     prose(console, title)
     grid = Table()
-    for column in ("seed", "policy", "mean", "min", "max"):
+    for column in ("seed", "policy", "mean", "95% interval", "min", "max"):
         grid.add_column(column, justify="right")
-    for seed, policy, row in zip(run.seeds, policies, table, strict=True):
-        numbers = map(format_score, (row.mean(), row.min(), row.max()))
-        grid.add_row(str(seed), policy, *numbers)
+    for seed, policy, row, ends in zip(run.seeds, policies, table, limits, strict=True):
+        mean, low, high = map(format_score, (row.mean(), row.min(), row.max()))
+        interval = " to ".join(map(format_score, ends)) if ends else "–"
+        grid.add_row(str(seed), policy, mean, interval, low, high)
     console.print(grid)
     prose(console, f"policies: {_policies(policies)}")
+    if support is None and not np.isin(table, (0.0, 1.0)).all() and table.shape[1] > 1:
+        prose(
+            console,
+            "intervals are Student's, which assume normal scores: for exact ones, give the range "
+            "of the score with --env.score-range when you train",
+        )
     optimum = "" if environment.optimum is None else f"; the optimum is {environment.optimum:g}"
     if len(means) > 1:
         mean = mean_and_interval(means, environment.score_range)

@@ -25,7 +25,7 @@ def evaluate(
     json: bool = False,
     trust: bool = False,
 ) -> None:
-    """Play the trained policies of a run, and report their scores.
+    """Play the trained policies of a run, and report their scores with 95% intervals.
 
     Args:
         run: Run folder written by rove train.
