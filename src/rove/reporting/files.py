@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from rove.environments import ALIASES
 from rove.environments.registered import PREFIX
 from rove.errors import ConfigError, RunFolderError, check_integer
 from rove.parts.files import read_bytes, read_text
+from rove.runs.config import check_evaluation
 from rove.runs.delivery import Record
 
 LEVELS = 50
@@ -44,6 +46,7 @@ def check_run(raw: dict[str, Any]) -> None:
     if raw[other] is not None:
         raise ConfigError.must_be(other, raw[other], "null")
     _checked("until_solved", raw["until_solved"], bool)
+    check_evaluation(raw.get("eval_every"), raw.get("eval_episodes"))
 
 
 def is_gymnasium(entry: Any) -> bool:
@@ -64,10 +67,20 @@ def _checked(field: str, value: Any, kind: type) -> Any:
 
 def read_episodes(path: Path) -> dict[int, dict[str, np.ndarray]]:
     """Read some columns of episodes.csv, by seed; empty if the file does not exist yet."""
+    return _read_table(path, _COLUMNS)
+
+
+def read_evaluations(path: Path) -> dict[int, dict[str, np.ndarray]]:
+    """Read some columns of evaluations.csv, by seed; empty if the file does not exist."""
+    return _read_table(path, ("episode", "step", "score"))
+
+
+def _read_table(path: Path, columns: Sequence[str]) -> dict[int, dict[str, np.ndarray]]:
+    """Read some columns of a table, by seed; empty if the file does not exist."""
     try:
         rows = csv.reader(io.StringIO(read_text(path), newline=""))
         head = next(rows, [])
-        indices = [head.index(name) for name in _COLUMNS]
+        indices = [head.index(name) for name in columns]
         seed = head.index("seed")
         by_seed: dict[int, list[list[float]]] = {}
         for row in rows:
@@ -77,7 +90,7 @@ def read_episodes(path: Path) -> dict[int, dict[str, np.ndarray]]:
     except (OSError, ValueError, IndexError, csv.Error) as error:
         raise RunFolderError(f"{path} cannot be read: {error}") from None
     tables = {seed: np.array(rows).T for seed, rows in by_seed.items()}
-    return {seed: dict(zip(_COLUMNS, table, strict=True)) for seed, table in tables.items()}
+    return {seed: dict(zip(columns, table, strict=True)) for seed, table in tables.items()}
 
 
 def read_json(path: Path) -> Any:

@@ -13,6 +13,7 @@ from rove.reporting.files import (
     read_claims,
     read_episodes,
     read_errors,
+    read_evaluations,
     read_json,
     read_picture,
     read_policies,
@@ -163,4 +164,5 @@ def _run(path: Path) -> RunData:
         raise RunFolderError(f"{file} is not the configuration of a run: {error}") from None
     errors = read_errors(path / "errors.json")
     policies = read_policies(path / "diagnostics.json")
-    return RunData(path, raw, read_episodes(path / "episodes.csv"), errors, policies)
+    tables = read_episodes(path / "episodes.csv"), read_evaluations(path / "evaluations.csv")
+    return RunData(path, raw, *tables, errors, policies)

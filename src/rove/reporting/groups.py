@@ -11,9 +11,8 @@ from rove.analysis import curves, intervals
 from rove.analysis.curves import area_under_curve, moving_average
 from rove.analysis.intervals import Support
 from rove.analysis.sentences import Result, p_values, ranked
-from rove.core.policies import POLICIES
 from rove.environments import Task
-from rove.reporting import beliefs, outcomes, summaries
+from rove.reporting import beliefs, outcomes, policies, summaries
 from rove.reporting.binning import (
     POINTS,
     bin_size,
@@ -28,7 +27,6 @@ from rove.reporting.binning import (
 from rove.reporting.numbers import number, numbers
 from rove.reporting.run_data import RunData
 from rove.reporting.settings import about
-from rove.runs.delivery import Record
 from rove.training import solving
 
 WINDOWS = (1, 20, 100, 500, 2500, 10_000)
@@ -156,8 +154,7 @@ class Group:
             "starts": self._starts(run),
             "all": summaries.mean(self.areas[id(run)], self.support),
             "last": summaries.mean(self._last(run), self.support),
-            "evaluated": self._evaluated(run),
-            "policies": None if run.policies is None else _policies(run.policies),
+            **policies.about(run, self.unit, self.support),
             "solved": outcomes.solved(run, self.optimum),
             "more": beliefs.more(run),
             "visits": beliefs.visits(run) if pictured else None,
@@ -248,14 +245,6 @@ class Group:
         pairs = zip(rows, ends or [None] * len(rows), strict=True)
         return np.array([np.mean(row[:end][-solving.LAST :]) for row, end in pairs])
 
-    def _evaluated(self, run: RunData) -> summaries.Estimate | None:
-        """Return the mean score of the trained policies; None if it is not known."""
-        if run.evaluated is None:
-            return None
-        means = np.array([np.mean(scores) for scores in run.evaluated])
-        known = self.support is not None and intervals.within(means, self.support)
-        return summaries.mean(means, self.support if known else None)
-
     def _starts(self, run: RunData) -> int | None:
         """Return the episode, or the step, at which learning starts; None if it starts at once, or
         was not reached."""
@@ -271,12 +260,6 @@ class Group:
             a, b = (self.areas[id(self.runs[k])] for k in (i, j))
             table[i][j], table[j][i] = summaries.difference(a, b, self.support)
         return table
-
-
-def _policies(records: Sequence[Record]) -> list[list[Any]]:
-    """Return the policies that seeds deliver: name, what it does, and the number of seeds."""
-    names = [record.delivered.policy for record in records]
-    return [[n, p.description, names.count(n)] for n, p in POLICIES.items() if n in names]
 
 
 def _known_optimum(task: Task) -> float:

@@ -29,6 +29,8 @@ class RunData:
     """The content of config.json."""
     columns: dict[int, dict[str, np.ndarray]]
     """Some columns of episodes.csv, for each seed that has finished an episode."""
+    evaluations: dict[int, dict[str, np.ndarray]] = field(default_factory=dict)
+    """Some columns of evaluations.csv, for each seed that was evaluated during training."""
 
     errors: dict[int, str] = field(default_factory=dict)
     """The errors of the seeds that failed, by seed."""

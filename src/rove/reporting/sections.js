@@ -30,6 +30,7 @@ function seedsOrRange({ range, seeds }) {
 const VIEWS = {
   scores: { text: "score" },
   solved: { text: "fraction of seeds that solved it" },
+  evaluation: { text: "score of the greedy policy, evaluated during training" },
   coverage: { text: "cells visited so far" },
   spread: { text: "spread of Q over θ", log: 10 },
   return_spread: { text: "spread of Z", log: 10 },
@@ -54,6 +55,11 @@ function otherCurve(run, view) {
   return { label: run.label, colour: run.colour, xs: mean.map((_, i) => (i + 1) * step), ys: mean, ...seedsOrRange(run.more[view]) };
 }
 
+function evaluationCurve(run) {
+  const { at, mean } = run.evaluation;
+  return { label: run.label, colour: run.colour, xs: at, ys: mean, marked: at.length <= 60, ...seedsOrRange(run.evaluation) };
+}
+
 const LABELLED = 3;
 
 /** Where learning starts: one mark for all runs that start together. Of many marks, only the first has a label. */
@@ -70,9 +76,10 @@ function learningMarks(runs) {
 
 /** Learning curves and other quantities over episodes. */
 function curves(key, group, title = "") {
-  const views = Object.keys(VIEWS).filter((v) => v === "scores" || (v === "solved" ? group.optimum !== null : group.runs.some((r) => r.more[v])));
+  const views = Object.keys(VIEWS).filter((v) => v === "scores" || (v === "solved" ? group.optimum !== null : group.runs.some((r) => (v === "evaluation" ? r.evaluation : r.more[v]))));
   const again = () => drawn.again();
-  const names = (v) => (v === "scores" ? group.label : VIEWS[v].text);
+  const names = (v) => (v === "scores" ? group.label : VIEWS[v].text.replace("score", group.label));
+  const scored = (v) => v === "scores" || v === "evaluation";
   const view = choice(`${key} view`, "Show", views.map((v) => [v, names(v)]), "scores", again);
   const window = choice(`${key} window`, "Moving window", group.windows.map((w) => [w, w === 1 ? "none" : `${fmt(w)} episodes`]), group.window, again);
   const several = group.runs.filter((run) => run.seeds.length >= MIN_SEEDS);
@@ -85,19 +92,22 @@ function curves(key, group, title = "") {
     window.hidden = v !== "scores";
     intervals.hidden = !several.length || !["scores", "solved"].includes(v);
     const runs = group.runs.filter((run) => keys.has(run.label));
-    const zero = v === "scores" || v === "solved" ? [] : runs.filter((run) => !run.more[v]);
-    note.textContent = zero.length ? `0 throughout: ${zero.map((run) => run.label).join("; ")}.` : "";
+    const zero = scored(v) || v === "solved" ? [] : runs.filter((run) => !run.more[v]);
+    const without = v === "evaluation" ? runs.filter((run) => !run.evaluation) : [];
+    note.textContent = zero.length ? `0 throughout: ${zero.map((run) => run.label).join("; ")}.`
+      : without.length ? `Not evaluated during training: ${without.map((run) => run.label).join("; ")}.` : "";
     const series = v === "scores" ? runs.map((run) => scoreCurve(run, group, Number(window.value), intervals.value))
       : v === "solved" ? runs.map((run) => solvedCurve(run, intervals.value))
+        : v === "evaluation" ? runs.filter((run) => run.evaluation).map(evaluationCurve)
         : runs.filter((run) => run.more[v]).map((run) => otherCurve(run, v));
     about.textContent = title + curveNote(group, series);
     return {
-      x: { title: v === "scores" ? group.unit : "episode", whole: true },
+      x: { title: scored(v) ? group.unit : "episode", whole: true },
       y: { title: names(v), log: VIEWS[v].log, domain: v === "solved" ? [0, 1] : undefined },
       series,
       marks: [
-        ...(v === "scores" && group.optimum !== null ? [{ y: group.optimum, label: `optimum ${fmt(group.optimum)}` }] : []),
-        ...(v === "scores" || group.unit === "episode" ? learningMarks(runs) : []),
+        ...(scored(v) && group.optimum !== null ? [{ y: group.optimum, label: `optimum ${fmt(group.optimum)}` }] : []),
+        ...(scored(v) || group.unit === "episode" ? learningMarks(runs) : []),
       ],
     };
   });

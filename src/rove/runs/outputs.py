@@ -50,7 +50,7 @@ def save(run: Run, out: Path) -> Path:
     with folder.open(config, task=config.environment):
         for outcome in run.outcomes:
             storage.save(outcome._replace(job=jobs[outcome.job.seed]))
-        episodes = {outcome.job.seed: outcome.episodes for outcome in run.outcomes}
-        folder.write_episodes(run.config, episodes)
+        tables = {outcome.job.seed: outcome.tables for outcome in run.outcomes}
+        folder.write_tables(run.config, tables)
         draw(run, folder.path)
     return folder.path

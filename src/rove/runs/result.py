@@ -17,7 +17,7 @@ from rove.runs import advice, outputs, watching
 from rove.runs.config import Config
 from rove.runs.delivery import Delivered, Record, TrainedPolicy, deliver, evaluated, recorded
 from rove.runs.recorded import check_created
-from rove.training.outcomes import Outcome
+from rove.training.outcomes import Evaluations, Outcome
 from rove.training.playing import play
 from rove.training.solving import episodes_to_solve, is_lost
 
@@ -192,6 +192,15 @@ class Run:
         names = [policy] * len(self.outcomes) if policy else [d.policy for d in self.delivered]
         pairs = zip(names, self.outcomes, strict=True)
         return np.stack([play(name, agent, environment, o.lane, episodes) for name, o in pairs])
+
+    @property
+    def evaluations(self) -> list[Evaluations]:
+        """For each seed, the evaluations of its greedy policy during training (`eval_every`): the
+        `step` and `episode` of each, and its `scores`, of shape [evaluations, episodes].
+
+        All evaluations play the same episodes, which are those of `evaluate`.
+        """
+        return [outcome.evaluations for outcome in self.outcomes]
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Plot the learning curve, and save it to `path` if one is given."""

@@ -22,6 +22,7 @@ from rove.environments.host import HostEnvironment
 from rove.errors import ConfigError, LaneError, RoveError
 from rove.parts import interrupts
 from rove.training import outcomes, progress, storage
+from rove.training.evaluating import evaluated, expected
 from rove.training.host_programs import programs_for
 from rove.training.lane import ENVIRONMENT, LOG_CAPACITY, UNLIMITED, Lane
 from rove.training.outcomes import Job, Outcome
@@ -175,6 +176,8 @@ class _Trainer:
         done = terminated or truncated
         self.steps += 1
         self.episodes += done
+        if expected(self.job, self.steps, self.episodes) > len(self.outcome.evaluations.step):
+            self.outcome = evaluated(self.outcome, self.lane)
         over = self.steps >= self.job.steps or self.episodes >= self.job.episodes
         if done and self.job.in_a_row < UNLIMITED:
             over = over or int(self.lane.streak) >= self.job.in_a_row
@@ -197,7 +200,7 @@ class _Trainer:
             over = outcome.finished
             if self.job.path is not None and (over or due):
                 storage.save(outcome)
-                self._saved(self.job, outcome.episodes)
+                self._saved(self.job, outcome.tables)
                 self._saved_at = time.monotonic()
             self.outcome = outcomes.retired(outcome)
             self._report_progress()
