@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import rove
-from rove.training import compiled
-from rove.training.lane import start
+from rove.core.policies import POLICIES
+from rove.training.lane import EVALUATION, start
+from rove.training.playing import LONGEST, compiled_episode
 
 SEEDS = 200
 agent = rove.DQN(buffer_size=64).compose()
@@ -19,7 +20,8 @@ for name in ("chain-10", "chain-50", "chain-100", "permuted-chain-50"):
 
     def untrained(seed, environment=environment):
         lane = start(agent, environment, seed)
-        return compiled.evaluate(agent, environment, lane.agent, seed)[0]
+        task = POLICIES["mean"], agent, environment, lane.agent, seed
+        return compiled_episode(*task, EVALUATION, 0, LONGEST).returns
 
     returns = np.asarray(jax.jit(jax.vmap(untrained))(jnp.arange(SEEDS)))
     lucky = np.flatnonzero(returns >= 11.0)

@@ -69,7 +69,7 @@ def test_a_reward_that_was_found_and_not_kept():
         "seed 1: 2 episodes scored more than half of the optimum, but none of the last 20"
     )
     assert remedies([seed], "dqn") == [KEEP_IT]
-    assert alarms(seed._replace(greedy=0.99)) == []
+    assert alarms(seed._replace(evaluated=[0.99])) == []
     assert alarms(seed._replace(scores=scores[:30])) == []  # one of the last 20
 
 
@@ -115,8 +115,8 @@ def test_a_solution_that_is_lost_again():
     kept, lost = np.ones(60), np.r_[np.ones(30), np.zeros(30)]
     assert not is_lost(kept, 1.0)
     assert is_lost(lost, 1.0)
-    assert not is_lost(lost, 1.0, greedy=1.0)  # it explores, but has learned
-    assert is_lost(lost, 1.0, greedy=0.5)
+    assert not is_lost(lost, 1.0, evaluated=[0.0, 1.0])  # it explores, but has learned
+    assert is_lost(lost, 1.0, evaluated=[0.5, 0.9, 1.0])
     assert not is_lost(np.zeros(60), 1.0)  # never solved
     assert not is_lost(np.r_[np.zeros(50), np.ones(10)], 1.0)  # solved at the end
     assert not is_lost(np.r_[np.ones(40), np.tile([0.0, 1.0], 10)], 1.0)  # half of the last 20
@@ -136,4 +136,4 @@ def test_advice_is_about_what_went_wrong_and_fits_the_agent():
         "to explore more, try a larger --agent.prior, or more episodes"
     ]
     assert remedies([nothing, lost], "psrl") == ["to explore more, train for more episodes"]
-    assert remedies([lost._replace(greedy=1.0)], "dqn") == []
+    assert remedies([lost._replace(evaluated=[1.0])], "dqn") == []

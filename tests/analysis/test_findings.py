@@ -6,8 +6,8 @@ from rove.analysis.alarms import Seed, alarms, untrained
 from rove.analysis.findings import finding, grouped
 
 
-def seed(number, scores, optimum=1.0, greedy=None):
-    return Seed(number, np.array(scores, float), np.ones(len(scores)), optimum, greedy)
+def seed(number, scores, optimum=1.0):
+    return Seed(number, np.array(scores, float), np.ones(len(scores)), optimum)
 
 
 def lost(number, at):
@@ -32,8 +32,8 @@ def test_one_line_says_what_became_of_the_seeds():
 
 
 def test_a_policy_that_kept_the_solution_is_no_finding():
-    assert finding([lost(0, 20)._replace(greedy=1.0)]) is None
-    assert finding([lost(0, 20)._replace(greedy=0.0)]) is not None
+    assert finding([lost(0, 20)._replace(evaluated=[1.0])]) is None
+    assert finding([lost(0, 20)._replace(evaluated=[0.0])]) is not None
 
 
 def test_every_alarm_is_a_finding():

@@ -31,6 +31,7 @@ from rove.analysis.intervals import (
     count_and_interval,
     counts_test,
     difference_test,
+    episodes_interval,
     holm,
     mean_and_interval,
     mean_interval,
@@ -59,6 +60,23 @@ UNIT = (0.0, 1.0)
 def ones(k, n):
     """k successes of n."""
     return np.repeat([1.0, 0.0], [k, n - k])
+
+
+def test_the_interval_of_a_policy_over_its_episodes():
+    """Successes and failures: SciPy's exact interval. Else Gaffke's, or Student's."""
+    for k, n in ((0, 20), (3, 20), (20, 20), (1, 2)):
+        exact = stats.binomtest(k, n).proportion_ci(method="exact")
+        for support in (None, UNIT):
+            np.testing.assert_allclose(episodes_interval(ones(k, n), support), exact, atol=1e-12)
+    scores = np.array([0.0, 1.0, 3.0, 11.0])
+    np.testing.assert_allclose(
+        episodes_interval(scores, (0.0, 11.0)), mean_interval(scores, (0.0, 11.0))
+    )
+    t = stats.t.interval(0.95, 3, scores.mean(), stats.sem(scores))
+    np.testing.assert_allclose(episodes_interval(scores, None), t)
+    np.testing.assert_allclose(episodes_interval(scores, UNIT), t)  # the range was wrong
+    wide = episodes_interval(ones(1, 2), (0.0, 11.0))  # the score may be more than 1
+    assert wide[1] > 1.0
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 5), (1, 5), (5, 5), (3, 10), (9, 10), (21, 30)])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rove import AGENTS, Bandit, load
+from rove.analysis.intervals import episodes_interval
 from rove.cli import main as cli
 from rove.environments import make
 from rove.runs.configure import configure
@@ -324,8 +325,10 @@ def test_a_run_is_trained_evaluated_repeated_and_extended_from_the_command_line(
     assert load(b).config == load(a).config
     played = json.loads(outputs(capsys, "eval", a, "--episodes", 2, "--json"))
     assert played["scores"] == load(a).evaluate(2).tolist()
+    exact = [episodes_interval(np.array(row), (0.0, 11.0)) for row in played["scores"]]
+    np.testing.assert_allclose(played["intervals"], exact)
     shown = outputs(capsys, "eval", a, "--episodes", 1, "--seed", 3)
-    assert "dqn on chain-5: return of the greedy policy, 1 episode" in shown
+    assert "dqn on chain-5: return of the trained policy, 1 episode" in shown
     assert len([line for line in shown.splitlines() if line.startswith("│")]) == 1
     message = refused(capsys, "eval", a, "--seed", 7)
     assert "seed must be one of [0, 3], got 7" in message

@@ -59,7 +59,7 @@ def made_up(returns, greedy=11.0, visits=None):
     return types.SimpleNamespace(
         returns=np.asarray(returns, float),
         visits=visits,
-        evaluate=lambda: np.broadcast_to(greedy, len(returns))[:, None],
+        evaluate=lambda policy: np.broadcast_to(greedy, len(returns))[:, None],
     )
 
 

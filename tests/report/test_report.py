@@ -27,7 +27,7 @@ from rove.analysis.intervals import (
 )
 from rove.cli import main as cli
 from rove.errors import RoveError, RunFolderError
-from rove.reporting import binning, commands, folders, groups, summaries
+from rove.reporting import binning, commands, folders, groups, run_data, summaries
 from rove.reporting.settings import about
 from rove.runs.configure import configure
 from rove.runs.execution import run_all
@@ -418,7 +418,7 @@ def test_the_command_is_that_run(runs, capsys):
 def claimed_by(config, folder, task=None):
     """A run that has not finished an episode, in a new folder."""
     with RunFolder(folder).open(config, task=task):
-        return folders.RunData(folder, RunFolder(folder).read(), {})
+        return run_data.RunData(folder, RunFolder(folder).read(), {})
 
 
 def test_the_command_of_other_environments_and_seeds(tmp_path):

@@ -1,4 +1,4 @@
-"""What the tables say beside the scores: p-values, greedy scores, settings, budgets, one order."""
+"""What the tables say beside the scores: p-values, policies, settings, budgets, one order."""
 
 import json
 import math
@@ -11,7 +11,7 @@ from made import group_of, run_of, told, write_run
 import rove
 from rove import report
 from rove.errors import RunFolderError
-from rove.reporting import folders
+from rove.reporting import folders, run_data
 from rove.reporting.settings import source_of
 from rove.runs.configure import configure
 from rove.runs.folder import RunFolder
@@ -110,48 +110,56 @@ def test_the_p_values_of_a_title_over_many_tasks_are_below_its_map(browser, runs
 
 @pytest.fixture
 def drawn(runs, tmp_path):
-    """A run folder with pictures and greedy scores."""
+    """A run folder with pictures and the scores of policies."""
     return shutil.copytree(runs / "ge", tmp_path / "ge")
 
 
 @pytest.fixture
 def undrawn(runs, tmp_path):
-    """A run folder without greedy scores, as of a run that was killed."""
+    """A run folder without the scores of policies, as of a run that was killed."""
     folder = shutil.copytree(runs / "dqn", tmp_path / "dqn")
     (folder / "diagnostics.json").unlink()
     return folder
 
 
-def test_greedy_scores_are_beside_the_last_episodes(browser, drawn, undrawn, tmp_path):
+def test_scores_of_policies_are_beside_the_last_episodes(browser, drawn, undrawn, tmp_path):
     page = report([drawn, undrawn], tmp_path / "r.html")
     group = group_of(page, "chain-5")
-    scores = rove.load(drawn).evaluate()[:, 0]
-    value, low, high, n, seeds = run_of(group, "GE")["greedy"]
+    scores = rove.load(drawn).evaluate(20).mean(axis=1)
+    value, low, high, n, seeds = run_of(group, "GE")["evaluated"]
     assert (low, high, n) == (None, None, 3)
     np.testing.assert_allclose([value, *seeds], [scores.mean(), *scores], rtol=1e-3)
-    assert run_of(group, "DQN")["greedy"] is None
+    assert run_of(group, "DQN")["evaluated"] is None
+    names = [delivered.policy for delivered in rove.load(drawn).delivered]
+    policies = run_of(group, "GE")["policies"]
+    assert {name: count for name, _, count in policies} == {n: names.count(n) for n in names}
     browser.open(page)
     heads = browser.run(HEADS)
-    assert heads[heads.index("return, last 20 episodes") + 1] == "return, greedy"
+    assert heads[heads.index("return, last 20 episodes") + 1] == "return, trained policy"
     facts = "[...document.querySelectorAll('.card')].map(e => e.innerText.split('\\n'))"
     cards = {card[0].strip(): card for card in browser.run(facts)}
-    of_greedy = "return of the greedy policy, mean over seeds"
-    assert of_greedy in " ".join(cards["GE"])
-    assert of_greedy not in " ".join(cards["DQN"])
+    of_policy = f"return of the trained policy ({', '.join(x for x, *_ in policies)}), mean over"
+    assert of_policy in " ".join(cards["GE"])
+    assert "trained policy" not in " ".join(cards["DQN"])
     text = browser.run("document.querySelector('main').textContent")
-    assert "one episode of the greedy policy after training" in text
+    assert "in up to 20 episodes other than those that it was chosen by" in text
     browser.open(report([undrawn], tmp_path / "r.html"))
-    assert "return, greedy" not in browser.run(HEADS)
+    assert "return, trained policy" not in browser.run(HEADS)
     assert browser.complaints() == []
 
 
-def test_greedy_scores_of_an_earlier_budget_are_not_shown(drawn):
+def test_policies_of_an_earlier_budget_are_not_shown(drawn):
     config = json.loads((drawn / "config.json").read_text())
     (drawn / "config.json").write_text(json.dumps(config | {"episodes": 80}))
-    assert folders.read([drawn])[0].runs[0].greedy is None
-    (drawn / "diagnostics.json").write_text('{"greedy": [1.0]}')
-    with pytest.raises(RunFolderError, match="no greedy scores"):
-        folders.read([drawn])
+    assert folders.read([drawn])[0].runs[0].evaluated is None
+    entry = {"policy": "mean", "candidates": {}, "scores": [1.0], "step": 1}
+    hostile = [[1.0], {"0": 1.0}, *({"0": entry | bad} for bad in (
+        {"policy": "<b>"}, {"scores": []}, {"scores": [float("nan")]}, {"step": None},
+    ))]  # fmt: skip
+    for policies in hostile:
+        (drawn / "diagnostics.json").write_text(json.dumps({"policies": policies}))
+        with pytest.raises(RunFolderError, match="no policies written by rove"):
+            folders.read([drawn])
 
 
 def test_agents_have_one_order_and_are_compared_with_one_agent(browser, runs, tmp_path):
@@ -184,7 +192,7 @@ def test_agents_have_one_order_and_are_compared_with_one_agent(browser, runs, tm
 def planned(folder, agent, task, **settings):
     """A run that has not begun, as the report reads it."""
     with RunFolder(folder).open(configure(agent, task, episodes=5, **settings)):
-        return folders.RunData(folder, RunFolder(folder).read(), {})
+        return run_data.RunData(folder, RunFolder(folder).read(), {})
 
 
 def test_where_settings_come_from(tmp_path):

@@ -62,13 +62,23 @@ def seconds(path) -> float:
     return total
 
 
+class Upwards:
+    """A policy that always goes up."""
+
+    def reset(self):
+        pass
+
+    def __call__(self, observation, action_mask=None):
+        return 1
+
+
 @pytest.fixture
 def upwards(monkeypatch):
     """A run on the dial whose policy always goes up: five pictures, of which the colours are
     known."""
     env = lambda: gymnasium.wrappers.TimeLimit(Dial("rgb_array"), 9)  # noqa: E731
     run = rove.train("dqn", env, episodes=2, **DQN)
-    monkeypatch.setattr(rove.Run, "policy", lambda run, seed: lambda observation: 1)
+    monkeypatch.setattr(rove.Run, "policy", lambda run, seed, kind: Upwards())
     return run
 
 

@@ -130,8 +130,9 @@ def test_the_difference_of_solved_seeds_is_fishers():
     assert repr(test) == f"<Comparison: {test}>"
     # Nothing is known about the run of nine episodes after them, before which nothing is solved.
     assert rove.difference(always, never, of="episodes").p == 1.0
-    greedy = rove.difference(always, never, of="greedy")
-    assert greedy.value == pytest.approx(np.mean(always.greedy) - np.mean(never.greedy))
+    evaluated = rove.difference(always, never, of="evaluated")
+    means = [np.mean([np.mean(scores) for scores in run.evaluated]) for run in (always, never)]
+    assert evaluated.value == pytest.approx(means[0] - means[1])
 
 
 def test_a_difference_that_cannot_be_told_is_refused():

@@ -76,7 +76,7 @@ def test_a_policy_is_greedy_on_the_mean(made):
         x = (np.arange(5) <= position).astype(np.float32)
         hidden = np.maximum(x @ np.asarray(mean[0].weight) + np.asarray(mean[0].bias), 0)
         q = hidden @ np.asarray(mean[1].weight) + np.asarray(mean[1].bias)
-        assert run.policy(0)(x) == int(np.argmax(q))
+        assert run.policy(0, kind="mean")(x) == int(np.argmax(q))
 
 
 def test_save_without_a_folder(tmp_path):

@@ -83,13 +83,25 @@ def test_any_agent_draws_its_diagnostics(name, tmp_path):
     assert (run.spread.max() > 0) == (name != "dqn")
 
 
-def test_greedy_policies_that_are_optimal_are_counted_though_training_still_explores(run):
+def test_policies_that_are_optimal_are_counted_though_training_still_explores(run):
     console = Console(record=True, width=120, file=io.StringIO())
-    told = display.summary(run) | {"greedy": [11.0, 2.0], "solved_at": [None, None]}
+    told = display.summary(run) | {"evaluated": [11.0, 2.0], "solved_at": [None, None]}
     display.closing_table(console, run, told)
-    assert "whose greedy policy is optimal: 1 of 2" in console.export_text()
-    display.closing_table(console, run, told | {"greedy": [10.0, 2.0]})
-    assert "greedy policy is optimal" not in console.export_text()
+    assert "whose trained policy is optimal: 1 of 2" in console.export_text()
+    display.closing_table(console, run, told | {"evaluated": [10.0, 2.0]})
+    assert "trained policy is optimal" not in console.export_text()
+
+
+def test_the_closing_lines_say_which_policies_are_delivered(run):
+    console = Console(record=True, width=160, file=io.StringIO())
+    told = display.summary(run) | {"policy": ["mean", "mean"]}
+    display.closing_table(console, run, told)
+    text = console.export_text()
+    assert re.search(r"│ last 20 ┃ policy ┃ evaluated │".replace("│", "┃"), text)
+    assert "trained policies" not in text
+    display.closing_table(console, run, told | {"policy": ["vote", "mean"]})
+    lines = "greedy on the posterior mean (mean): 1 seed; the majority of 15 samples of θ, drawn "
+    assert f"trained policies: {lines}as in training (vote): 1 seed" in console.export_text()
 
 
 def test_without_an_episode_nothing_is_drawn_or_printed(run, tmp_path):
@@ -126,7 +138,7 @@ def test_the_alarm_rings_when_the_spread_dies_before_the_return_is_found(run):
     assert not alarms(blinking, np.zeros(70))
 
 
-def test_visits_alarms_and_greedy_scores_are_in_the_run_folder(tmp_path):
+def test_visits_alarms_and_policies_are_in_the_run_folder(tmp_path):
     run = rove.train("dqn", "chain-5", seeds=[3, 4], episodes=4, hidden=(4,), out=tmp_path)
     run.draw(tmp_path)
     told = json.loads((tmp_path / "diagnostics.json").read_text())
@@ -137,4 +149,11 @@ def test_visits_alarms_and_greedy_scores_are_in_the_run_folder(tmp_path):
     assert told["cells"] == [5]
     assert list(told["visits"]) == ["3", "4"]
     np.testing.assert_allclose(list(told["visits"].values()), run.visits, atol=1e-6)
-    assert told["greedy"] == {"3": run.evaluate()[0, 0], "4": run.evaluate()[1, 0]}
+    for seed, scores, delivered in zip(("3", "4"), run.evaluated, run.delivered, strict=True):
+        assert told["policies"][seed] == {
+            "policy": delivered.policy,
+            "candidates": delivered.candidates,
+            "scores": scores,
+            "step": 56,
+        }
+    np.testing.assert_array_equal(run.evaluate(20), run.evaluated)

@@ -17,8 +17,8 @@ from helpers import lane_at
 from rove.errors import ConfigError
 from rove.parts import noise, replay
 from rove.runs.configure import configure
-from rove.training import checkpoint, host, host_programs, progress
-from rove.training.lane import ENVIRONMENT, LOG_CAPACITY
+from rove.training import checkpoint, host_programs, playing, progress
+from rove.training.lane import ENVIRONMENT, EVALUATION, LOG_CAPACITY
 from rove.training.solving import episodes_to_solve
 
 FAST = {"hidden": (16,), "batch_size": 16, "buffer_size": 600, "learning_starts": 50}
@@ -166,7 +166,7 @@ def test_numbers_do_not_compile_again():
 
 
 def test_resets_have_seeds_of_their_own():
-    seeds = {host.reset_seed(s, ENVIRONMENT, e) for s in range(30) for e in range(30)}
+    seeds = {playing.reset_seed(s, ENVIRONMENT, e) for s in range(30) for e in range(30)}
     assert len(seeds) == 900
     assert all(0 <= seed < 2**31 for seed in seeds)
 
@@ -209,6 +209,8 @@ def test_an_environment_of_ones_own_has_to_be_given_again(tmp_path):
     run = rove.train(rove.DQN(**FAST), env, seeds=2, episodes=4, out=tmp_path)
     alone = rove.load(tmp_path)
     np.testing.assert_array_equal(alone.returns, run.returns)
+    assert alone.delivered == run.delivered  # as recorded: nothing is played
+    assert alone.evaluated == run.evaluated
     with pytest.raises(rove.RunFolderError, match=r"Counting.*environment="):
         alone.evaluate()
     back = rove.load(tmp_path, environment=env)
@@ -219,13 +221,13 @@ def test_an_environment_of_ones_own_has_to_be_given_again(tmp_path):
 
 def test_evaluation_is_the_greedy_policys_own_episode():
     run = rove.train(rove.DQN(**FAST), "gym/CartPole-v1", episodes=30)
-    env, act = gymnasium.make("CartPole-v1"), run.policy()
-    observation, _ = env.reset(seed=host.reset_seed(0, host.EVALUATION, 0))
+    env, act = gymnasium.make("CartPole-v1"), run.policy(kind="mean")
+    observation, _ = env.reset(seed=playing.reset_seed(0, EVALUATION, 0))
     returns, done = 0.0, False
     while not done:
         observation, reward, terminated, truncated, _ = env.step(act(observation))
         returns, done = returns + reward, terminated or truncated
-    assert run.evaluate().tolist() == [[returns]]
+    assert run.evaluate(policy="mean").tolist() == [[returns]]
 
 
 class Image(gymnasium.Env):

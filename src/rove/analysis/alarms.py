@@ -37,8 +37,8 @@ class Seed(NamedTuple):
     optimum: float | None = None
     """The best possible score; if it is not known, a collapse of the posterior, a loss and values
     that are too high cannot be detected."""
-    greedy: float | None = None
-    """The score of the greedy policy, if it is known."""
+    evaluated: Sequence[float] | None = None
+    """The scores of the trained policy, if they are known; see `Run.evaluated`."""
     value: float | None = None
     """The highest learned Q in the first probe state; see `start_value`."""
 
@@ -62,7 +62,7 @@ def untrained(steps: int, episodes: int, learning_starts: int) -> list[str]:
 
 def alarms(seed: Seed) -> list[str]:
     """Return a sentence for each alarm of a seed."""
-    number, scores, spread, optimum, greedy, value = seed
+    number, scores, spread, optimum, evaluated, value = seed
     sentences = []
     at = None if optimum is None else collapsed_at(scores, spread, optimum)
     if at is not None:
@@ -75,13 +75,13 @@ def alarms(seed: Seed) -> list[str]:
         sentences.append(
             f"an episode scored {np.max(scores):.4g}, above the optimum {optimum:g}, which is wrong"
         )
-    if is_lost(scores, optimum, greedy):
+    if is_lost(scores, optimum, evaluated):
         solved_at, last = episodes_to_solve(scores, optimum), is_optimal(scores, optimum)[-LAST:]
         sentences.append(
             f"solved at episode {solved_at} and lost again: of the last {len(last)} episodes "
             f"{last.sum()} are optimal"
         )
-    elif forgotten := successes_forgotten(scores, optimum, greedy):
+    elif forgotten := successes_forgotten(scores, optimum, evaluated):
         sentences.append(
             f"{forgotten} episode{'s' * (forgotten > 1)} scored more than half of the optimum, but "
             f"none of the last {LAST}"
@@ -119,7 +119,7 @@ def remedies(seeds: Sequence[Seed], agent: str) -> list[str]:
 def _loses(seed: Seed) -> bool:
     if seed.optimum is None:
         return False
-    known = seed.scores, seed.optimum, seed.greedy
+    known = seed.scores, seed.optimum, seed.evaluated
     return is_lost(*known) or successes_forgotten(*known) > 0
 
 
@@ -160,14 +160,17 @@ def found_nothing(scores: Num[np.ndarray, " episodes"], optimum: float | None) -
 
 
 def successes_forgotten(
-    scores: Num[np.ndarray, " episodes"], optimum: float, greedy: float | None = None
+    scores: Num[np.ndarray, " episodes"],
+    optimum: float,
+    evaluated: Sequence[float] | None = None,
 ) -> int:
     """Return how many episodes scored more than half of the way from the lowest score to the
-    optimum, if none of the last 20 did, nor the greedy policy, if its score is given; else 0."""
+    optimum, if none of the last 20 did, nor the trained policy in the mean, if its scores are
+    given; else 0."""
     low = float(np.min(scores, initial=optimum))
     half = low + 0.5 * (optimum - low)
     successes = scores > half
-    kept = np.any(successes[-LAST:]) or (greedy is not None and greedy > half)
+    kept = np.any(successes[-LAST:]) or (evaluated is not None and np.mean(evaluated) > half)
     return 0 if kept else int(np.sum(successes))
 
 
@@ -210,5 +213,5 @@ def is_too_high(seed: Seed) -> bool:
     if seed.optimum is None or seed.value is None or not len(seed.scores):
         return False
     distance = seed.optimum - float(np.min(seed.scores))
-    unsolved = not _solved(seed) or is_lost(seed.scores, seed.optimum, seed.greedy)
+    unsolved = not _solved(seed) or is_lost(seed.scores, seed.optimum, seed.evaluated)
     return unsolved and seed.value - seed.optimum > distance > 0

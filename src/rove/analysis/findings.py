@@ -17,12 +17,12 @@ _NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def _lost(seed: Seed) -> bool:
-    return seed.optimum is not None and is_lost(seed.scores, seed.optimum, seed.greedy)
+    return seed.optimum is not None and is_lost(seed.scores, seed.optimum, seed.evaluated)
 
 
 def _forgotten(seed: Seed) -> bool:
     optimum = seed.optimum
-    return optimum is not None and successes_forgotten(seed.scores, optimum, seed.greedy) > 0
+    return optimum is not None and successes_forgotten(seed.scores, optimum, seed.evaluated) > 0
 
 
 def _collapsed(seed: Seed) -> bool:

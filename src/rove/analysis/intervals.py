@@ -143,6 +143,22 @@ def proportion_interval(count: int, n: int, confidence: float = 0.95) -> tuple[f
     return low, high
 
 
+def episodes_interval(
+    scores: Num[np.ndarray, " episodes"], support: Support | None
+) -> tuple[float, float]:
+    """Return the 95% interval of the mean score of one policy over its episodes.
+
+    If every score is 0 or 1, this is the exact interval of Clopper and Pearson for the fraction of
+    successes. Otherwise it is `mean_interval`: Gaffke's if the range of the score is known, else
+    Student's.
+    """
+    if np.isin(scores, (0.0, 1.0)).all() and support in (None, (0.0, 1.0)):
+        return proportion_interval(int(np.sum(scores)), len(scores))
+    known = support if support is not None and within(scores, support) else None
+    low, high = mean_interval(np.asarray(scores, float), known)
+    return float(low), float(high)
+
+
 def proportion_test(count: int, n: int, limit: float = 0.5) -> Comparison:
     """Test whether a proportion differs from `limit`, with its exact interval."""
     from scipy.special import bdtr, bdtrc  # imported here because SciPy is slow to import

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 COVERAGE_COLOURS, SPREAD_COLOURS = ("#555555",), ("#8e6bbf", "#b8860b")
 """Colours of coverage and of the two spreads, which differ from those of actions."""
+EVALUATED = "#333333"
+"""Colour of evaluations during training."""
 LARGEST_POINT_SPREAD = 1e-6
 """Maximum spread of Z, as a fraction of the largest Q, at which Z counts as a single point."""
 POLICY_ACTION = ("the policy's action",)
@@ -62,8 +64,27 @@ def learning_curve(run: Run) -> Figure:
     plots.mark_learning(axes, first_update if steps else _learning_start(run))
     subtitle = plots.seeds_text(len(run.seeds), seeds_shown)
     subtitle += f"; moving window of {plots.WINDOW} episodes"
+    if run.config.eval_every:
+        subtitle += f"; {_evaluations(axes, run)}"
     plots.titled(figure, headline([result(run)]), subtitle)
     return figure
+
+
+def _evaluations(axes: Any, run: Run) -> str:
+    """Draw the evaluations of the greedy policy during training that all seeds have: their mean as
+    a dashed line and, of several seeds, a dot for each. Say so."""
+    config, unit = run.config, "step" if run.config.steps else "episode"
+    rows = [x.mean for x in run.evaluations]
+    count = min(map(len, rows))
+    if count:
+        at = getattr(run.evaluations[0], unit)[:count]
+        scores = np.stack([row[:count] for row in rows])
+        axes.plot(at, scores.mean(axis=0), "--", color=EVALUATED, lw=1.4, marker=plots.marker(at))
+        if len(rows) > 1:
+            dots = {"color": EVALUATED, "ms": 3, "alpha": 0.5, "clip_on": False}
+            axes.plot(np.tile(at, len(rows)), scores.ravel(), ".", **dots)
+    of = f"{config.eval_episodes} episode{'s' * (config.eval_episodes != 1)}"
+    return f"dashed: greedy policy, {of} after every {config.eval_every:,} {unit}s"
 
 
 def compare(runs: Sequence[Run]) -> Figure:

@@ -14,8 +14,9 @@ from rich.table import Table
 from rove.agents.settings import Settings
 from rove.agents.tuned import tuned_for
 from rove.analysis.estimates import solve_summary
-from rove.analysis.intervals import mean_and_interval
+from rove.analysis.intervals import episodes_interval, mean_and_interval
 from rove.cli.console import prose, word
+from rove.core.policies import POLICIES
 from rove.environments import Bandit, HostEnvironment
 from rove.runs.configure import default_settings
 from rove.runs.live import format_score, print_line
@@ -117,7 +118,8 @@ def summary(run: "Run") -> dict[str, Any]:
         "steps": [int(outcome.lane.step) for outcome in run.outcomes],
         "mean": [mean(outcome.scores) for outcome in run.outcomes],
         "last_20": [mean(outcome.scores[-20:]) for outcome in run.outcomes],
-        "greedy": run.greedy,
+        "policy": [delivered.policy for delivered in run.delivered],
+        "evaluated": [float(np.mean(scores)) for scores in run.evaluated],
         "solved_at": run.solved_at,
         "lost": run.lost,
         "warnings": run.alarms,
@@ -135,7 +137,8 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
         "steps": ("steps", "{:,}".format),
         f"mean {label}": ("mean", format_score),
         "last 20": ("last_20", format_score),
-        "greedy": ("greedy", format_score),
+        "policy": ("policy", str),
+        "evaluated": ("evaluated", format_score),
     }
     if optimum is not None:
         columns["solved at"] = ("solved_at", "{:,}".format)
@@ -147,6 +150,8 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
         cells[-1] += " (lost again)" * summary["lost"][i]
         table.add_row(*cells)
     console.print(table)
+    if any(name != "mean" for name in summary["policy"]):
+        prose(console, f"trained policies: {_policies(summary['policy'])}")
     if isinstance(run.config.agent, Settings):
         source = tuned_for(run.config.agent_name, run.config.environment.name)
         text = f"tuned on {source}" if source else "generic, not tuned for this environment"
@@ -173,10 +178,10 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
             f"seeds that solved it (ten episodes in a row at the optimum of {optimum:g}): "
             + solve_summary([o.scores for o in run.outcomes], optimum, sum(summary["lost"])),
         )
-        pairs = zip(summary["greedy"], summary["solved_at"], strict=True)
+        pairs = zip(summary["evaluated"], summary["solved_at"], strict=True)
         unsolved = [score for score, at in pairs if at is None and score is not None]
         if optimal := sum(score >= lowest_optimal(optimum) for score in unsolved):
-            which = "seeds that did not solve it, but whose greedy policy is optimal"
+            which = "seeds that did not solve it, but whose trained policy is optimal"
             prose(console, f"{which}: {optimal} of {len(unsolved)}")
     elif isinstance(run.config.environment, HostEnvironment):
         prose(
@@ -186,14 +191,27 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
         )
 
 
+def _policies(names: Sequence[str]) -> str:
+    """Describe the policies of seeds: 'greedy on the posterior mean (mean): 2 seeds; …'"""
+    counts = {name: names.count(name) for name in POLICIES if name in names}
+    return "; ".join(
+        f"{POLICIES[name].description} ({name}): {n} seed{'s' * (n > 1)}"
+        for name, n in counts.items()
+    )
+
+
 def _differs(name: str, one: Any, other: Any) -> bool:
     return getattr(one, name) != getattr(other, name)
 
 
-def scores(console: Console, run: "Run", table: np.ndarray, as_json: bool) -> None:
-    """Print the scores of evaluation, of shape [seeds, episodes], as a table or as JSON."""
-    environment = run.config.environment
+def scores(
+    console: Console, run: "Run", policies: Sequence[str], table: np.ndarray, as_json: bool
+) -> None:
+    """Print the policy of each seed, and its scores, of shape [seeds, episodes], as a table or as
+    JSON."""
+    environment, support = run.config.environment, run.config.environment.score_range
     means = table.mean(axis=1)
+    limits = [episodes_interval(row, support) if len(row) > 1 else None for row in table]
     if as_json:
         result = {
             "agent": run.config.agent_name,
@@ -201,20 +219,31 @@ def scores(console: Console, run: "Run", table: np.ndarray, as_json: bool) -> No
             "score": environment.score_label,
             "optimum": environment.optimum,
             "seeds": list(run.seeds),
+            "policy": list(policies),
             "scores": table.tolist(),
+            "intervals": limits,
             "mean": float(means.mean()),
         }
         console.print(json.dumps(result, indent=2), markup=False, highlight=False, soft_wrap=True)
         return
     episodes = f"{table.shape[1]} episode{'s' * (table.shape[1] != 1)}"
-    title = f"{run.config.label}: {environment.score_label} of the greedy policy, {episodes}"
+    title = f"{run.config.label}: {environment.score_label} of the trained policy, {episodes}"
     prose(console, title)
     grid = Table()
-    for column in ("seed", "mean", "min", "max"):
+    for column in ("seed", "policy", "mean", "95% interval", "min", "max"):
         grid.add_column(column, justify="right")
-    for seed, row in zip(run.seeds, table, strict=True):
-        grid.add_row(str(seed), *map(format_score, (row.mean(), row.min(), row.max())))
+    for seed, policy, row, ends in zip(run.seeds, policies, table, limits, strict=True):
+        mean, low, high = map(format_score, (row.mean(), row.min(), row.max()))
+        interval = " to ".join(map(format_score, ends)) if ends else "–"
+        grid.add_row(str(seed), policy, mean, interval, low, high)
     console.print(grid)
+    prose(console, f"policies: {_policies(policies)}")
+    if support is None and not np.isin(table, (0.0, 1.0)).all() and table.shape[1] > 1:
+        prose(
+            console,
+            "intervals are Student's, which assume normal scores: for exact ones, give the range "
+            "of the score with --env.score-range when you train",
+        )
     optimum = "" if environment.optimum is None else f"; the optimum is {environment.optimum:g}"
     if len(means) > 1:
         mean = mean_and_interval(means, environment.score_range)

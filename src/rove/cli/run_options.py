@@ -79,6 +79,11 @@ class TrainOptions(SharedOptions):
 
     seeds: Annotated[str, tyro.conf.arg(metavar="N|LIST")] = "1"
     """Number of seeds (0, 1, …), or the seeds themselves, as in 0,3,7."""
+    eval_every: Annotated[int | None, optional("N", "never")] = None
+    """Evaluate the greedy policy after every N episodes, or N steps with --steps. The scores are
+    added to the plots and to evaluations.csv; training is not affected."""
+    eval_episodes: Annotated[int | None, optional("N", "10")] = None
+    """Number of episodes of each evaluation."""
     out: Annotated[Path | None, optional("DIR", "runs/AGENT-ENVIRONMENT")] = None
     """Run folder. Repeating the command resumes a run; more episodes, steps or seeds extend it."""
     config: Annotated[Path | None, optional("RUN")] = None
@@ -196,6 +201,8 @@ def parse_config(arguments: list[str]) -> Parsed:
         "episodes": config.episodes,
         "steps": config.steps,
         "until_solved": config.until_solved,
+        "eval_every": config.eval_every,
+        "eval_episodes": config.eval_episodes,
     }
     about = f"Train the configuration in {value} again: {config.label}."
     prog, task = "rove train --config RUN", config.environment

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -12,21 +12,27 @@ from rove.errors import RoveError
 from rove.parts import platform
 from rove.runs.train import load
 
+Kind = Literal["mean", "sample", "vote", "behaviour"]
+KINDS = "{mean,sample,vote,behaviour}"
+
 
 def evaluate(
     run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")],
     /,
     episodes: int = 20,
     seed: Annotated[int | None, optional("SEED", "all seeds of the run")] = None,
+    policy: Annotated[Kind | None, optional(KINDS, "the policy that each seed delivers")] = None,
     json: bool = False,
     trust: bool = False,
 ) -> None:
-    """Play the trained policies of a run: greedy actions at the posterior mean, no exploration.
+    """Play the trained policies of a run, and report their scores with 95% intervals.
 
     Args:
         run: Run folder written by rove train.
         episodes: Number of episodes to play with each seed.
         seed: Seed whose policy is played.
+        policy: mean: greedy on the posterior mean; sample: greedy on samples of θ, drawn as in
+            training; vote: the majority of 15 samples; behaviour: as in training.
         json: Print the scores as JSON.
         trust: Allow importing the package of the run's environment (gym/PACKAGE:ID).
     """
@@ -34,23 +40,27 @@ def evaluate(
     loaded = load(run, trust=trust)
     if seed is not None:
         loaded = loaded.only(seed)
-    scores = loaded.evaluate(episodes)
-    display.scores(console, loaded, scores, json)
+    scores = loaded.evaluate(episodes, policy)
+    names = [policy] * len(scores) if policy else [d.policy for d in loaded.delivered]
+    display.scores(console, loaded, names, scores, json)
 
 
 def watch(
     run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")],
     /,
     seed: Annotated[int | None, optional("SEED", "the first seed of the run")] = None,
+    policy: Annotated[Kind | None, optional(KINDS, "the policy that the seed delivers")] = None,
     episodes: int = 1,
     out: Annotated[Path | None, optional("FILE", "watch.gif in the run folder")] = None,
     trust: bool = False,
 ) -> None:
-    """Record a video of a trained policy: greedy actions at the posterior mean, no exploration.
+    """Record a video of a trained policy.
 
     Args:
         run: Run folder written by rove train.
         seed: Seed whose policy is shown.
+        policy: mean: greedy on the posterior mean; sample: greedy on samples of θ, drawn as in
+            training; vote: the majority of 15 samples; behaviour: as in training.
         episodes: Number of episodes to record.
         out: Video file to write, .gif or .mp4.
         trust: Allow importing the package of the run's environment (gym/PACKAGE:ID).
@@ -61,7 +71,7 @@ def watch(
         os.environ.setdefault("MUJOCO_GL", "egl")
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     loaded = load(run, trust=trust)
-    path, scores = watching.watch(loaded, out, seed=seed, episodes=episodes)
+    path, scores = watching.watch(loaded, out, seed=seed, episodes=episodes, policy=policy)
     listed = ", ".join(f"{score:g}" for score in scores)
     prose(console, f"{loaded.config.environment.score_label}: {listed}\nwritten to {word(path)}")
 

@@ -40,6 +40,8 @@ def train(arguments: list[str]) -> None:
         episodes=options.episodes,
         steps=options.steps,
         until_solved=options.until_solved,
+        eval_every=options.eval_every,
+        eval_episodes=options.eval_episodes,
     )
     config = dataclasses.replace(config, extendable=True)
     out = options.out or config.default_folder
@@ -65,7 +67,8 @@ def train(arguments: list[str]) -> None:
     if run.errors:
         raise LaneError("\n".join(map(str, run.errors)))
     if not silent:
-        files = "config.json, episodes.csv, learning-curve.png, diagnostics.png, diagnostics.json"
+        tables = "episodes.csv, evaluations.csv" if config.eval_every else "episodes.csv"
+        files = f"config.json, {tables}, learning-curve.png, diagnostics.png, diagnostics.json"
         prose(console, f"written to {word(out)}: {files} and lanes/ (checkpoints)")
 
 

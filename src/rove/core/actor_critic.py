@@ -58,6 +58,7 @@ class ActorCritic(CriticLearner):
     smoothing give TD3.
     """
 
+    random_actions = ("noise_std", "random_steps")
     target_period: int | Array = 1
     """Number of steps between updates of φ⁻ and ψ⁻."""
     hidden: tuple[int, ...] = eqx.field(default=(64, 64), static=True)

@@ -32,6 +32,7 @@ _RESAMPLE, _EXPLORE, _MINIBATCH, _THETA, _TARGET_THETA, _TARGET, _REFIT, _BONUS 
 class Agent(CriticLearner):
     """A return distribution Z_θ, a distribution q_φ(θ), and how to act and learn (1.1, 2.1)."""
 
+    random_actions = ("epsilon", "epsilon_steps")
     lr: float | Array = 1e-3
     """Learning rate α."""
     double: bool = eqx.field(default=False, static=True)
@@ -121,13 +122,7 @@ class Agent(CriticLearner):
         return state._replace(phi=phi, phi_target=law_minus, optimiser=moments, bonus=bonus), loss
 
     def lookahead(
-        self,
-        priors: Any,
-        law: Any,
-        law_minus: Any,
-        theta_minus: Rows,
-        batch: Transition,
-        key: Key,
+        self, priors: Any, law: Any, law_minus: Any, theta_minus: Rows, batch: Transition, key: Key
     ) -> Array:
         """1.7–1.8, 2.10: sample x ~ r + γ·Z_θ⁻(s′, a′), where a′ = argmax_a E[Z_θ⁻(s′, a)].
 

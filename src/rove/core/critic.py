@@ -199,6 +199,10 @@ class CriticLearner(Learner):
     # The rest of the interface of `Learner`
 
     @property
+    def samples(self) -> bool:
+        return not self.continuous and not self.posterior.point
+
+    @property
     def name(self) -> str:
         intrinsic = "" if isinstance(self.bonus, NoBonus) else f" + {type(self.bonus).__name__}"
         return f"{type(self.returns).__name__} × {type(self.posterior).__name__}{intrinsic}"

@@ -1,7 +1,7 @@
 """The interface of agents, as used by the training loop."""
 
 import abc
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import numpy as np
@@ -56,6 +56,9 @@ class Learner(eqx.Module):
     values. Settings that determine shapes, and choices between options, are static.
     """
 
+    random_actions: ClassVar[tuple[str, ...]] = ()
+    """Names of the settings that make actions random; if all are 0, `act` is greedy on θ."""
+
     @property
     @abc.abstractmethod
     def learning_starts(self) -> int | Array:
@@ -106,7 +109,7 @@ class Learner(eqx.Module):
     def greedy(
         self, state: AgentState, observation: Observation
     ) -> Int[Array, ""] | Float[Array, " k"]:
-        """Return the action for evaluation, without exploration."""
+        """Return the action without exploration: greedy on the posterior mean."""
 
     @abc.abstractmethod
     def observe(
@@ -129,6 +132,11 @@ class Learner(eqx.Module):
     def continuous(self) -> bool:
         """Whether actions are vectors in [−1, 1]^k rather than indices."""
         return False
+
+    @property
+    def samples(self) -> bool:
+        """Whether `act` samples θ ~ q_φ, so that it differs from `greedy`."""
+        return not self.continuous
 
     @abc.abstractmethod
     def densities(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:

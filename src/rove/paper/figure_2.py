@@ -216,7 +216,8 @@ def claims(runs: Runs) -> list[Claim]:
 def _solved(text: str, runs: Runs, dqn: str) -> Claim:
     """Test whether the greedy policies of all three agents earn the optimum."""
     greedy = {
-        agent: runs["chain-10", agent].evaluate()[:, 0] for agent in (dqn, "noisynet", "ge-step")
+        agent: runs["chain-10", agent].evaluate(policy="mean")[:, 0]
+        for agent in (dqn, "noisynet", "ge-step")
     }
     solved = {label(agent): earned >= lowest_optimal(OPTIMUM) for agent, earned in greedy.items()}
     return Claim.count(text, "the final greedy policy earns 11", solved)
@@ -225,7 +226,7 @@ def _solved(text: str, runs: Runs, dqn: str) -> Claim:
 def _stuck(text: str, runs: Runs, environment: str, agent: str) -> Claim:
     """Test whether an agent is stuck, by its greedy policy: exploration lowers returns, but says
     nothing about what was learned."""
-    stuck = runs[environment, agent].evaluate()[:, 0] < STUCK * OPTIMUM
+    stuck = runs[environment, agent].evaluate(policy="mean")[:, 0] < STUCK * OPTIMUM
     what = "the final greedy policy earns less than a tenth of the optimum"
     return Claim.count(text.format(label(agent)), what, stuck)
 

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -132,6 +132,9 @@ class Posterior(eqx.Module, Generic[Law, Draw]):
     defaults. `law` converts φ to the form that sampling needs; it is computed once per update, and
     the target network stores its result instead of φ⁻.
     """
+
+    point: ClassVar[bool] = False
+    """Whether q_φ is a point mass, of which every sample is the mean."""
 
     @abc.abstractmethod
     def init(self, sizes: Sequence[int], key: Key) -> Phi:

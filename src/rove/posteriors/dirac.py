@@ -15,6 +15,8 @@ from rove.posteriors.priors import Input
 class Dirac(Posterior[Theta, tuple[()]]):
     """A point mass at a single network. The entropy is defined as 0."""
 
+    point = True
+
     def init(self, sizes: Sequence[int], key: Key) -> Phi:
         return Phi(networks.init(key, sizes))
 

@@ -17,8 +17,8 @@ from rove.core.diagnostics import density_curves
 from rove.errors import RoveError
 from rove.reporting import summaries
 from rove.reporting.binning import FEW_POINTS, common_episodes
-from rove.reporting.folders import RunData
 from rove.reporting.numbers import number, numbers
+from rove.reporting.run_data import RunData
 from rove.returns.base import Return
 from rove.runs.config import agent_from
 from rove.training.lane import SNAPSHOTS

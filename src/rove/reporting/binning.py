@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rove.analysis import curves
-from rove.reporting.folders import RunData
+from rove.reporting.run_data import RunData
 from rove.training.outcomes import UNLIMITED
 
 POINTS, FEW_POINTS = 250, 60

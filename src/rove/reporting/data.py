@@ -12,10 +12,11 @@ from rove.analysis.intervals import Support
 from rove.errors import RoveError
 from rove.reporting import commands, summaries, titles
 from rove.reporting.files import is_gymnasium
-from rove.reporting.folders import LOOSE, Results, RunData
+from rove.reporting.folders import LOOSE, Results
 from rove.reporting.groups import Group
 from rove.reporting.labels import colours_of, labels_of, order_of, with_several_settings
 from rove.reporting.numbers import number, numbers, plain
+from rove.reporting.run_data import RunData
 from rove.reporting.tasks import grouped, key_of, names_of
 from rove.search.sweep_result import label
 

@@ -89,7 +89,7 @@ def row(run: Run) -> Row:
         solved=int(solved.sum()),
         seeds=len(solved),
         median=median_episodes_to_solve(np.array(times, float), solved).value,
-        final=float(run.evaluate().mean()),
+        final=float(run.evaluate(policy="mean").mean()),
         optimum=optimum,
     )
 

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from rove.environments import ALIASES
 from rove.environments.registered import PREFIX
 from rove.errors import ConfigError, RunFolderError, check_integer
 from rove.parts.files import read_bytes, read_text
+from rove.runs.config import check_evaluation
+from rove.runs.delivery import Record
 
 LEVELS = 50
 """Maximum nesting depth of a JSON file."""
@@ -43,6 +46,7 @@ def check_run(raw: dict[str, Any]) -> None:
     if raw[other] is not None:
         raise ConfigError.must_be(other, raw[other], "null")
     _checked("until_solved", raw["until_solved"], bool)
+    check_evaluation(raw.get("eval_every"), raw.get("eval_episodes"))
 
 
 def is_gymnasium(entry: Any) -> bool:
@@ -63,10 +67,20 @@ def _checked(field: str, value: Any, kind: type) -> Any:
 
 def read_episodes(path: Path) -> dict[int, dict[str, np.ndarray]]:
     """Read some columns of episodes.csv, by seed; empty if the file does not exist yet."""
+    return _read_table(path, _COLUMNS)
+
+
+def read_evaluations(path: Path) -> dict[int, dict[str, np.ndarray]]:
+    """Read some columns of evaluations.csv, by seed; empty if the file does not exist."""
+    return _read_table(path, ("episode", "step", "score"))
+
+
+def _read_table(path: Path, columns: Sequence[str]) -> dict[int, dict[str, np.ndarray]]:
+    """Read some columns of a table, by seed; empty if the file does not exist."""
     try:
         rows = csv.reader(io.StringIO(read_text(path), newline=""))
         head = next(rows, [])
-        indices = [head.index(name) for name in _COLUMNS]
+        indices = [head.index(name) for name in columns]
         seed = head.index("seed")
         by_seed: dict[int, list[list[float]]] = {}
         for row in rows:
@@ -76,7 +90,7 @@ def read_episodes(path: Path) -> dict[int, dict[str, np.ndarray]]:
     except (OSError, ValueError, IndexError, csv.Error) as error:
         raise RunFolderError(f"{path} cannot be read: {error}") from None
     tables = {seed: np.array(rows).T for seed, rows in by_seed.items()}
-    return {seed: dict(zip(_COLUMNS, table, strict=True)) for seed, table in tables.items()}
+    return {seed: dict(zip(columns, table, strict=True)) for seed, table in tables.items()}
 
 
 def read_json(path: Path) -> Any:
@@ -121,13 +135,14 @@ def read_errors(path: Path) -> dict[int, str]:
         raise RunFolderError(f"{path} is not a list of errors written by rove") from None
 
 
-def read_greedy(path: Path) -> dict[int, float]:
-    """Read the greedy scores of diagnostics.json, by seed; empty if there are none."""
+def read_policies(path: Path) -> dict[int, Record]:
+    """Read the trained policies of diagnostics.json, by seed; empty if there are none."""
     content = read_json(path) or {}
     try:
-        return {int(seed): float(score) for seed, score in content.get("greedy", {}).items()}
-    except (AttributeError, TypeError, ValueError):
-        raise RunFolderError(f"{path} has no greedy scores written by rove") from None
+        entries = content.get("policies", {}).items()
+        return {int(seed): Record.from_json(entry) for seed, entry in entries}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise RunFolderError(f"{path} has no policies written by rove") from None
 
 
 def read_sweep(path: Path) -> dict[str, Any] | None:

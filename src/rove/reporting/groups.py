@@ -12,7 +12,7 @@ from rove.analysis.curves import area_under_curve, moving_average
 from rove.analysis.intervals import Support
 from rove.analysis.sentences import Result, p_values, ranked
 from rove.environments import Task
-from rove.reporting import beliefs, outcomes, summaries
+from rove.reporting import beliefs, outcomes, policies, summaries
 from rove.reporting.binning import (
     POINTS,
     bin_size,
@@ -24,8 +24,8 @@ from rove.reporting.binning import (
     stopped_early,
     unit_of,
 )
-from rove.reporting.folders import RunData
 from rove.reporting.numbers import number, numbers
+from rove.reporting.run_data import RunData
 from rove.reporting.settings import about
 from rove.training import solving
 
@@ -154,7 +154,7 @@ class Group:
             "starts": self._starts(run),
             "all": summaries.mean(self.areas[id(run)], self.support),
             "last": summaries.mean(self._last(run), self.support),
-            "greedy": None if run.greedy is None else summaries.mean(run.greedy, self.support),
+            **policies.about(run, self.unit, self.support),
             "solved": outcomes.solved(run, self.optimum),
             "more": beliefs.more(run),
             "visits": beliefs.visits(run) if pictured else None,

@@ -17,7 +17,7 @@ function findings({ runs }) {
 function card(run, group) {
   const facts = [
     run.solved ? [`${run.solved.count} of ${run.seeds.length}`, `seed${run.seeds.length > 1 ? "s" : ""} solved it within ${fmt(run.budget)} ${group.unit}s${run.solved.lost ? `; ${lostAgain(run.solved)}` : ""}`] : null,
-    run.greedy ? [short(run.greedy[0]), `${group.label} of the greedy policy, mean over seeds`] : null,
+    run.evaluated ? [short(run.evaluated[0]), `${group.label} of the trained policy (${run.policies.map(([name]) => name).join(", ")}), mean over seeds`] : null,
     [short(run.last[0]), `${group.label}, last 20 episodes${group.optimum !== null ? ` (optimum ${short(group.optimum)})` : ""}`],
     run.solved?.count && run.solved.median !== "inf" ? [short(run.solved.median), "episodes to solve it, median"] : null,
     run.solved ? null : [short(run.all[0]), `${group.label}, ${part(group)}`],

@@ -9,7 +9,7 @@ import numpy as np
 
 from rove.agents import AGENTS, label_of
 from rove.analysis.colours import number_of
-from rove.reporting.folders import RunData
+from rove.reporting.run_data import RunData
 from rove.reporting.settings import changed, settings_of
 from rove.search.sweep_result import label as settings_label
 

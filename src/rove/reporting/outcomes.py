@@ -7,7 +7,7 @@ import numpy as np
 from rove.analysis import findings
 from rove.analysis.alarms import Seed, alarms, remedies, start_value
 from rove.reporting import summaries
-from rove.reporting.folders import RunData
+from rove.reporting.run_data import RunData
 from rove.training import solving
 
 
@@ -21,8 +21,7 @@ def when(run: RunData, optimum: float | None) -> list[int | None]:
 def lost(run: RunData, optimum: float | None) -> list[bool]:
     """Return whether each seed solved its task and lost it again."""
     rows = [columns["score"] for columns in run.columns.values()]
-    greedy = [None] * len(rows) if run.greedy is None else run.greedy.tolist()
-    pairs = zip(rows, greedy, strict=True)
+    pairs = zip(rows, run.evaluated or [None] * len(rows), strict=True)
     return [optimum is not None and solving.is_lost(row, optimum, x) for row, x in pairs]
 
 
@@ -54,17 +53,17 @@ def advice(run: RunData, optimum: float | None) -> list[str]:
 
 def _seeds(run: RunData, optimum: float | None) -> list[Seed]:
     """Return what alarms are raised from."""
-    greedy = [None] * len(run.columns) if run.greedy is None else run.greedy.tolist()
+    evaluated = run.evaluated or [None] * len(run.columns)
     return [
         Seed(
             seed=seed,
             scores=x["score"],
             spread=x["spread"],
             optimum=optimum,
-            greedy=played,
+            evaluated=scores,
             value=_value(run, seed, x),
         )
-        for (seed, x), played in zip(run.columns.items(), greedy, strict=True)
+        for (seed, x), scores in zip(run.columns.items(), evaluated, strict=True)
     ]
 
 

@@ -30,6 +30,7 @@ function seedsOrRange({ range, seeds }) {
 const VIEWS = {
   scores: { text: "score" },
   solved: { text: "fraction of seeds that solved it" },
+  evaluation: { text: "score of the greedy policy, evaluated during training" },
   coverage: { text: "cells visited so far" },
   spread: { text: "spread of Q over θ", log: 10 },
   return_spread: { text: "spread of Z", log: 10 },
@@ -54,6 +55,11 @@ function otherCurve(run, view) {
   return { label: run.label, colour: run.colour, xs: mean.map((_, i) => (i + 1) * step), ys: mean, ...seedsOrRange(run.more[view]) };
 }
 
+function evaluationCurve(run) {
+  const { at, mean } = run.evaluation;
+  return { label: run.label, colour: run.colour, xs: at, ys: mean, marked: at.length <= 60, ...seedsOrRange(run.evaluation) };
+}
+
 const LABELLED = 3;
 
 /** Where learning starts: one mark for all runs that start together. Of many marks, only the first has a label. */
@@ -70,9 +76,10 @@ function learningMarks(runs) {
 
 /** Learning curves and other quantities over episodes. */
 function curves(key, group, title = "") {
-  const views = Object.keys(VIEWS).filter((v) => v === "scores" || (v === "solved" ? group.optimum !== null : group.runs.some((r) => r.more[v])));
+  const views = Object.keys(VIEWS).filter((v) => v === "scores" || (v === "solved" ? group.optimum !== null : group.runs.some((r) => (v === "evaluation" ? r.evaluation : r.more[v]))));
   const again = () => drawn.again();
-  const names = (v) => (v === "scores" ? group.label : VIEWS[v].text);
+  const names = (v) => (v === "scores" ? group.label : VIEWS[v].text.replace("score", group.label));
+  const scored = (v) => v === "scores" || v === "evaluation";
   const view = choice(`${key} view`, "Show", views.map((v) => [v, names(v)]), "scores", again);
   const window = choice(`${key} window`, "Moving window", group.windows.map((w) => [w, w === 1 ? "none" : `${fmt(w)} episodes`]), group.window, again);
   const several = group.runs.filter((run) => run.seeds.length >= MIN_SEEDS);
@@ -85,19 +92,22 @@ function curves(key, group, title = "") {
     window.hidden = v !== "scores";
     intervals.hidden = !several.length || !["scores", "solved"].includes(v);
     const runs = group.runs.filter((run) => keys.has(run.label));
-    const zero = v === "scores" || v === "solved" ? [] : runs.filter((run) => !run.more[v]);
-    note.textContent = zero.length ? `0 throughout: ${zero.map((run) => run.label).join("; ")}.` : "";
+    const zero = scored(v) || v === "solved" ? [] : runs.filter((run) => !run.more[v]);
+    const without = v === "evaluation" ? runs.filter((run) => !run.evaluation) : [];
+    note.textContent = zero.length ? `0 throughout: ${zero.map((run) => run.label).join("; ")}.`
+      : without.length ? `Not evaluated during training: ${without.map((run) => run.label).join("; ")}.` : "";
     const series = v === "scores" ? runs.map((run) => scoreCurve(run, group, Number(window.value), intervals.value))
       : v === "solved" ? runs.map((run) => solvedCurve(run, intervals.value))
+        : v === "evaluation" ? runs.filter((run) => run.evaluation).map(evaluationCurve)
         : runs.filter((run) => run.more[v]).map((run) => otherCurve(run, v));
     about.textContent = title + curveNote(group, series);
     return {
-      x: { title: v === "scores" ? group.unit : "episode", whole: true },
+      x: { title: scored(v) ? group.unit : "episode", whole: true },
       y: { title: names(v), log: VIEWS[v].log, domain: v === "solved" ? [0, 1] : undefined },
       series,
       marks: [
-        ...(v === "scores" && group.optimum !== null ? [{ y: group.optimum, label: `optimum ${fmt(group.optimum)}` }] : []),
-        ...(v === "scores" || group.unit === "episode" ? learningMarks(runs) : []),
+        ...(scored(v) && group.optimum !== null ? [{ y: group.optimum, label: `optimum ${fmt(group.optimum)}` }] : []),
+        ...(scored(v) || group.unit === "episode" ? learningMarks(runs) : []),
       ],
     };
   });
@@ -194,27 +204,42 @@ function comparison(key, group, reference) {
   const several = group.runs.length > 1 && group.differences;
   const first = Math.max(0, group.runs.findIndex((run) => run.label === reference));
   const against = choice(`${key} against`, "Compare with", group.runs.map((run, i) => [i, run.label]), first, () => fill());
-  const solvable = group.optimum !== null, budgets = group.common !== null, greedy = group.runs.some((run) => run.greedy);
+  const solvable = group.optimum !== null, budgets = group.common !== null, evaluated = group.runs.some((run) => run.evaluated);
   const test = (what) => group.tested?.what === what;
   const testHeading = () => heading(`p against ${group.tested.reference}`);
   const fill = () => {
     const j = Number(against.value);
     const head = [
       heading("agent", false), heading("seeds"), ...(budgets ? [heading(`budget, ${group.unit}s`)] : []), ...(solvable ? [heading(budgets ? "solved" : `solved within ${group.budget}`), ...(test("solved") ? [testHeading()] : []), heading("episodes to solve, median")] : []),
-      heading(`${group.label}, last 20 episodes`), ...(test("last") ? [testHeading()] : []), ...(greedy ? [heading(`${group.label}, greedy`)] : []), heading(`${group.label}, ${part(group)}`),
+      heading(`${group.label}, last 20 episodes`), ...(test("last") ? [testHeading()] : []), ...(evaluated ? [heading(`${group.label}, trained policy`)] : []), heading(`${group.label}, ${part(group)}`),
       ...(several ? [heading(`difference from ${group.runs[j].label}, ${part(group)}`)] : []),
     ];
-    const [last, greed, all] = ["last", "greedy", "all"].map((name) => formatOf(group.runs.map((run) => run[name])));
+    const [last, trained, all] = ["last", "evaluated", "all"].map((name) => formatOf(group.runs.map((run) => run[name])));
     const differing = several ? formatOf(group.differences.map((row) => row[j])) : short;
     box.replaceChildren(table(`Agents on ${group.title}`, head, group.runs.map((run, i) => el("tr", {},
       nameCell(run), valueCell(String(run.seeds.length)), budgets ? valueCell(fmt(run.budget)) : [],
       solvable ? [solvedCell(run), test("solved") ? chanceCell(group.tested.p[i]) : [], valueCell(fmt(run.solved.median))] : [],
-      cell(run.last, last), test("last") ? chanceCell(group.tested.p[i]) : [], greedy ? cell(run.greedy, greed) : [], cell(run.all, all),
+      cell(run.last, last), test("last") ? chanceCell(group.tested.p[i]) : [], evaluated ? policyCell(run, trained) : [], cell(run.all, all),
       several ? (i === j ? missingCell() : cell(group.differences[i][j], differing)) : [])), "stacked"));
   };
   fill();
   return [el("h4", {}, several ? "Comparison" : "Numbers"), several ? el("div", { class: "controls" }, against) : null, box,
     [testNote(group), intervalNote(group), settingsNote(group)].map((text) => el("p", { class: "muted small" }, text))];
+}
+
+/** The score of the trained policies, and which they are. */
+function policyCell(run, format) {
+  if (!run.evaluated) return missingCell();
+  const names = run.policies.map(([name, , count]) => (run.policies.length > 1 ? `${name} (${count})` : name)).join(", ");
+  return valueCell(format(run.evaluated[0]), [interval(run.evaluated, format), names]);
+}
+
+/** What the trained policies are, and how they were chosen. */
+function policyNote({ runs }) {
+  const used = new Map(runs.flatMap((run) => run.policies ?? []).map(([name, what]) => [name, what]));
+  if (!used.size) return "";
+  const kinds = [...used].map(([name, what]) => `${name}: ${what}`).join("; ");
+  return `The trained policy of a seed is the best of its candidates (${kinds}), evaluated in up to 20 episodes other than those that it was chosen by.`;
 }
 
 /** What the small numbers of the table are. */
@@ -226,9 +251,9 @@ function intervalNote(group) {
     group.common === null ? "" : `The budgets differ: mean scores and their differences are over the first ${fmt(group.common)} ${group.unit}s, which all runs have; the other columns are at the end of each run’s own budget.`,
     Math.max(...sizes) >= MIN_SEEDS ? `Below a number is its 95% interval over seeds: for counts the exact one (Clopper–Pearson), for means ${kinds}. Claims are judged by the same intervals.` : "",
     group.stopped ? `${STOPPED} in mean scores over it; the last 20 episodes are those that were played.` : "",
-    group.runs.some((run) => run.greedy) ? "Greedy is the score of one episode of the greedy policy after training, without exploration." : "",
+    policyNote(group),
     sizes.some((n) => n > 1 && n < MIN_SEEDS) ? "With fewer than five seeds, the values of the seeds are shown instead of an interval." : "",
-    group.optimum !== null ? `Solved means ten optimal episodes in a row${group.runs.some((run) => run.solved.lost) ? ", and lost again that fewer than half of the last 20 are optimal, nor is the greedy policy" : ""}; the median counts seeds that have not solved the task as censored (Kaplan–Meier).` : "",
+    group.optimum !== null ? `Solved means ten optimal episodes in a row${group.runs.some((run) => run.solved.lost) ? ", and lost again that fewer than half of the last 20 are optimal, and of the episodes of the trained policy" : ""}; the median counts seeds that have not solved the task as censored (Kaplan–Meier).` : "",
   ].filter(Boolean).join(" ");
 }
 

@@ -7,12 +7,15 @@ from typing import Any
 from rove.agents import AGENTS
 from rove.agents.tuned import tuned_for
 from rove.reporting import commands
-from rove.reporting.folders import RunData
 from rove.reporting.numbers import plain
+from rove.reporting.run_data import RunData
+from rove.runs.config import EVALUATION
 from rove.runs.configure import default_settings
 
 NAMED = 5
 """Maximum number of changed settings that are named."""
+RUN = ("episodes", "steps", "until_solved", *EVALUATION, "seeds")
+"""The fields of config.json that are about the run."""
 
 
 def settings_of(run: RunData) -> dict[str, Any]:
@@ -49,7 +52,7 @@ def about(run: RunData) -> dict[str, Any]:
     shown = {
         "agent": settings_of(run),
         "environment": {"name": run.environment, **commands.options_of(run.raw)},
-        "run": {k: run.raw.get(k) for k in ("episodes", "steps", "until_solved", "seeds")},
+        "run": {k: run.raw.get(k) for k in RUN},
         "versions": run.raw.get("versions") or {},
     }
     return plain(shown) | {"source": source_of(run), "command": commands.of_run(run)}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rove.reporting.commands import flat
-from rove.reporting.folders import RunData
+from rove.reporting.run_data import RunData
 from rove.search.sweep_result import label
 
 UNCOUNTED = "optimum"

@@ -16,6 +16,7 @@ from rove.environments.gymnasium import CompiledEnv
 from rove.environments.sparse import Sparse
 from rove.errors import ConfigError, RoveError, RunFolderError, check_integer
 from rove.parts.files import publish
+from rove.runs.delivery import TrainedPolicy
 from rove.runs.result import Run
 
 FORMATS = (".gif", ".mp4")
@@ -29,15 +30,22 @@ SHORTEST = 3.0
 
 
 def watch(
-    run: Run, path: str | Path | None = None, *, seed: int | None = None, episodes: int = 1
+    run: Run,
+    path: str | Path | None = None,
+    *,
+    seed: int | None = None,
+    episodes: int = 1,
+    policy: str | None = None,
 ) -> tuple[Path, list[float]]:
-    """Write a video of one seed's greedy policy, and return its path and the episodes' scores.
+    """Write a video of one seed's trained policy, and return its path and the episodes' scores.
 
     **Arguments**
     - `run`: a run, from `rove.train` or `rove.load`.
     - `path`: the .gif or .mp4 file to write; by default watch.gif in the run folder.
     - `seed`: the seed whose policy is shown; by default the first one.
     - `episodes`: the number of episodes to record.
+    - `policy`: "mean", "sample", "vote" or "behaviour"; by default, the policy that the seed
+      delivers (see `Run.delivered`).
     """
     if not isinstance(run, Run):
         raise ConfigError.must_be("run", run, "a run, from rove.train or rove.load")
@@ -47,12 +55,12 @@ def watch(
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise ConfigError.must_be("out", str(path), "a file that ends in .gif or .mp4")
-    policy, env = run.policy(seed), renderable(run.config.environment)
+    act, env = run.policy(seed, policy), renderable(run.config.environment)
     frames, scores = [], []
     try:
         for episode in range(episodes):
             most = MAX_FRAMES - len(frames)
-            recording = Episode(run.config.environment, env, policy, episode, most)
+            recording = Episode(run.config.environment, env, act, episode, most)
             frames += [
                 captioned(f, f"episode {episode + 1} of {episodes}, {t}") for f, t in recording
             ]
@@ -76,13 +84,16 @@ class Episode:
     """Plays an episode and yields its first frames, each with a text that counts steps and sums
     rewards; afterwards, `score` is the episode's score."""
 
-    def __init__(self, environment: Task, env: gymnasium.Env, policy: Any, seed: int, most: int):
+    def __init__(
+        self, environment: Task, env: gymnasium.Env, policy: TrainedPolicy, seed: int, most: int
+    ):
         self._environment, self._env, self._policy, self._seed = environment, env, policy, seed
         self._most = most
         self.score = np.nan
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, str]]:
         observation, info = self._env.reset(seed=self._seed)
+        self._policy.reset()
         returns, length, over = 0.0, 0, False
         if self._most:
             yield self._frame(length, returns)

@@ -38,7 +38,7 @@ def compare(runs: Sequence[Run], path: str | Path | None = None) -> Figure:
     return plots.saved(run_plots.compare(runs), path)
 
 
-Quantity = Literal["score", "solved", "episodes", "greedy"]
+Quantity = Literal["score", "solved", "episodes", "evaluated"]
 """What `difference` compares."""
 
 
@@ -50,7 +50,7 @@ def difference(run: Run, other: Run, of: Quantity = "score") -> Comparison:
     - `run`, `other`: two runs on the same environment.
     - `of`: what is compared.
         - "score": the mean score, where the score of a seed is the mean over its episodes.
-        - "greedy": the mean score of the greedy policy, one episode per seed (see `Run.greedy`).
+        - "evaluated": the mean score of the trained policies (see `Run.evaluated`).
         - "solved": the fraction of seeds that solved the task (see `Run.solved_at`).
         - "episodes": the number of episodes to solve the task, which is negative if `run` is
           sooner. A seed that did not solve it within the episodes that both runs have counts as
@@ -100,8 +100,8 @@ def _score(run: Run, other: Run) -> Comparison:
     return _scores_test(run, other, lambda x: np.nanmean(x.scores, axis=1))
 
 
-def _greedy(run: Run, other: Run) -> Comparison:
-    return _scores_test(run, other, lambda x: np.array(x.greedy))
+def _evaluated(run: Run, other: Run) -> Comparison:
+    return _scores_test(run, other, lambda x: np.array([np.mean(row) for row in x.evaluated]))
 
 
 def _scores_test(run: Run, other: Run, values: Callable[[Run], np.ndarray]) -> Comparison:
@@ -153,7 +153,7 @@ def _watched(run: Run) -> float:
 
 _TESTS = {
     "score": ("mean score", _score),
-    "greedy": ("greedy score", _greedy),
+    "evaluated": ("score of the trained policy", _evaluated),
     "solved": ("fraction of solved seeds", _solved),
     "episodes": ("episodes to solve", _episodes),
 }

@@ -20,13 +20,15 @@ from rove.core.algorithm import Agent
 from rove.core.learner import Learner
 from rove.environments import HostEnvironment, Task
 from rove.environments.registered import PREFIX
-from rove.errors import ConfigError, RoveError, RunFolderError
+from rove.errors import ConfigError, RoveError, RunFolderError, check_integer
 from rove.runs.recorded import RESTATABLE, RecordedTask
 from rove.training.outcomes import UNLIMITED, Job
 from rove.training.solving import IN_A_ROW
 
 EXTENDABLE = ("seeds", "episodes", "steps")
 """The parts of `Config.identity` that may grow when a run is extended."""
+EVALUATION = ("eval_every", "eval_episodes")
+"""The parts of `Config.identity` that are None unless the policy is evaluated during training."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +42,11 @@ class Config:
     steps: int | None = None
     until_solved: bool = False
     """Whether each seed stops as soon as it has solved its task."""
+    eval_every: int | None = None
+    """Number of episodes, or of steps if they are the budget, between evaluations of the greedy
+    policy; None: it is not evaluated during training."""
+    eval_episodes: int | None = None
+    """Number of episodes of each evaluation; None without evaluations."""
     extendable: bool = False
     """Whether checkpoints of finished seeds contain all that is needed to extend the run."""
 
@@ -65,6 +72,8 @@ class Config:
         """Return one training job per seed, with checkpoints in the run folder if one is given."""
         agent = self.compose()
         changeable = (*EXTENDABLE, *(() if self.until_solved else RESTATABLE))
+        unused = [name for name in EVALUATION if getattr(self, name) is None]
+        changeable += tuple(unused)  # so that runs of earlier versions, without them, are the same
         identity = {k: v for k, v in self.identity().items() if k not in changeable}
         run = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
         checkpoints, label = folder / "lanes" if folder else None, self.label
@@ -80,6 +89,8 @@ class Config:
                 name=f"{label}, seed {seed}",
                 run=run,
                 extendable=self.extendable,
+                eval_every=self.eval_every,
+                eval_episodes=self.eval_episodes or 0,
             )
             for seed in self.seeds
         ]
@@ -110,8 +121,21 @@ class Config:
             "episodes": self.episodes,
             "steps": self.steps,
             "until_solved": self.until_solved,
+            "eval_every": self.eval_every,
+            "eval_episodes": self.eval_episodes,
         }
         return json.loads(json.dumps(identity, default=_plain))
+
+
+def check_evaluation(every: Any, episodes: Any) -> None:
+    """Raise `ConfigError` unless evaluations during training are valid, or both are None."""
+    if every is None and episodes is not None:
+        reason = "needs eval_every: the number of episodes or steps between evaluations"
+        message = f"eval_episodes {reason}"
+        raise ConfigError("eval_episodes", episodes, reason, message)
+    if every is not None:
+        check_integer("eval_every", every, at_least=1)
+        check_integer("eval_episodes", episodes, at_least=1, at_most=10_000)
 
 
 def same(a: Any, b: Any) -> bool:

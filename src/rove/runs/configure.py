@@ -35,14 +35,16 @@ from rove.errors import (
 )
 from rove.parts import noise
 from rove.runs import advice
-from rove.runs.config import Config
+from rove.runs.config import Config, check_evaluation
 from rove.training.outcomes import UNLIMITED
 
 DEFAULT_BUDGET = {True: (None, 50_000), False: (250, None)}
 """The numbers of episodes and steps if none are given, by whether actions are continuous."""
+EVAL_EPISODES = 10
+"""Default number of episodes of an evaluation during training."""
 ARGUMENTS = (
-    "seeds", "episodes", "steps", "until_solved", "out", "progress", "report", "workers", "on",
-    "log",
+    "seeds", "episodes", "steps", "until_solved", "eval_every", "eval_episodes", "out", "progress",
+    "report", "workers", "on", "log",
 )  # fmt: skip
 """Arguments of `rove.train` that a misspelt setting may have meant."""
 
@@ -55,6 +57,8 @@ def configure(
     episodes: int | None = None,
     steps: int | None = None,
     until_solved: bool = False,
+    eval_every: int | None = None,
+    eval_episodes: int | None = None,
     **settings: Any,
 ) -> Config:
     """Return the validated configuration of a run; the arguments are those of `train`."""
@@ -128,8 +132,34 @@ def configure(
             message += f"{environment.name} with --env.optimum, "
             message += f"or rove.{adopting.__name__}(…, optimum=…)"
         raise ConfigError("until_solved", True, reason, message)
-    episodes, steps = (None if value is None else int(value) for value in (episodes, steps))
-    return Config(agent, environment, tuple(int(s) for s in seeds), episodes, steps, until_solved)
+    if eval_every is not None and eval_episodes is None:
+        eval_episodes = EVAL_EPISODES
+    check_evaluation(eval_every, eval_episodes)
+    if eval_every is not None and isinstance(environment, HostEnvironment):
+        _check_second(environment)
+    whole = lambda number: None if number is None else int(number)  # noqa: E731 (NumPy's too)
+    return Config(
+        agent,
+        environment,
+        tuple(map(int, seeds)),
+        whole(episodes),
+        whole(steps),
+        until_solved,
+        eval_every=whole(eval_every),
+        eval_episodes=whole(eval_episodes),
+    )
+
+
+def _check_second(environment: HostEnvironment) -> None:
+    """Raise `ConfigError` if only one environment can be created, so that evaluations during
+    training would disturb it."""
+    first, second = environment.make(), environment.make()
+    if first.env.unwrapped is second.env.unwrapped:
+        reason = "needs a second environment: pass a function that returns a new one each time"
+        message = f"eval_every {reason}; {environment.name} cannot be copied"
+        raise ConfigError("eval_every", environment.name, reason, message)
+    first.close()
+    second.close()
 
 
 def _check_not_an_option(field: str, value: Any, environment: Task, given: Any) -> None:

@@ -15,7 +15,7 @@ from rove.runs.folder import RunFolder
 from rove.runs.result import Run
 from rove.training import host, storage
 from rove.training.executors import Executor, Threads, executor_for
-from rove.training.outcomes import Episodes, Job, Outcome
+from rove.training.outcomes import Job, Outcome, Tables
 from rove.training.progress import Progress, Report, ignore
 
 
@@ -41,13 +41,13 @@ def run_all(
         if storage.stopped_mid_episode(job) and not storage.is_finished(job):
             host.check_resumable(job)
     with contextlib.ExitStack() as stack:
-        writers: dict[Path, _EpisodesWriter] = {}
+        writers: dict[Path, _TablesWriter] = {}
         loggers: dict[Path, tracking.Logger] = {}
         for (config, path), jobs in zip(plan, jobs_of, strict=True):
             if path is not None:
                 folder = RunFolder(path)
                 stack.enter_context(folder.open(config, config.extendable, config.environment))
-                writers[path] = _EpisodesWriter(folder, config, jobs)
+                writers[path] = _TablesWriter(folder, config, jobs)
                 if tracker is not None:
                     loggers[path] = tracking.Logger(tracker, config)
         custom = lambda: [config.label for config, _ in plan if not config.portable]  # noqa: E731
@@ -59,11 +59,11 @@ def run_all(
                 stack.enter_context(RunFolder(temporary).open(config, task=config.environment))
                 jobs_of[i] = config.jobs(temporary)
 
-        def saved(job: Job, episodes: Episodes) -> None:
+        def saved(job: Job, tables: Tables) -> None:
             if job.folder in writers:
-                writers[job.folder].saved(job, episodes)
+                writers[job.folder].saved(job, tables)
             if job.folder in loggers:
-                loggers[job.folder].saved(job, episodes)
+                loggers[job.folder].saved(job, tables)
 
         def on_progress(progress: Progress) -> None:
             if progress.job.path is not None and progress.job.folder in loggers:
@@ -114,20 +114,20 @@ def check_jobs(jobs: Sequence[Job], workers: int | None, on: str) -> Executor:
     return executor
 
 
-class _EpisodesWriter:
-    """Updates episodes.csv whenever a seed of the run writes a checkpoint."""
+class _TablesWriter:
+    """Updates episodes.csv and evaluations.csv whenever a seed of the run writes a checkpoint."""
 
     def __init__(self, folder: RunFolder, config: Config, jobs: list[Job]):
         self._folder, self._config, self._jobs = folder, config, jobs
         self._lock = threading.Lock()
-        self._latest = {j.seed: storage.load_episodes(j)[0] for j in jobs if storage.exists(j)}
+        self._latest = {j.seed: storage.load_tables(j)[0] for j in jobs if storage.exists(j)}
 
-    def saved(self, job: Job, episodes: Episodes) -> None:
+    def saved(self, job: Job, tables: Tables) -> None:
         with self._lock:
-            self._latest[job.seed] = episodes
+            self._latest[job.seed] = tables
         self.write()
 
     def write(self) -> None:
         with self._lock:
             seeds = [job.seed for job in self._jobs if job.seed in self._latest]
-            self._folder.write_episodes(self._config, {s: self._latest[s] for s in seeds})
+            self._folder.write_tables(self._config, {s: self._latest[s] for s in seeds})

@@ -18,12 +18,13 @@ from rove.runs.config import (
     EXTENDABLE,
     Config,
     agent_from,
+    check_evaluation,
     environment_from,
 )
 from rove.runs.extending import budget, extends, first_difference
 from rove.runs.recorded import RecordedTask, check_facts, facts_of
-from rove.runs.tables import episodes_csv, read_scores
-from rove.training.outcomes import UNLIMITED, Episodes, Job
+from rove.runs.tables import episodes_csv, evaluations_csv, read_scores
+from rove.training.outcomes import UNLIMITED, Job, Tables
 
 SCHEMA = 3
 _PACKAGES = ("rove", "jax", "jaxlib", "equinox", "optax", "numpy")
@@ -216,6 +217,8 @@ class RunFolder:
                 episodes=contents["episodes"],
                 steps=contents["steps"],
                 until_solved=contents["until_solved"],
+                eval_every=contents.get("eval_every"),
+                eval_episodes=contents.get("eval_episodes"),
                 extendable=contents["extendable"],
             )
         except KeyError as error:
@@ -232,10 +235,15 @@ class RunFolder:
                 raise
             return RecordedTask(contents, str(error), read_scores(self.path / "episodes.csv"))
 
-    def write_episodes(self, config: Config, episodes: Mapping[int, Episodes]) -> None:
-        """Write episodes.csv anew from the current episodes of each seed."""
-        runs = [(config, seed, played) for seed, played in episodes.items()]
+    def write_tables(self, config: Config, tables: Mapping[int, Tables]) -> None:
+        """Write episodes.csv and, if there are evaluations, evaluations.csv anew from the current
+        tables of each seed."""
+        runs = [(config, seed, table.episodes) for seed, table in tables.items()]
         publish(self.path / "episodes.csv", episodes_csv(runs).encode())
+        if config.eval_every:
+            evaluations = {seed: table.evaluations for seed, table in tables.items()}
+            text = evaluations_csv(config, evaluations)
+            publish(self.path / "evaluations.csv", text.encode())
 
     def write_errors(self, errors: Mapping[int, str]) -> None:
         """Write the errors of the seeds that failed to errors.json; remove it if there are none."""
@@ -253,6 +261,7 @@ def _check_budget(contents: dict[str, Any]) -> None:
     if contents[other] is not None:
         raise ConfigError.must_be(other, contents[other], "null")
     check_flag("until_solved", contents["until_solved"])
+    check_evaluation(contents.get("eval_every"), contents.get("eval_episodes"))
     check_flag("extendable", contents["extendable"])
 
 

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import functools
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-import jax
 import numpy as np
 
 from rove.analysis.alarms import remedies
-from rove.core.learner import Learner
-from rove.environments import HostEnvironment
-from rove.errors import ConfigError, LaneError, check_integer, no_attribute
-from rove.parts.files import publish
-from rove.runs import advice, watching
+from rove.core.policies import policies_of
+from rove.errors import ConfigError, LaneError, check_choice, check_integer, no_attribute
+from rove.runs import advice, outputs, watching
 from rove.runs.config import Config
-from rove.runs.folder import RunFolder
+from rove.runs.delivery import Delivered, Record, TrainedPolicy, deliver, evaluated, recorded
 from rove.runs.recorded import check_created
-from rove.training import compiled, host, storage
-from rove.training.lane import Lane
-from rove.training.outcomes import Outcome
+from rove.training.outcomes import Evaluations, Outcome
+from rove.training.playing import play
 from rove.training.solving import episodes_to_solve, is_lost
 
 if TYPE_CHECKING:
@@ -94,14 +89,14 @@ class Run:
     def lost(self) -> list[bool]:
         """For each seed, whether it solved the task and lost it again.
 
-        It has lost it if fewer than half of its last 20 episodes are optimal, and an episode of the
-        greedy policy is not optimal either.
+        It has lost it if fewer than half of its last 20 episodes are optimal, and fewer than half
+        of those of its trained policy (see `evaluated`).
         """
         optimum = self.config.environment.optimum
         scores = [outcome.scores for outcome in self.outcomes]
         if optimum is None or not any(is_lost(row, optimum) for row in scores):
             return [False] * len(scores)
-        return [is_lost(row, optimum, x) for row, x in zip(scores, self.greedy, strict=True)]
+        return [is_lost(row, optimum, x) for row, x in zip(scores, self.evaluated, strict=True)]
 
     @property
     def visits(self) -> np.ndarray:
@@ -110,11 +105,40 @@ class Run:
         rows = [o.visits / max(len(o.episodes.returns), 1) for o in self.outcomes]
         return np.array(rows).reshape(len(rows), bins)
 
-    def policy(self, seed: int | None = None) -> Callable[..., Any]:
-        """Return the greedy policy of the posterior mean, which maps observations to actions.
+    @functools.cached_property
+    def delivered(self) -> list[Delivered]:
+        """For each seed, the policy that it delivers, and the scores of the candidates.
 
-        `seed` defaults to the first one. If the environment masks actions, the policy takes the
-        mask as its second argument, as in `act(observation, info["action_mask"])`.
+        The policy is greedy on the posterior mean ("mean"), unless the best candidate scores more
+        in the same 20 episodes, or the last 50 training episodes score more, beyond chance
+        (one-sided permutation tests at 5%); then it is the best candidate. Candidates are "sample",
+        which is greedy on samples of θ, drawn as in training, "vote", the majority of 15 such
+        samples, and "behaviour", which also takes random actions as often as in training.
+        """
+        return [known.delivered if known else deliver(o) for o, known in self._recorded]
+
+    @functools.cached_property
+    def evaluated(self) -> list[list[float]]:
+        """For each seed, the scores of its policy in 20 episodes, other than those by which it was
+        chosen; of fewer if they have more than 20,000 steps."""
+        pairs = zip(self._recorded, self.delivered, strict=True)
+        return [known.scores if known else evaluated(o, d.policy) for (o, known), d in pairs]
+
+    @property
+    def _recorded(self) -> list[tuple[Outcome, Record | None]]:
+        """Each seed, with what the run folder records about its policy."""
+        return [(outcome, recorded(self.path, outcome)) for outcome in self.outcomes]
+
+    def policy(self, seed: int | None = None, kind: str | None = None) -> TrainedPolicy:
+        """Return the trained policy of a seed, which maps observations to actions.
+
+        **Arguments**
+        - `seed`: the seed; by default the first one.
+        - `kind`: "mean", "sample", "vote" or "behaviour"; by default, the policy that the seed
+          delivers (see `delivered`).
+
+        If the environment masks actions, the policy takes the mask as its second argument, as in
+        `act(observation, info["action_mask"])`.
 
         **Example**
         >>> run = rove.train("ge", "gym/CartPole-v1", episodes=20)
@@ -124,17 +148,9 @@ class Run:
         >>> act(observation) in (0, 1)
         True
         """
-        outcome = self._outcome(seed)
-        agent, environment = self.config.compose(), self.config.environment
-        check_created(environment)
-        lane = outcome.lane
-
-        def act(observation: Any, action_mask: Any = None) -> Any:
-            given = environment.observation(observation, action_mask)
-            x = environment.agent_observation(lane.environment, given)
-            return environment.action(_greedy(agent, lane.agent, x))
-
-        return act
+        run = self.only(self._outcome(seed).job.seed)
+        check_created(self.config.environment)
+        return TrainedPolicy(run.outcomes[0], kind or run.delivered[0].policy)
 
     def only(self, seed: int) -> Run:
         """Return a run with one of the seeds."""
@@ -153,11 +169,15 @@ class Run:
             reason = "every seed diverged" if self.errors else "no seed has been saved yet"
             raise LaneError(f"{self.config.label}: {reason}")
 
-    def evaluate(self, episodes: int = 1) -> np.ndarray:
-        """Play the greedy policy of every seed, and return its scores, of shape [seeds, episodes].
+    def evaluate(self, episodes: int = 1, policy: str | None = None) -> np.ndarray:
+        """Play the trained policy of every seed, and return its scores, of shape [seeds, episodes].
 
-        The policy is that of `policy`: it does not explore. Evaluating a run again gives the same
-        scores.
+        Evaluating a run again gives the same scores.
+
+        **Arguments**
+        - `episodes`: the number of episodes to play with each seed.
+        - `policy`: "mean", "sample", "vote" or "behaviour"; by default, the policy that each seed
+          delivers (see `delivered`).
 
         **Example**
         >>> rove.train("ge", "chain-10", seeds=2, episodes=20).evaluate(episodes=5).shape
@@ -167,20 +187,20 @@ class Run:
         self._check_any()
         agent, environment = self.config.compose(), self.config.environment
         check_created(environment)
+        if policy is not None:
+            check_choice("policy", policy, policies_of(agent))
+        names = [policy] * len(self.outcomes) if policy else [d.policy for d in self.delivered]
+        pairs = zip(names, self.outcomes, strict=True)
+        return np.stack([play(name, agent, environment, o.lane, episodes) for name, o in pairs])
 
-        def play(lane: Lane, episode: int) -> tuple[Any, Any, Any]:
-            if isinstance(environment, HostEnvironment):
-                return host.evaluate(agent, environment, lane, episode)
-            return _evaluate(agent, environment, lane.agent, lane.seed, episode)
+    @property
+    def evaluations(self) -> list[Evaluations]:
+        """For each seed, the evaluations of its greedy policy during training (`eval_every`): the
+        `step` and `episode` of each, and its `scores`, of shape [evaluations, episodes].
 
-        played = [[play(o.lane, i) for i in range(episodes)] for o in self.outcomes]
-        table = np.array(played, float).reshape(len(self.outcomes), episodes, 3)
-        return environment.score(*np.moveaxis(table, -1, 0))
-
-    @functools.cached_property
-    def greedy(self) -> list[float]:
-        """The score of one episode of the greedy policy of each seed, played once."""
-        return self.evaluate()[:, 0].tolist()
+        All evaluations play the same episodes, which are those of `evaluate`.
+        """
+        return [outcome.evaluations for outcome in self.outcomes]
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Plot the learning curve, and save it to `path` if one is given."""
@@ -247,45 +267,12 @@ class Run:
 
     def draw(self, folder: Path) -> None:
         """Write learning-curve.png, diagnostics.png and diagnostics.json to a folder."""
-        self.plot(folder / "learning-curve.png")
-        self.plot_diagnostics(folder / "diagnostics.png")
-        visits = {
-            seed: [round(float(share), 6) for share in row]
-            for seed, row in zip(self.seeds, self.visits, strict=True)
-        }
-        cells = self.config.environment.cells
-        diagnostics = {
-            "alarms": self.alarms,
-            "not_watched": self.not_watched,
-            "cells": cells,
-            "visits": visits,
-            "greedy": dict(zip(self.seeds, self.greedy, strict=True)),
-        }
-        publish(folder / "diagnostics.json", (json.dumps(diagnostics) + "\n").encode())
+        outputs.draw(self, folder)
 
     def save(self, out: str | Path | None = None) -> Path:
         """Write the run to a new folder, by default runs/AGENT-ENVIRONMENT, and return its path."""
-        if out is None:
-            out = self.path or self.config.default_folder
-        folder = RunFolder(out)
-        if self.path is not None and self.path.resolve() == folder.path.resolve():
-            return folder.path
+        out = Path(out or self.path or self.config.default_folder)
+        if self.path is not None and self.path.resolve() == out.resolve():
+            return out
         self._check_any()
-        check_created(self.config.environment)
-        config = replace(self.config, extendable=False)  # the replay buffers are not in memory
-        jobs = {job.seed: job for job in config.jobs(folder.path)}
-        with folder.open(config, task=config.environment):
-            for outcome in self.outcomes:
-                storage.save(outcome._replace(job=jobs[outcome.job.seed]))
-            episodes = {o.job.seed: o.episodes for o in self.outcomes}
-            folder.write_episodes(self.config, episodes)
-            self.draw(folder.path)
-        return folder.path
-
-
-@jax.jit
-def _greedy(agent: Learner, state: Any, observation: Any) -> Any:
-    return agent.greedy(state, observation)
-
-
-_evaluate = jax.jit(compiled.evaluate)
+        return outputs.save(self, out)

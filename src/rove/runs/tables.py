@@ -16,7 +16,7 @@ from rove.agents.settings import Settings
 from rove.errors import RunFolderError
 from rove.parts.files import publish, read_text
 from rove.runs.config import Config
-from rove.training.outcomes import Episodes
+from rove.training.outcomes import Episodes, Evaluations
 
 COLUMNS = (
     "agent", "environment", "seed", "episode", "step", "return", "length", "terminated",
@@ -66,6 +66,31 @@ def episodes_csv(
             diagnostics = (f"{x.spread[i]:.4g}", f"{x.return_spread[i]:.4g}", x.coverage[i])
             rows.append((*who, *played, *diagnostics, *extra))
     return as_csv((*COLUMNS, *varying), rows)
+
+
+EVALUATION_COLUMNS = (
+    "agent", "environment", "seed", "episode", "step", "episodes", "score", "lowest", "highest",
+)  # fmt: skip
+
+
+def evaluations_csv(config: Config, evaluations: Mapping[int, Evaluations]) -> str:
+    """Return a CSV table with one line per evaluation, given those of each seed."""
+    who = config.agent_name, config.environment.name
+    rows = [
+        (*who, seed, x.episode[i], x.step[i], len(scores), *map(_double, _summary(scores)))
+        for seed, x in evaluations.items()
+        for i, scores in enumerate(x.scores)
+    ]
+    return as_csv(EVALUATION_COLUMNS, rows)
+
+
+def _summary(scores: np.ndarray) -> tuple[float, float, float]:
+    return float(np.mean(scores)), float(np.min(scores)), float(np.max(scores))
+
+
+def _double(value: float) -> str:
+    """Return the shortest decimal that reads back as the same number."""
+    return np.format_float_positional(value, trim="0")
 
 
 def read_scores(path: Path) -> Callable[..., Any]:

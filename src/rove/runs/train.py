@@ -32,6 +32,8 @@ def train(
     episodes: int | None = None,
     steps: int | None = None,
     until_solved: bool = False,
+    eval_every: int | None = None,
+    eval_episodes: int | None = None,
     out: str | Path | None = None,
     progress: bool | None = None,
     report: Report = ignore,
@@ -53,6 +55,10 @@ def train(
     - `episodes`, `steps`: how long to train each seed; one of the two. By default 250 episodes or,
       if actions are continuous, 50,000 steps.
     - `until_solved`: whether a seed also stops after ten optimal episodes in a row.
+    - `eval_every`: the number of episodes, or of steps if `steps` is given, after which the greedy
+      policy is evaluated, again and again (see `Run.evaluations`). This does not change the
+      results of training. By default, it is not evaluated during training.
+    - `eval_episodes`: the number of episodes of each evaluation; 10 by default.
     - `out`: the run folder, which has the same files as that of `rove train`. Interrupted runs
       resume from their last checkpoint in it, and a run with more episodes, steps or seeds than
       before extends it, with the same results as if it had been trained at once.
@@ -79,6 +85,8 @@ def train(
         episodes=episodes,
         steps=steps,
         until_solved=until_solved,
+        eval_every=eval_every,
+        eval_episodes=eval_episodes,
         **settings,
     )
     path = None if out is None else as_path("out", out)

@@ -25,14 +25,14 @@ def alarms_of(run: Run) -> list[str]:
 
 
 def seeds_of(run: Run) -> list[Seed]:
-    """Return the results that alarms are raised from. Greedy policies are played only if a seed may
-    have lost what it found."""
+    """Return the results that alarms are raised from. Policies are played only if a seed may have
+    lost what it found."""
     task, optimum = run.config.environment, run.config.environment.optimum
     rows = [outcome.scores for outcome in run.outcomes]
     lost = optimum is not None and any(
         is_lost(row, optimum) or successes_forgotten(row, optimum) for row in rows
     )
-    greedy = run.greedy if lost else [None] * len(rows)
+    evaluated = run.evaluated if lost else [None] * len(rows)
 
     def value(outcome: Outcome) -> float | None:
         if task.masked:  # values of actions that are not allowed are never learned
@@ -44,5 +44,5 @@ def seeds_of(run: Run) -> list[Seed]:
 
     return [
         Seed(o.job.seed, o.scores, o.episodes.spread, optimum, played, value(o))
-        for o, played in zip(run.outcomes, greedy, strict=True)
+        for o, played in zip(run.outcomes, evaluated, strict=True)
     ]

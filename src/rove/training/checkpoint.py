@@ -31,8 +31,11 @@ def previous(path: Path) -> Path:
     return path.parent / "previous" / path.name
 
 
-def load_arrays(path: Path, prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read the arrays whose names begin with `prefix`, and the description, from a file.
+def load_arrays(
+    path: Path, prefix: str | tuple[str, ...] = ""
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read the arrays whose names begin with `prefix`, or one of several, and the description, from
+    a file.
 
     If the file is not a checkpoint, or if any bit of it has changed since it was written, the
     previous one is read instead, with a warning; without a previous one, `RunFolderError` is

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from rove.errors import LaneError
 from rove.parts import platform
 from rove.training import compiled, outcomes, progress, storage
+from rove.training.evaluating import evaluated, next_pause
 from rove.training.lane import Lane
 from rove.training.outcomes import Job, Outcome
 from rove.training.progress import Report, Saved, progress_of
@@ -49,13 +50,13 @@ def drive(
         due = time.monotonic() - last_save > progress.CHECKPOINT_SECONDS
         for (i, before), lane, count in zip(running, lanes, done, strict=True):
             try:
-                outcome = outcomes.extended(before, lane)
+                outcome = evaluated(outcomes.extended(before, lane), lane)
             except LaneError as error:
                 results[i] = error
                 continue
             if outcome.job.path is not None and (due or outcome.finished):
                 storage.save(outcome)
-                saved(outcome.job, outcome.episodes)
+                saved(outcome.job, outcome.tables)
                 last_save = time.monotonic()
             results[i] = outcomes.retired(outcome)
             report(_progress(outcome, count / took))
@@ -64,14 +65,15 @@ def drive(
     for result in results:  # save those that were stopped
         if isinstance(result, Outcome) and result.job.path is not None and not result.finished:
             storage.save(result)
-            saved(result.job, result.episodes)
+            saved(result.job, result.tables)
     return results
 
 
 def advance(running: Sequence[Outcome], steps: Sequence[int], chunk: int) -> list[Lane]:
     """Run one chunk of a lane, or of several that share a program."""
-    last_step = [min(step + chunk, o.job.steps) for step, o in zip(steps, running, strict=True)]
-    last_episode = [outcome.job.episodes for outcome in running]
+    pauses = [next_pause(outcome) for outcome in running]
+    last_step = [min(step + chunk, last) for step, (last, _) in zip(steps, pauses, strict=True)]
+    last_episode = [episode for _, episode in pauses]
     in_a_row = [outcome.job.in_a_row for outcome in running]
     limits = [jnp.asarray(limit, jnp.int32) for limit in (last_step, last_episode, in_a_row)]
     job = running[0].job

@@ -7,14 +7,13 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 
-from rove.core.learner import AgentState, Learner
+from rove.core.learner import Learner
 from rove.environments.base import Environment, shown
 from rove.parts import noise
 from rove.training.lane import (
     ENVIRONMENT,
-    EVALUATION,
     LOG_CAPACITY,
     UNLIMITED,
     Lane,
@@ -24,8 +23,6 @@ from rove.training.lane import (
     mark,
     measure,
 )
-
-LONGEST_EVALUATION = 100_000
 
 
 def run(
@@ -135,38 +132,6 @@ def _without_rows(lane: Lane) -> Any:
     """Return a lane without the rows of its replay buffer."""
     replay: Any = lane.agent.replay
     return lane._replace(agent=lane.agent._replace(replay=replay._replace(rows=None)))
-
-
-def evaluate(
-    agent: Learner,
-    environment: Environment,
-    state: AgentState,
-    seed: Int[Array, ""],
-    episode: int | Int[Array, ""] = 0,
-) -> tuple[Float[Array, ""], Int[Array, ""], Bool[Array, ""]]:
-    """Play one episode of the greedy policy; return its return, length and `terminated`.
-
-    The number of the episode determines its randomness. The episode is cut off after
-    LONGEST_EVALUATION steps.
-    """
-    key = noise.fold(noise.root(seed), EVALUATION, episode)
-    first, observation = environment.reset(noise.fold(key, 0))
-    observation = shown(environment, first, observation)
-
-    def step(carry: tuple) -> tuple:
-        environment_state, observation, (returns, length, _), _ = carry
-        action = agent.greedy(state, observation)
-        after = environment.step(environment_state, action, noise.fold(key, length + 1))
-        played = returns + after.reward, length + 1, after.terminated
-        observation = shown(environment, after.state, after.observation)
-        return after.state, observation, played, after.terminated | after.truncated
-
-    def unfinished(carry: tuple) -> Array:
-        return ~carry[3] & (carry[2][1] < LONGEST_EVALUATION)
-
-    false = jnp.zeros((), bool)
-    carry = (first, observation, (jnp.zeros(()), jnp.zeros((), jnp.int32), false), false)
-    return lax.while_loop(unfinished, step, carry)[2]
 
 
 def _step(

@@ -16,23 +16,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rove.core.learner import Learner
 from rove.environments.faults import BadEnvironment
 from rove.environments.guard import Guard
 from rove.environments.host import HostEnvironment
 from rove.errors import ConfigError, LaneError, RoveError
 from rove.parts import interrupts
 from rove.training import outcomes, progress, storage
+from rove.training.evaluating import evaluated, expected
 from rove.training.host_programs import programs_for
-from rove.training.lane import ENVIRONMENT, EVALUATION, LOG_CAPACITY, UNLIMITED, Lane
+from rove.training.lane import ENVIRONMENT, LOG_CAPACITY, UNLIMITED, Lane
 from rove.training.outcomes import Job, Outcome
+from rove.training.playing import reset_seed
 from rove.training.progress import Report, Saved, progress_of
-
-_greedy = jax.jit(
-    lambda agent, environment, lane, columns: agent.greedy(
-        lane.agent, environment.agent_observation(lane.environment, environment.received(columns))
-    )
-)
 
 
 def drive(
@@ -181,6 +176,8 @@ class _Trainer:
         done = terminated or truncated
         self.steps += 1
         self.episodes += done
+        if expected(self.job, self.steps, self.episodes) > len(self.outcome.evaluations.step):
+            self.outcome = evaluated(self.outcome, self.lane)
         over = self.steps >= self.job.steps or self.episodes >= self.job.episodes
         if done and self.job.in_a_row < UNLIMITED:
             over = over or int(self.lane.streak) >= self.job.in_a_row
@@ -203,7 +200,7 @@ class _Trainer:
             over = outcome.finished
             if self.job.path is not None and (over or due):
                 storage.save(outcome)
-                self._saved(self.job, outcome.episodes)
+                self._saved(self.job, outcome.tables)
                 self._saved_at = time.monotonic()
             self.outcome = outcomes.retired(outcome)
             self._report_progress()
@@ -261,32 +258,3 @@ class _Trainer:
         speed = (self.steps - self._reported_steps) / max(now - self._reported_at, 1e-6)
         self._report(progress_of(self.outcome, self.steps, self.episodes, speed))
         self._reported_at, self._reported_steps = now, self.steps
-
-
-def reset_seed(seed: int, stream: int, episode: int) -> int:
-    """Return the seed for an environment's reset, given the run's seed and the episode's number."""
-    return int(np.random.SeedSequence((seed, stream, episode)).generate_state(1)[0] >> 1)
-
-
-def evaluate(
-    agent: Learner, environment: HostEnvironment, lane: Lane, episode: int = 0
-) -> tuple[float, int, bool]:
-    """Play one episode of the greedy policy; return its return, length and `terminated`.
-
-    The number of the episode determines the seed of its reset. The episode is cut off before it
-    reaches `longest_episode` steps, at which the guard would raise an error.
-    """
-    guard, returns, length, terminated = environment.make(), 0.0, 0, False
-    try:
-        observation = guard.reset(reset_seed(int(lane.seed), EVALUATION, episode))
-        while length < environment.longest_episode - 1:
-            action = np.asarray(_greedy(agent, environment, lane, observation))
-            observation, reward, terminated, truncated = guard.step(action)
-            returns, length = returns + reward, length + 1
-            if terminated or truncated:
-                break
-    except BadEnvironment as error:
-        raise LaneError(f"{environment.name}, during evaluation: {error}") from error
-    finally:
-        guard.close()
-    return returns, length, terminated

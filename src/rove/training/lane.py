@@ -21,7 +21,7 @@ from rove.parts.replay import Transition
 from rove.training.solving import lowest_optimal
 
 # Indices of a lane's random streams: its key is folded with one of them.
-INIT, AGENT, ENVIRONMENT, EVALUATION, DIAGNOSTICS = range(5)
+INIT, AGENT, ENVIRONMENT, EVALUATION, DIAGNOSTICS, SELECTION, POLICY = range(7)
 
 LOG_CAPACITY = 256
 """Maximum number of episodes in the log, after which the host has to read it."""

@@ -40,6 +40,10 @@ class Job:
     """Hash of its agent and environment, so that the checkpoint of another run is not used."""
     extendable: bool = False
     """Whether its last checkpoint contains all that is needed to extend it, such as the replay."""
+    eval_every: int | None = None
+    """Number of episodes, or of steps if they are its budget, between evaluations."""
+    eval_episodes: int = 0
+    """Number of episodes of an evaluation."""
 
     @property
     def identity(self) -> str:
@@ -78,6 +82,32 @@ class Episodes(NamedTuple):
     """Number of cells visited so far."""
 
 
+class Evaluations(NamedTuple):
+    """Evaluations of the greedy policy during training: arrays with one entry per evaluation."""
+
+    step: np.ndarray
+    """The training step at which it was evaluated."""
+    episode: np.ndarray
+    """The number of training episodes before."""
+    scores: np.ndarray
+    """The scores of its episodes, of shape [evaluations, episodes]."""
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The mean score of each evaluation."""
+        return self.scores.mean(axis=1)
+
+
+NO_EVALUATIONS = Evaluations(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros((0, 1)))
+
+
+class Tables(NamedTuple):
+    """The results of a job so far, as tables."""
+
+    episodes: Episodes
+    evaluations: Evaluations = NO_EVALUATIONS
+
+
 def structures(jobs: Sequence[Job]) -> list[Any]:
     """Return the tree structure of each job's agent and environment.
 
@@ -107,6 +137,12 @@ class Outcome(NamedTuple):
     actions: np.ndarray = NO_ACTIONS
     """The actions of the current episode, if the job ended within an episode of a Gymnasium
     environment: repeating them restores the environment's state."""
+    evaluations: Evaluations = NO_EVALUATIONS
+
+    @property
+    def tables(self) -> Tables:
+        """The results as tables."""
+        return Tables(self.episodes, self.evaluations)
 
     @property
     def scores(self) -> np.ndarray:
@@ -168,7 +204,8 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
     lane = lane._replace(episode=lane.episode - (lane.log.count - count))
     limits = ((lane.step, job.steps), (lane.episode, job.episodes), (lane.streak, job.in_a_row))
     finished = bool(diverged) or any(int(reached) >= limit for reached, limit in limits)
-    return Outcome(job, episodes, lane, finished, diverged)
+    evaluations = before.evaluations
+    return Outcome(job, episodes, lane, finished, diverged, evaluations=evaluations)
 
 
 def retired(outcome: Outcome) -> Outcome:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rove.training.outcomes import Episodes, Job, Outcome
+from rove.training.outcomes import Job, Outcome, Tables
 
 CHUNK_SECONDS = 0.5
 """Seconds between two reports of a seed."""
@@ -31,8 +31,8 @@ class Progress(NamedTuple):
 
 Report = Callable[[Progress], None]
 """A function that receives the progress of a seed."""
-Saved = Callable[[Job, Episodes], None]
-"""A function that is called after a checkpoint, with the episodes so far."""
+Saved = Callable[[Job, Tables], None]
+"""A function that is called after a checkpoint, with the results so far."""
 
 
 def ignore(*_: object) -> None:

@@ -1,5 +1,7 @@
 """When a task counts as solved, and as lost again."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Bool, Num
 
@@ -38,10 +40,13 @@ def is_optimal(
 
 
 def is_lost(
-    scores: Num[np.ndarray, " episodes"], optimum: float, greedy: float | None = None
+    scores: Num[np.ndarray, " episodes"],
+    optimum: float,
+    evaluated: Sequence[float] | None = None,
 ) -> bool:
     """Return whether a solved task was lost again: fewer than half of the last 20 episodes are
-    optimal, nor is the score of the greedy policy, if it is given."""
-    solved = episodes_to_solve(scores, optimum) is not None
-    lost = solved and float(np.mean(is_optimal(scores, optimum)[-LAST:])) < 0.5
-    return lost and (greedy is None or not is_optimal(np.array([greedy]), optimum)[0])
+    optimal, and of those of the trained policy, if their scores are given."""
+    if episodes_to_solve(scores, optimum) is None:
+        return False
+    rows = [scores[-LAST:]] + ([] if evaluated is None else [np.array(evaluated)])
+    return all(float(np.mean(is_optimal(row, optimum))) < 0.5 for row in rows)

@@ -11,12 +11,15 @@ import numpy as np
 
 from rove.errors import RunFolderError
 from rove.training import checkpoint
+from rove.training.evaluating import expected
 from rove.training.lane import start
 from rove.training.outcomes import (
     NO_ACTIONS,
     Episodes,
+    Evaluations,
     Job,
     Outcome,
+    Tables,
     fresh,
     retired,
     without_memory,
@@ -37,6 +40,8 @@ def save(outcome: Outcome) -> None:
     lane, memory = outcome.lane, outcome.lane.agent.replay
     arrays = checkpoint.flatten(_without_log_and_rows(lane))
     arrays |= {f"episodes.{k}": v for k, v in outcome.episodes._asdict().items()}
+    if job.eval_every:
+        arrays |= {f"evaluations.{k}": v for k, v in outcome.evaluations._asdict().items()}
     rows = _compressed(np.asarray(memory.rows)[: int(memory.added)])
     arrays |= {"replay": np.frombuffer(rows, np.uint8), "actions": outcome.actions}
     metadata = {
@@ -64,9 +69,10 @@ def load(job: Job) -> Outcome:
     template: Any = jax.eval_shape(start, job.agent, job.environment, seed)
     template = jax.eval_shape(without_memory, template) if finished else template
     lane = checkpoint.unflatten(_without_log_and_rows(template), arrays, job.path)
-    episodes, added = _episodes(arrays, job.path), int(lane.agent.replay.added)
+    tables, added = _tables(job, arrays, metadata), int(lane.agent.replay.added)
     counts = [int(getattr(lane, key)) == metadata[key] for key in ("step", "episode", "streak")]
-    if not all(counts) or len(episodes.returns) != lane.episode or not 0 <= added <= lane.step:
+    ended = len(tables.episodes.returns)
+    if not all(counts) or ended != lane.episode or not 0 <= added <= lane.step:
         raise _damaged(job.path, "its numbers of steps and episodes contradict each other")
     rows = np.zeros(template.agent.replay.rows.shape, np.float32)
     if len(rows):
@@ -75,7 +81,8 @@ def load(job: Job) -> Outcome:
     log = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), template.log)
     return Outcome(
         job=job,
-        episodes=episodes,
+        episodes=tables.episodes,
+        evaluations=tables.evaluations,
         lane=lane._replace(agent=agent, log=log),
         finished=finished,
         diverged=str(metadata.get("diverged", "")),
@@ -151,14 +158,33 @@ def exists(job: Job) -> bool:
 
 def is_finished(job: Job) -> bool:
     """Whether the job is finished according to its checkpoint."""
-    return exists(job) and load_episodes(job)[1]
+    return exists(job) and load_tables(job)[1]
 
 
-def load_episodes(job: Job) -> tuple[Episodes, bool]:
-    """Read a job's episodes, and whether it is finished, without the rest of its checkpoint."""
+def load_tables(job: Job) -> tuple[Tables, bool]:
+    """Read a job's tables, and whether it is finished, without the rest of its checkpoint."""
+    arrays, metadata = _read(job, ("episodes.", "evaluations."))
+    finished = _finished(job, metadata)
+    return _tables(job, arrays, metadata), finished
+
+
+def _tables(job: Job, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> Tables:
+    """Return the tables in a checkpoint with a valid description."""
     assert job.path is not None
-    arrays, metadata = _read(job, "episodes.")
-    return _episodes(arrays, job.path), _finished(job, metadata)
+    episodes = _episodes(arrays, job.path)
+    if not job.eval_every:
+        return Tables(episodes)
+    try:
+        found = Evaluations(*(arrays[f"evaluations.{name}"] for name in Evaluations._fields))
+    except KeyError as error:
+        raise _damaged(job.path, f"{error} is missing") from None
+    count = expected(job, metadata["step"], metadata["episode"])
+    if metadata["diverged"]:  # it may have diverged when an evaluation was due
+        count = len(found.step)
+    shapes = [(count,), (count,), (count, job.eval_episodes)]
+    if [column.shape for column in found] != shapes or not np.isfinite(found.scores).all():
+        raise _damaged(job.path, "its evaluations contradict its episodes")
+    return Tables(episodes, found)
 
 
 def _episodes(arrays: dict[str, np.ndarray], path: Path) -> Episodes:
@@ -178,8 +204,11 @@ def _damaged(path: Path, reason: str) -> RunFolderError:
     return RunFolderError(f"{path} is damaged ({reason}); remove it to train this seed again")
 
 
-def _read(job: Job, prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read the arrays of a job's checkpoint whose names begin with `prefix`, and its description.
+def _read(
+    job: Job, prefix: str | tuple[str, ...] = ""
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read the arrays of a job's checkpoint whose names begin with `prefix`, or one of several, and
+    its description.
 
     Raises `RunFolderError` if the checkpoint belongs to another job.
     """

@@ -19,13 +19,15 @@ from rove.errors import RoveError
 from rove.runs.config import Config
 from rove.runs.tables import flat
 from rove.training import storage
-from rove.training.outcomes import Episodes, Job
+from rove.training.outcomes import Episodes, Evaluations, Job, Tables
 from rove.training.progress import Progress
 
 WINDOW = 100
 """Number of episodes that means are computed over, as in stable-baselines3."""
 POINTS_PER_OCTAVE = 256
 """Maximum number of points of a curve between an episode (or step) and its double."""
+EVALUATION = "eval/mean_score"
+"""Name of the curve of evaluations during training."""
 _disabling = threading.Lock()
 
 
@@ -93,9 +95,9 @@ class Logger:
 
         self._unless_dropped(record)
 
-    def saved(self, job: Job, episodes: Episodes) -> None:
+    def saved(self, job: Job, tables: Tables) -> None:
         """Write the points up to a checkpoint."""
-        self._unless_dropped(lambda: self._curves_of(job).write(episodes))
+        self._unless_dropped(lambda: self._curves_of(job).write(tables))
 
     def _unless_dropped(self, action: Callable[[], None]) -> None:
         if self._tracker.dropped:
@@ -114,7 +116,7 @@ class Logger:
             lane = SeedRun(job.folder, name, settings(self._config, job.seed))
             self._curves[job.seed] = curves = _Curves(self._tracker, lane)
             if storage.exists(job):
-                curves.write(storage.load_episodes(job)[0])
+                curves.write(storage.load_tables(job)[0])
         return self._curves[job.seed]
 
 
@@ -132,6 +134,7 @@ class _Curves:
         self._tracker, self._lane = tracker, lane
         last = tracker.begin(lane)
         self._episodes_to = last.get("rollout/ep_rew_mean", 0)
+        self._evaluations_to = last.get(EVALUATION, 0)
         self._progress_to = max(last.get("train/loss", 0), last.get("time/fps", 0))
         self._pending: list[CurvePoint] = []
 
@@ -144,12 +147,16 @@ class _Curves:
         if values and progress.step > last + last // POINTS_PER_OCTAVE:
             self._pending.append(CurvePoint(progress.step, values))
 
-    def write(self, episodes: Episodes | None = None) -> None:
+    def write(self, tables: Tables | None = None) -> None:
         points, self._pending = self._pending, []
         self._progress_to = max([self._progress_to, *(point.step for point in points)])
-        if episodes is not None:
-            points = sorted([*points, *rollout(episodes, self._episodes_to)], key=lambda p: p.step)
+        if tables is not None:
+            episodes, evaluations = tables
+            points += [*rollout(episodes, self._episodes_to)]
+            points += [*evaluation(evaluations, self._evaluations_to)]
+            points.sort(key=lambda point: point.step)
             self._episodes_to = max([self._episodes_to, *episodes.step[-1:].tolist()])
+            self._evaluations_to = max([self._evaluations_to, *evaluations.step[-1:].tolist()])
         if points:
             self._tracker.write(self._lane, points)
 
@@ -178,6 +185,13 @@ def rollout(episodes: Episodes, after: int = 0) -> Iterator[CurvePoint]:
         )
 
 
+def evaluation(evaluations: Evaluations, after: int = 0) -> Iterator[CurvePoint]:
+    """Yield the mean score of each evaluation after a given step."""
+    for step, mean in zip(evaluations.step.tolist(), evaluations.mean.tolist(), strict=True):
+        if step > after:
+            yield CurvePoint(step, {EVALUATION: mean})
+
+
 def settings(config: Config, seed: int) -> dict[str, Any]:
     """Return the settings of a seed as a flat dictionary: agent.rho, env.n, …
 
@@ -187,4 +201,5 @@ def settings(config: Config, seed: int) -> dict[str, Any]:
     agent = identity["agent"].get("settings") or identity["agent"].get("composition", {})
     values = {"agent": config.agent_name, "environment": config.environment.name, "seed": seed}
     values |= flat(agent, "agent") | flat(identity["environment"]["options"], "env")
-    return values | {"until_solved": identity["until_solved"]}
+    run = ("until_solved", "eval_every", "eval_episodes")
+    return values | {key: identity[key] for key in run if identity[key] is not None}

@@ -101,7 +101,7 @@ def run_jobs(
         if "progress" in message:
             report(Progress(job, *message["progress"]))
         elif "saved" in message:
-            saved(job, storage.load_episodes(job)[0])
+            saved(job, storage.load_tables(job)[0])
         elif "done" in message:
             try:
                 results[i] = storage.load(job)
@@ -147,7 +147,7 @@ def work(order: dict[str, Any], answer: Callable[..., None], stop: threading.Eve
         result = drive(
             [job],
             lambda progress: answer(progress=progress[1:]),
-            lambda job, episodes: answer(saved=True),
+            lambda job, tables: answer(saved=True),
             stop,
         )[0]
     except Exception as error:

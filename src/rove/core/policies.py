@@ -1,0 +1,147 @@
+"""The policies of a trained agent: pure functions of its state, which they do not change.
+
+Training is not one of their concerns: they only use how a `Learner` acts.
+"""
+
+import abc
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float, Int
+
+from rove.core.learner import AgentState, Learner
+from rove.parts import noise
+from rove.parts.noise import Key
+from rove.parts.onehot import Observation
+
+VOTERS = 15
+"""Number of samples of θ in a vote; odd, so that two actions cannot tie."""
+
+Action: TypeAlias = Int[Array, ""] | Float[Array, " k"]
+
+
+class Policy(eqx.Module):
+    """Chooses the actions of an episode: `begin` is called once, and `act` in every step."""
+
+    description: ClassVar[str]
+    """What the policy does, in a few words."""
+
+    @abc.abstractmethod
+    def begin(self, agent: Learner, state: AgentState, key: Key) -> Any:
+        """Return what the policy keeps from step to step, at the start of an episode."""
+
+    @abc.abstractmethod
+    def act(
+        self, agent: Learner, state: AgentState, kept: Any, observation: Observation, key: Key
+    ) -> tuple[Action, Any]:
+        """Return an action, and what the policy keeps for the next step."""
+
+
+class Mean(Policy):
+    """Greedy on the posterior mean: `Learner.greedy`."""
+
+    description: ClassVar[str] = "greedy on the posterior mean"
+
+    def begin(self, agent: Learner, state: AgentState, key: Key) -> tuple[()]:
+        return ()
+
+    def act(
+        self, agent: Learner, state: AgentState, kept: tuple[()], observation: Observation, key: Key
+    ) -> tuple[Action, tuple[()]]:
+        return agent.greedy(state, observation), ()
+
+
+class Kept(NamedTuple):
+    """The parts of an agent's state that acting changes."""
+
+    theta: Any
+    actor: Any
+    counter: Int[Array, ""]
+
+
+class Behaviour(Policy):
+    """Acts as in training: θ is resampled as it was there, and actions are random as often."""
+
+    description: ClassVar[str] = "as in training, with its random actions"
+
+    def begin(self, agent: Learner, state: AgentState, key: Key) -> Kept:
+        return _kept(agent.resample_theta(state, jnp.ones((), bool), key))
+
+    def act(
+        self, agent: Learner, state: AgentState, kept: Kept, observation: Observation, key: Key
+    ) -> tuple[Action, Kept]:
+        now = state._replace(**kept._asdict())
+        action = agent.act(now, observation, key)
+        after = now._replace(counter=now.counter + 1)
+        return action, _kept(agent.resample_theta(after, jnp.zeros((), bool), key))
+
+
+class Sample(Policy):
+    """Greedy on θ ~ q_φ, which is resampled as in training: the behaviour without random actions
+    (`Learner.random_actions`)."""
+
+    description: ClassVar[str] = "greedy on samples of θ, drawn as in training"
+
+    def begin(self, agent: Learner, state: AgentState, key: Key) -> Kept:
+        return Behaviour().begin(_without_random_actions(agent), state, key)
+
+    def act(
+        self, agent: Learner, state: AgentState, kept: Kept, observation: Observation, key: Key
+    ) -> tuple[Action, Kept]:
+        return Behaviour().act(_without_random_actions(agent), state, kept, observation, key)
+
+
+class Vote(Policy):
+    """The action that most of several samples of θ prefer; each is resampled as in training."""
+
+    description: ClassVar[str] = f"the majority of {VOTERS} samples of θ, drawn as in training"
+
+    def begin(self, agent: Learner, state: AgentState, key: Key) -> Kept:
+        keys = noise.folds(key, VOTERS)
+        return jax.vmap(Sample().begin, (None, None, 0))(agent, state, keys)
+
+    def act(
+        self, agent: Learner, state: AgentState, kept: Kept, observation: Observation, key: Key
+    ) -> tuple[Action, Kept]:
+        keys = noise.folds(key, VOTERS)
+        over_voters = jax.vmap(Sample().act, (None, None, 0, None, 0))
+        actions, kept = over_voters(agent, state, kept, observation, keys)
+        votes = jnp.sum(actions[:, None] == actions, axis=1)
+        return actions[jnp.argmax(votes)], kept
+
+
+POLICIES: dict[str, Policy] = {
+    "mean": Mean(),
+    "sample": Sample(),
+    "vote": Vote(),
+    "behaviour": Behaviour(),
+}
+"""All policies by name. The first is delivered unless another one is better."""
+
+
+def policies_of(agent: Learner) -> list[str]:
+    """Return the names of the policies of an agent: only one that samples θ to act has them all."""
+    return [name for name in POLICIES if agent.samples or name in ("mean", "behaviour")]
+
+
+def candidates_of(agent: Learner) -> list[str]:
+    """Return the names of the policies of an agent that differ from each other: without random
+    actions, its behaviour is one of the others."""
+    noisy = any(float(getattr(agent, field)) > 0.0 for field in agent.random_actions)
+    return [name for name in policies_of(agent) if noisy or name != "behaviour"]
+
+
+def _kept(state: AgentState) -> Kept:
+    return Kept(state.theta, state.actor, state.counter)
+
+
+def _without_random_actions(agent: Learner) -> Learner:
+    """Return the agent with 0 in the fields that make its actions random."""
+    fields = agent.random_actions
+    if not fields:
+        return agent
+    zeros = [0 * getattr(agent, field) for field in fields]
+    return eqx.tree_at(lambda x: [getattr(x, field) for field in fields], agent, zeros)

@@ -1,0 +1,56 @@
+"""Writing the pictures and numbers of a run, or all of it, to a folder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rove.parts.files import publish
+from rove.runs.delivery import Record
+from rove.runs.folder import RunFolder
+from rove.runs.recorded import check_created
+from rove.training import storage
+
+if TYPE_CHECKING:
+    from rove.runs.result import Run
+
+
+def draw(run: Run, folder: Path) -> None:
+    """Write learning-curve.png, diagnostics.png and diagnostics.json to a folder."""
+    run.plot(folder / "learning-curve.png")
+    run.plot_diagnostics(folder / "diagnostics.png")
+    visits = {
+        seed: [round(float(share), 6) for share in row]
+        for seed, row in zip(run.seeds, run.visits, strict=True)
+    }
+    policies = {
+        outcome.job.seed: Record(delivered, scores, int(outcome.lane.step)).as_json()
+        for outcome, delivered, scores in zip(
+            run.outcomes, run.delivered, run.evaluated, strict=True
+        )
+    }
+    diagnostics = {
+        "alarms": run.alarms,
+        "not_watched": run.not_watched,
+        "cells": run.config.environment.cells,
+        "visits": visits,
+        "policies": policies,
+    }
+    publish(folder / "diagnostics.json", (json.dumps(diagnostics) + "\n").encode())
+
+
+def save(run: Run, out: Path) -> Path:
+    """Write a run to a new folder, and return its path."""
+    folder = RunFolder(out)
+    check_created(run.config.environment)
+    config = replace(run.config, extendable=False)  # the replay buffers are not in memory
+    jobs = {job.seed: job for job in config.jobs(folder.path)}
+    with folder.open(config, task=config.environment):
+        for outcome in run.outcomes:
+            storage.save(outcome._replace(job=jobs[outcome.job.seed]))
+        tables = {outcome.job.seed: outcome.tables for outcome in run.outcomes}
+        folder.write_tables(run.config, tables)
+        draw(run, folder.path)
+    return folder.path

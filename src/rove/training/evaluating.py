@@ -1,0 +1,47 @@
+"""Evaluation of the greedy policy during training, after every so many episodes or steps.
+
+It does not affect training: it plays episodes of its own (see `playing`), and training pauses for
+it between two steps, which changes no bits.
+"""
+
+import numpy as np
+
+from rove.training.lane import Lane
+from rove.training.outcomes import Evaluations, Job, Outcome
+from rove.training.playing import play
+
+POLICY = "mean"
+"""The policy that is evaluated: greedy on the posterior mean."""
+
+
+def evaluated(outcome: Outcome, lane: Lane) -> Outcome:
+    """Return an outcome with an evaluation of its lane, if that is due."""
+    job, before = outcome.job, outcome.evaluations
+    due = expected(job, int(lane.step), int(lane.episode)) > len(before.step)
+    if not due or outcome.diverged or int(lane.fault):
+        return outcome
+    scores = play(POLICY, job.agent, job.environment, lane, job.eval_episodes)
+    after = Evaluations(
+        step=np.append(before.step, np.int32(lane.step)),
+        episode=np.append(before.episode, np.int32(lane.episode)),
+        scores=np.vstack([before.scores.reshape(-1, job.eval_episodes), scores]),
+    )
+    return outcome._replace(evaluations=after)
+
+
+def expected(job: Job, step: int, episode: int) -> int:
+    """Return the number of evaluations of a job that has reached a step and an episode."""
+    count = step if job.goal[0] == "step" else episode
+    return count // job.eval_every if job.eval_every else 0
+
+
+def next_pause(outcome: Outcome) -> tuple[int, int]:
+    """Return the step and the episode at which training pauses next: at the end of its budget, or
+    for an evaluation."""
+    job, lane = outcome.job, outcome.lane
+    limits = {"step": job.steps, "episode": job.episodes}
+    if job.eval_every:
+        unit, goal = job.goal
+        count = int(getattr(lane, unit))
+        limits[unit] = min(goal, count - count % job.eval_every + job.eval_every)
+    return limits["step"], limits["episode"]
