@@ -74,7 +74,8 @@ def test_shapes_of_a_minibatch():
     batch, ids = sample(filled(3), noise.root(0), 5)
     shapes = [(5, 3), (5, 1), (5,), (5, 3), (5,), (5, 0), (5, 0), (5,)]
     assert [x.shape for x in batch[:8]] == shapes
-    assert batch.discount is None and batch.cell is None
+    assert batch.discount is None
+    assert batch.cell is None
     assert (ids.shape, ids.dtype) == ((5,), np.int32)
 
 

@@ -187,7 +187,7 @@ class PosteriorSampling(Tabular):
 def _with_mask(
     allowed: Bool[Array, "states actions"] | None, s: Int[Array, ""], observation: Observation
 ) -> Bool[Array, "states actions"] | None:
-    """Return `ModelCounts.allowed` with the mask of state s, unless that is beyond the last state."""
+    """Return `ModelCounts.allowed` with the mask of state s, unless it is beyond the last state."""
     mask = allowed_actions(observation)
     if allowed is None or mask is None:
         return None
