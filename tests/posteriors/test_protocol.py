@@ -72,7 +72,7 @@ in learning; Ensemble takes its expectation whole, with every member at every ro
 
 all_families = pytest.mark.parametrize("name", FAMILIES)
 
-init = jax.jit(lambda posterior, sizes, key: posterior.init(sizes, key), static_argnums=1)
+init = jax.jit(lambda posterior, network, key: posterior.init(network, key), static_argnums=1)
 law_of = jax.jit(lambda posterior, phi: posterior.law(phi))
 rows_of = jax.jit(
     lambda posterior, phi, xs, key: rows(posterior, posterior.law(phi), inputs(phi.priors, xs), key)
@@ -121,7 +121,7 @@ def keys(seed: int, n: int):
 def some_phi(posterior: Posterior, hidden: tuple[int, ...], outputs: int = OUTPUTS) -> Phi:
     """Everything moved off its start; a general Gaussian where the law is one."""
     rng = np.random.default_rng(0)
-    phi = init(posterior, (FEATURES, *hidden, outputs), noise.root(0))
+    phi = init(posterior, networks.mlp(FEATURES, *hidden, outputs), noise.root(0))
 
     def normal(shape, scale: float = 0.4):
         return np.float32(scale * rng.normal(size=shape))
@@ -317,7 +317,7 @@ def test_the_entropy_has_a_finite_gradient(name):
 @pytest.mark.parametrize("make", [MeanField, functools.partial(LowRank, 3, None)])
 def test_the_entropy_is_finite_at_the_ends_of_rho(make, rho):
     posterior = make(rho)
-    phi = init(posterior, (FEATURES, 6, OUTPUTS), noise.root(0))
+    phi = init(posterior, networks.mlp(FEATURES, 6, OUTPUTS), noise.root(0))
     value, gradient = entropy(phi.learned, posterior, phi.fitted)
     assert np.isfinite(value)
     assert all(np.all(np.isfinite(g)) for g in jax.tree.leaves(gradient))

@@ -100,9 +100,9 @@ class ActorCritic(CriticLearner):
     def init(self, features: int, actions: int, key: Key, coded: bool = False) -> AgentState:
         """2.2: initialise φ, φ⁻ ← φ, ψ, ψ⁻ ← ψ, an empty replay buffer B, and counter ← 0."""
         k_phi, k_theta, k_psi, k_noise = (noise.fold(key, i) for i in range(4))
-        sizes = (features + actions, *self.hidden, self.returns.outputs)
+        network = self.network_for(features + actions, self.returns.outputs)
         keys = (noise.fold(k_phi, i) for i in range(self.critics))
-        phis = tuple(self.posterior.init(sizes, k) for k in keys)
+        phis = tuple(self.posterior.init(network, k) for k in keys)
         laws = self.laws(phis)
         psi = fresh(features, self.hidden, actions, k_psi)
         return AgentState(

@@ -52,8 +52,8 @@ class Agent(CriticLearner):
 
     def init(self, features: int, actions: int, key: Key, coded: bool = False) -> AgentState:
         """2.2: initialise φ and φ⁻ ← φ, an empty replay buffer B, and counter ← 0."""
-        sizes = (features, *self.hidden, actions * self.returns.outputs)
-        phi = self.posterior.init(sizes, noise.fold(key, 0))
+        network = self.network_for(features, actions * self.returns.outputs)
+        phi = self.posterior.init(network, noise.fold(key, 0))
         phi = phi._replace(priors=tabulated(phi.priors, coded))
         cached = cache_size(phi.priors, features, coded)
         law = self.posterior.law(phi)  # q_φ, in the form that sampling needs

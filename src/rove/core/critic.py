@@ -20,7 +20,8 @@ from rove.core.control import Resample
 from rove.core.diagnostics import pictures_of
 from rove.core.families import check_posterior, check_returns
 from rove.core.learner import AgentState, Learner, Memory
-from rove.parts import noise
+from rove.parts import networks, noise
+from rove.parts.networks import Network
 from rove.parts.noise import Key
 from rove.parts.replay import Transition
 from rove.posteriors.base import Data, OneTheta, Pairs, Phi, Posterior, Rows, apply_all
@@ -55,6 +56,10 @@ class CriticLearner(Learner):
     """Capacity of the replay buffer, in transitions."""
     hidden: tuple[int, ...] = eqx.field(default=(100, 100), static=True)
     """Widths of the hidden layers."""
+
+    def network_for(self, inputs: int, outputs: int) -> Network:
+        """Return the network, given the numbers of its inputs and outputs."""
+        return networks.mlp(inputs, *self.hidden, outputs)
 
     @abc.abstractmethod
     def pairs(self, priors: Any, batch: Transition) -> Pairs:
@@ -178,7 +183,7 @@ class CriticLearner(Learner):
 
     def dry_run(self, features: int, actions: int, coded: bool = False) -> Memory:
         check_returns(self.returns)
-        check_posterior(self.posterior, (features, *self.hidden, actions * self.returns.outputs))
+        check_posterior(self.posterior, self.network_for(features, actions * self.returns.outputs))
         return checks.memory_of(self, features, actions, coded, self.buffer_size, self.hidden)
 
     def validate(self, observation: np.ndarray) -> None:

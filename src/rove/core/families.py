@@ -1,42 +1,44 @@
 """Checks of the shapes that posteriors and return families return, without computing anything."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from rove.errors import ConfigError
-from rove.parts import noise
+from rove.parts import networks, noise
+from rove.parts.networks import Network
 from rove.posteriors.base import Phi, Posterior
 from rove.posteriors.priors import Input, inputs
 from rove.returns.base import Return
 
 ROWS = 3
 """Number of rows of the minibatch that is checked."""
+SMALL = networks.mlp(4, 8, 2)
 
 
-def check_posterior(posterior: Posterior, sizes: Sequence[int] = (4, 8, 2)) -> None:
+def check_posterior(posterior: Posterior, network: Network = SMALL) -> None:
     """Raise `ConfigError` if a method of a posterior fails or returns another shape than it should,
     and name it. `rove.train` checks every agent so.
 
     **Arguments**
     - `posterior`: the posterior.
-    - `sizes`: the sizes of a network's layers: inputs, hidden layers and outputs.
+    - `network`: the network; by default one with four inputs, eight hidden units and two outputs.
 
     **Example**
     >>> rove.check_posterior(rove.Dirac())
     """
     call = _Caller("posterior", posterior, Posterior)
-    key, features = noise.root(0), jnp.zeros((ROWS, sizes[0]))
-    phi = call("init", lambda: posterior.init(sizes, key))
+    key, features = noise.root(0), jnp.zeros((ROWS, network.inputs))
+    phi = call("init", lambda: posterior.init(network, key))
     if not isinstance(phi, Phi):
         raise call.error("init", f"returned a {type(phi).__name__} instead of a rove.Phi")
     law = call("law", posterior.law, phi)
     draw = call("sample", posterior.sample, law, key)
     rows = jax.eval_shape(lambda phi: inputs(phi.priors, features), phi)
     one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), rows)
-    outputs = (sizes[-1],)
+    outputs = (network.outputs,)
     call.array("apply", outputs, call("apply", posterior.apply, law, draw, one))
     call.array("mean", outputs, call("mean", posterior.mean, law, one))
     call.array("entropy", (), call("entropy", posterior.entropy, law))

@@ -1,4 +1,4 @@
-"""Multi-layer perceptrons: the functions f_θ behind all posteriors."""
+"""Networks: the functions f_θ behind all posteriors, and their parameters θ."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -11,37 +11,76 @@ from jaxtyping import Float
 
 from rove.parts import noise
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation, Scaled
+from rove.parts.onehot import Observation, OneHot, Scaled
 
 
 class Linear(NamedTuple):
-    """A fully connected layer, x ↦ x·weight + bias. Parts of φ have the same structure."""
+    """The parameters of a fully connected layer, x ↦ x·weight + bias.
+
+    Parts of φ have the same structure.
+    """
 
     weight: Float[Array, "inputs outputs"]
     bias: Float[Array, " outputs"]
 
+    def __call__(self, x: Observation | Scaled) -> Float[Array, "*n outputs"]:
+        return x @ self.weight + self.bias
+
 
 Theta: TypeAlias = tuple[Linear, ...]
-"""θ, the parameters of one network."""
+"""θ, the parameters of one network: those of its layers."""
 
 
-def init(key: Key, sizes: Sequence[int]) -> Theta:
-    """Initialise a network: weights uniform in ±√(3/inputs) (variance 1/inputs), biases 0."""
-    layers = []
-    for i, (inputs, outputs) in enumerate(pairwise(sizes)):
-        unit = 2.0 * noise.uniform(noise.fold(key, i), (inputs, outputs)) - 1.0
-        layers.append(Linear(unit * (3.0 / inputs) ** 0.5, jnp.zeros(outputs)))
-    return tuple(layers)
+class Dense(NamedTuple):
+    """A fully connected layer, without its parameters."""
+
+    inputs: int
+    outputs: int
+
+    def init(self, key: Key) -> Linear:
+        """Return initial parameters: weights uniform in ±√(3/inputs), of variance 1/inputs, and
+        biases 0."""
+        unit = 2.0 * noise.uniform(key, (self.inputs, self.outputs)) - 1.0
+        return Linear(unit * (3.0 / self.inputs) ** 0.5, jnp.zeros(self.outputs))
 
 
-def init_many(key: Key, sizes: Sequence[int], count: int) -> Theta:
-    """Initialise `count` networks, stacked along a first axis."""
-    return jax.vmap(lambda k: init(k, sizes))(noise.folds(key, count))
+class Network(NamedTuple):
+    """A network without its parameters: its layers, with ReLU between them."""
+
+    layers: tuple[Dense, ...]
+
+    @property
+    def inputs(self) -> int:
+        """Number of entries of an input."""
+        return self.layers[0].inputs
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return self.layers[-1].outputs
+
+    @property
+    def head(self) -> "Network":
+        """The last layer, whose inputs are the last hidden layer."""
+        return Network(self.layers[-1:])
+
+    def init(self, key: Key) -> Theta:
+        """Return initial parameters."""
+        return tuple(layer.init(noise.fold(key, i)) for i, layer in enumerate(self.layers))
+
+    def init_many(self, key: Key, count: int) -> Theta:
+        """Return the initial parameters of `count` networks, stacked along a first axis."""
+        return jax.vmap(self.init)(noise.folds(key, count))
+
+
+def mlp(*sizes: int) -> Network:
+    """Return a multilayer perceptron: sizes of its input, its hidden layers and its output."""
+    return Network(tuple(Dense(*pair) for pair in pairwise(sizes)))
 
 
 def affine(layer: Linear, x: Observation | Scaled) -> Float[Array, "*n outputs"]:
-    """Apply a fully connected layer to vectors, or to codes."""
-    return x @ layer.weight + layer.bias
+    """Apply a layer to vectors, or to codes."""
+    return layer(x)
 
 
 def forward(
@@ -52,9 +91,16 @@ def forward(
     `linear` applies one layer. A posterior that draws pre-activations instead of weights passes
     its own function.
     """
-    for layer in layers[:-1]:
+    return linear(layers[-1], trunk(layers[:-1], x, linear))
+
+
+def trunk(
+    layers: Sequence, x: Observation, linear: Callable[..., Array] = affine
+) -> Float[Array, "*n hidden"] | OneHot:
+    """Return the last hidden layer; without hidden layers, x itself."""
+    for layer in layers:
         x = jax.nn.relu(linear(layer, x))
-    return linear(layers[-1], x)
+    return x
 
 
 def forward_many(stack: Theta, xs: Observation) -> Float[Array, "count *n outputs"]:

@@ -1,7 +1,7 @@
 """The interface of parameter distributions q_φ(θ)."""
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
@@ -12,7 +12,7 @@ from jax import Array
 from jaxtyping import Float, Int, UInt32
 
 from rove.parts import noise
-from rove.parts.networks import Theta
+from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
 from rove.parts.replay import Replay, Transition
 from rove.posteriors.priors import Input
@@ -130,8 +130,8 @@ class Posterior(eqx.Module, Generic[Law, Draw]):
     """
 
     @abc.abstractmethod
-    def init(self, sizes: Sequence[int], key: Key) -> Phi:
-        """Return the initial φ, for networks with the given layer sizes."""
+    def init(self, network: Network, key: Key) -> Phi:
+        """Return the initial φ, for a network."""
 
     @abc.abstractmethod
     def law(self, phi: Phi) -> Law:

@@ -1,6 +1,5 @@
 """q_φ(θ): a network with dropout (Gal and Ghahramani 2016)."""
 
-from collections.abc import Sequence
 from itertools import accumulate
 
 import equinox as eqx
@@ -11,7 +10,7 @@ from jaxtyping import Float, Int
 
 from rove.errors import check_number
 from rove.parts import networks, noise
-from rove.parts.networks import Theta
+from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
 from rove.parts.onehot import Observation
 from rove.posteriors.base import Paired, Phi, Posterior, Rows, row_count
@@ -41,8 +40,8 @@ class Dropout(Posterior[Theta, Array]):
     def __check_init__(self) -> None:
         check_number("rate", self.rate, at_least=0.0, below=1.0)
 
-    def init(self, sizes: Sequence[int], key: Key) -> Phi:
-        return Phi(networks.init(key, sizes))
+    def init(self, network: Network, key: Key) -> Phi:
+        return Phi(network.init(key))
 
     def law(self, phi: Phi) -> Theta:
         return phi.learned

@@ -1,6 +1,5 @@
 """q_φ(θ): NoisyNet's factorised noise, a product of noise per input and per output of a layer."""
 
-from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from rove.parts import networks, noise
-from rove.parts.networks import Linear, Theta
+from rove.parts.networks import Linear, Network, Theta
 from rove.parts.noise import Key
 from rove.parts.onehot import Observation
 from rove.posteriors.base import Paired, Phi, Posterior, Rows, row_count
@@ -60,8 +59,8 @@ class Factorised(Posterior[FactorisedLaw, Theta]):
     def __check_init__(self) -> None:
         check_rho(self.rho)
 
-    def init(self, sizes: Sequence[int], key: Key) -> Phi:
-        return centred(sizes, self.rho, key)
+    def init(self, network: Network, key: Key) -> Phi:
+        return centred(network, self.rho, key)
 
     def law(self, phi: Phi) -> FactorisedLaw:
         mu, rho = phi.learned

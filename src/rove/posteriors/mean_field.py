@@ -1,6 +1,5 @@
 """q_φ(θ) = Π N(θ; μ_θ, softplus(ρ_θ)²): independent Gaussians for all weights and biases."""
 
-from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
 from typing import Literal, NamedTuple, TypeAlias, get_args
@@ -13,7 +12,7 @@ from jaxtyping import Float, Int
 
 from rove.errors import ConfigError, check_choice, check_number
 from rove.parts import networks, noise
-from rove.parts.networks import Linear, Theta
+from rove.parts.networks import Linear, Network, Theta
 from rove.parts.noise import Key
 from rove.parts.onehot import Observation
 from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows, row_count
@@ -96,8 +95,8 @@ class MeanField(Posterior[MeanFieldLaw, Theta]):
                 hint = ". A parameter has only one prior"
                 raise ConfigError.must_be("prior_std", self.prior_std, "None if prior is set", hint)
 
-    def init(self, sizes: Sequence[int], key: Key) -> Phi:
-        return centred(sizes, self.rho, key)
+    def init(self, network: Network, key: Key) -> Phi:
+        return centred(network, self.rho, key)
 
     def law(self, phi: Phi) -> MeanFieldLaw:
         mu, rho = phi.learned
@@ -161,10 +160,10 @@ def check_rho(rho: float | Array) -> None:
     check_number("rho", rho, at_least=-30.0, at_most=10.0)
 
 
-def centred(sizes: Sequence[int], rho: float | Array, key: Key) -> Phi:
+def centred(network: Network, rho: float | Array, key: Key) -> Phi:
     """Return φ with the means of a newly initialised network, and the same ρ_θ everywhere."""
-    network = networks.init(key, sizes)
-    return Phi(MeanFieldLearned(network, jax.tree.map(lambda x: jnp.full_like(x, rho), network)))
+    mu = network.init(key)
+    return Phi(MeanFieldLearned(mu, jax.tree.map(lambda x: jnp.full_like(x, rho), mu)))
 
 
 @jax.custom_jvp
