@@ -8,7 +8,7 @@ from scipy import stats
 
 from helpers import in_buffer
 from rove.parts import noise, replay
-from rove.parts.onehot import OneHot
+from rove.parts.onehot import Form, OneHot
 from rove.parts.replay import Transition
 
 CAPACITY, FEATURES = 7, 3
@@ -158,7 +158,7 @@ def test_vector_actions_and_cached_values_come_back(actions, cached):
 
 def test_codes_come_back_and_take_one_column():
     size = 10**4
-    buffer = replay.init(3, size, coded=True)
+    buffer = replay.init(3, size, form=Form(coded=True))
     assert buffer.rows.shape == (3, 5)
     indices = [(7, 9_999), (size, 0), (123, 456), (5, size)]
     for i, codes in enumerate(indices):

@@ -21,7 +21,7 @@ from rove.core.policy import followed, fresh, joined, policy
 from rove.parts import noise, replay
 from rove.parts.networks import Theta
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import VECTORS, Form, Observation
 from rove.parts.replay import Transition
 from rove.posteriors.base import Pairs, Phi, Rows, apply_all
 from rove.posteriors.priors import inputs
@@ -97,7 +97,7 @@ class ActorCritic(CriticLearner):
     def continuous(self) -> bool:
         return True
 
-    def init(self, features: int, actions: int, key: Key, coded: bool = False) -> AgentState:
+    def init(self, features: int, actions: int, key: Key, form: Form = VECTORS) -> AgentState:
         """2.2: initialise φ, φ⁻ ← φ, ψ, ψ⁻ ← ψ, an empty replay buffer B, and counter ← 0."""
         k_phi, k_theta, k_psi, k_noise = (noise.fold(key, i) for i in range(4))
         network = self.network_for(features + actions, self.returns.outputs)
@@ -110,7 +110,7 @@ class ActorCritic(CriticLearner):
             phi_target=laws,
             theta=control.first_theta(self.posterior, self.resample, laws[0], k_theta),
             optimiser=(init_optimiser(tuple(phi.learned for phi in phis)), init_optimiser(psi)),
-            replay=replay.init(self.buffer_size, features, actions, coded=coded),
+            replay=replay.init(self.buffer_size, features, actions, form=form),
             counter=jnp.zeros((), jnp.int32),
             actor=Actor(psi, psi, self.noise_std * noise.normal(k_noise, (actions,))),
         )

@@ -20,7 +20,7 @@ from rove.core.diagnostics import Beliefs, beliefs_at
 from rove.core.learner import AgentState
 from rove.parts import noise, replay
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import VECTORS, Form, Observation
 from rove.parts.replay import Transition
 from rove.posteriors.base import Pairs, Rows
 from rove.posteriors.priors import cache_size, inputs, tabulated, with_cache
@@ -50,19 +50,19 @@ class Agent(CriticLearner):
     def __check_init__(self) -> None:
         checks.check_agent(self)
 
-    def init(self, features: int, actions: int, key: Key, coded: bool = False) -> AgentState:
+    def init(self, features: int, actions: int, key: Key, form: Form = VECTORS) -> AgentState:
         """2.2: initialise φ and φ⁻ ← φ, an empty replay buffer B, and counter ← 0."""
-        network = self.network_for(features, actions * self.returns.outputs)
+        network = self.network_for(features, actions * self.returns.outputs, form.image)
         phi = self.posterior.init(network, noise.fold(key, 0))
-        phi = phi._replace(priors=tabulated(phi.priors, coded))
-        cached = cache_size(phi.priors, features, coded)
+        phi = phi._replace(priors=tabulated(phi.priors, form.coded))
+        cached = cache_size(phi.priors, features, form.coded)
         law = self.posterior.law(phi)  # q_φ, in the form that sampling needs
         return AgentState(
             phi=phi,
             phi_target=law,
             theta=control.first_theta(self.posterior, self.resample, law, noise.fold(key, 1)),
             optimiser=init_optimiser((phi.learned,)),
-            replay=replay.init(self.buffer_size, features, 1, cached, coded),
+            replay=replay.init(self.buffer_size, features, 1, cached, form),
             counter=jnp.zeros((), jnp.int32),
         )
 

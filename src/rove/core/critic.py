@@ -20,9 +20,12 @@ from rove.core.control import Resample
 from rove.core.diagnostics import pictures_of
 from rove.core.families import check_posterior, check_returns
 from rove.core.learner import AgentState, Learner, Memory
-from rove.parts import networks, noise
+from rove.parts import noise
+from rove.parts.architectures import Architecture, build
+from rove.parts.images import Image
 from rove.parts.networks import Network
 from rove.parts.noise import Key
+from rove.parts.onehot import VECTORS, Form
 from rove.parts.replay import Transition
 from rove.posteriors.base import Data, OneTheta, Pairs, Phi, Posterior, Rows, apply_all
 from rove.returns.base import Return, by_action, means
@@ -55,11 +58,14 @@ class CriticLearner(Learner):
     buffer_size: int = eqx.field(default=50_000, static=True)
     """Capacity of the replay buffer, in transitions."""
     hidden: tuple[int, ...] = eqx.field(default=(100, 100), static=True)
-    """Widths of the hidden layers."""
+    """Widths of the fully connected hidden layers."""
+    network: Architecture = eqx.field(default=None, static=True)
+    """The kind of network: None for fully connected layers, a `ConvNet`, or a function of your own
+    (shape, outputs, key) → network, which `hidden` has no effect on."""
 
-    def network_for(self, inputs: int, outputs: int) -> Network:
-        """Return the network, given the numbers of its inputs and outputs."""
-        return networks.mlp(inputs, *self.hidden, outputs)
+    def network_for(self, inputs: int, outputs: int, image: Image | None = None) -> Network:
+        """Return the network, given its numbers of inputs and outputs, and the form of images."""
+        return build(self.network, inputs, self.hidden, outputs, image)
 
     @abc.abstractmethod
     def pairs(self, priors: Any, batch: Transition) -> Pairs:
@@ -181,10 +187,12 @@ class CriticLearner(Learner):
     def name(self) -> str:
         return f"{type(self.returns).__name__} × {type(self.posterior).__name__}"
 
-    def dry_run(self, features: int, actions: int, coded: bool = False) -> Memory:
+    def dry_run(self, features: int, actions: int, form: Form = VECTORS) -> Memory:
         check_returns(self.returns)
-        check_posterior(self.posterior, self.network_for(features, actions * self.returns.outputs))
-        return checks.memory_of(self, features, actions, coded, self.buffer_size, self.hidden)
+        outputs = actions * self.returns.outputs
+        check_posterior(self.posterior, self.network_for(features, outputs, form.image))
+        state = jax.eval_shape(lambda: self.init(features, actions, noise.root(0), form))
+        return checks.memory_of(state, features, self.buffer_size, self.hidden)
 
     def validate(self, observation: np.ndarray) -> None:
         self.posterior.validate(checks.spec_of(self, observation))

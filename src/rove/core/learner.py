@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from rove.core.diagnostics import Beliefs
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import VECTORS, Form, Observation
 from rove.parts.replay import Replay, Transition
 
 
@@ -65,19 +65,19 @@ class Learner(eqx.Module):
         """Display name, for agents that were not created from a settings class."""
 
     @abc.abstractmethod
-    def dry_run(self, features: int, actions: int, coded: bool = False) -> Memory:
+    def dry_run(self, features: int, actions: int, form: Form = VECTORS) -> Memory:
         """Evaluate the shapes of the agent's arrays, without computing anything; return the memory
         that it will need. Raise `ConfigError` if a part of it returns a wrong shape. The arguments
         are those of `init`."""
 
     @abc.abstractmethod
-    def init(self, features: int, actions: int, key: Key, coded: bool = False) -> AgentState:
+    def init(self, features: int, actions: int, key: Key, form: Form = VECTORS) -> AgentState:
         """Return the state at step 0.
 
         **Arguments**
         - `features`: the number of entries of an observation.
         - `actions`: the number of actions or, if they are continuous, their dimension.
-        - `coded`: whether observations are `OneHot` instead of vectors.
+        - `form`: the form of observations: vectors, codes or images.
         """
 
     @abc.abstractmethod

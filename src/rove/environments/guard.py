@@ -1,47 +1,23 @@
 """Checks of Gymnasium environments: errors say what an environment did wrong, and when."""
 
 import math
-import traceback
 import warnings
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from rove.errors import RoveError, RoveWarning
+from rove.environments.encoding import encoder
+from rove.environments.faults import BadEnvironment, brief, environment_error
+from rove.errors import RoveWarning
 
-Encode = Callable[[Any], np.ndarray]
-"""Converts an environment's observation to columns: a vector of float32, or the index of a code."""
 Decode = Callable[[Any], Any]
 """Converts a learner's action, an integer or a vector in [−1, 1]^k, to the environment's."""
 _LARGEST = float(np.finfo(np.float32).max)
-MOST_ENTRIES = 10_000_000
-"""Maximum number of entries of an observation."""
 LONG_EPISODE = 10_000
 """Number of steps after which a warning says that an episode without a time limit goes on."""
-
-
-class BadEnvironment(RoveError):
-    """An environment that violates Gymnasium's interface: the field, and what is wrong with it."""
-
-    def __init__(self, field: str, problem: str):
-        self.field, self.problem = field, problem
-        super().__init__(f"{field} {problem}")
-
-
-def environment_error(field: str, error: BaseException) -> BadEnvironment:
-    """Convert any exception raised by an environment, except Ctrl-C, to a `BadEnvironment`."""
-    if isinstance(error, KeyboardInterrupt):
-        raise error
-    frames = traceback.extract_tb(error.__traceback__)
-    location = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if len(frames) > 1 else ""
-    text, hint = _one_line(error), ""
-    if field == "step" and "expected 5, got 4" in text:
-        hint = "; step must return (observation, reward, terminated, truncated, info)"
-    return BadEnvironment(field, f"raised {text}{location}{hint}")
 
 
 class Guard:
@@ -71,7 +47,7 @@ class Guard:
             hint = " (reset must accept a seed)" if "argument 'seed'" in problem else ""
             raise BadEnvironment("reset", f"{problem}{hint}") from error
         if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], dict):
-            problem = f"must return (observation, info), got {_brief(result)}"
+            problem = f"must return (observation, info), got {brief(result)}"
             raise BadEnvironment("reset", problem)
         self._length = 0
         return self.encode(result[0])
@@ -89,7 +65,7 @@ class Guard:
             raise environment_error("step", error) from error
         if not isinstance(result, tuple) or len(result) != 5:
             needed = "(observation, reward, terminated, truncated, info)"
-            raise BadEnvironment("step", f"must return {needed}, got {_brief(result)}")
+            raise BadEnvironment("step", f"must return {needed}, got {brief(result)}")
         observation, reward, terminated, truncated, _ = result
         ended = _flag("terminated", terminated), _flag("truncated", truncated)
         self._length += 1
@@ -124,97 +100,17 @@ class Guard:
             raise BadEnvironment("action_space", problem)
 
 
-def encoder(space: Any) -> Encode:
-    """Return a function that converts the observations of a space to columns.
-
-    Those of a Discrete space are their index. Boxes are flattened, discrete parts one-hot encoded,
-    and parts concatenated. Parts of a dictionary without a fixed size, such as text, are left out.
-    """
-    entries = spaces.flatdim(space) if _fixed(space) else 0
-    if entries > MOST_ENTRIES:
-        problem = f"has {entries:,} entries, more than {MOST_ENTRIES:,}"
-        raise BadEnvironment("observation_space", problem)
-    if isinstance(space, spaces.Box):
-        shape = space.shape
-        kinds = "fiub" if space.dtype.kind == "f" else "iub"
-
-        def of_box(observation: Any) -> np.ndarray:
-            try:
-                x = np.asarray(observation)
-            except ValueError as error:  # a ragged list
-                raise BadEnvironment("observation", f"is not an array: {error}") from None
-            if x.shape != shape:
-                problem = f"has shape {x.shape}, but its space has shape {shape}"
-                raise BadEnvironment("observation", problem)
-            if x.dtype.kind not in kinds:
-                problem = f"has dtype {x.dtype}, but its space has dtype {space.dtype}"
-                raise BadEnvironment("observation", problem)
-            with np.errstate(over="ignore"):  # overflow gives infinity, which `_finite` reports
-                return _finite(x.astype(np.float32).ravel())
-
-        return of_box
-    used = without_unsized_parts(space)
-    if used is not space:
-        encode = encoder(used)
-
-        def of_sized(observation: Any) -> np.ndarray:
-            if not isinstance(observation, Mapping):
-                problem = f"must be a dictionary, got {_brief(observation)}"
-                raise BadEnvironment("observation", problem)
-            return encode({key: x for key, x in observation.items() if key in used.spaces})
-
-        return of_sized
-    if not _fixed(space):
-        problem = f"is {_brief(space)}, but must have a fixed size: convert it with a "
-        problem += "gymnasium.ObservationWrapper"
-        raise BadEnvironment("observation_space", problem)
-
-    def of_parts(observation: Any) -> np.ndarray:
-        if not space.contains(observation):
-            problem = f"is {_brief(observation)}, which is not in its space {space}"
-            raise BadEnvironment("observation", problem)
-        if isinstance(space, spaces.Discrete):
-            return np.array([observation - space.start], np.float32)
-        return _finite(np.asarray(spaces.flatten(space, observation), np.float32))
-
-    return of_parts
-
-
-def without_unsized_parts(space: Any) -> Any:
-    """Return a space without the parts of a dictionary that have no fixed size."""
-    if not isinstance(space, spaces.Dict):
-        return space
-    parts = {key: part for key, part in space.items() if _fixed(part)}
-    return spaces.Dict(parts) if 0 < len(parts) < len(space.spaces) else space
-
-
-def _fixed(space: Any) -> bool:
-    """Whether all observations of a space can be encoded as vectors of the same length."""
-    try:
-        return bool(space.is_np_flattenable and spaces.flatdim(space) > 0)
-    except NotImplementedError:  # a custom space
-        return False
-
-
-def _finite(x: np.ndarray) -> np.ndarray:
-    """Return an observation unchanged; raise `BadEnvironment` if it is not finite."""
-    if not np.isfinite(x).all():
-        i = int(np.flatnonzero(~np.isfinite(x))[0])
-        raise BadEnvironment("observation", f"is not finite in float32: {x[i]} at index {i}")
-    return x
-
-
 def _reward(reward: Any) -> float:
     """Return a reward as a float; raise `BadEnvironment` if it is not a finite number."""
     if not isinstance(reward, float | int | np.floating | np.integer | np.bool_):
         try:
             x = np.asarray(reward)
         except ValueError:  # a ragged list
-            raise BadEnvironment("reward", f"must be a number, got {_brief(reward)}") from None
+            raise BadEnvironment("reward", f"must be a number, got {brief(reward)}") from None
         if x.shape != ():
             raise BadEnvironment("reward", f"must be a number, got an array of shape {x.shape}")
         if x.dtype.kind not in "fiub":
-            raise BadEnvironment("reward", f"must be a number, got {_brief(reward)}")
+            raise BadEnvironment("reward", f"must be a number, got {brief(reward)}")
     try:
         number = float(reward)
     except OverflowError:
@@ -230,7 +126,7 @@ def _flag(field: str, value: Any) -> bool:
     """Return a flag as a bool; raise `BadEnvironment` if it is not one."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    raise BadEnvironment(field, f"must be True or False, got {_brief(value)}")
+    raise BadEnvironment(field, f"must be True or False, got {brief(value)}")
 
 
 def decoder(space: spaces.Discrete | spaces.Box) -> Decode:
@@ -259,7 +155,7 @@ def _action_space(env: Any) -> spaces.Discrete | spaces.Box:
         problem = "is a VectorEnv: pass a single environment; every seed gets a copy of it"
         raise BadEnvironment("environment", problem)
     if not isinstance(env, gymnasium.Env):
-        raise BadEnvironment("environment", f"must be a gymnasium.Env, got {_brief(env)}")
+        raise BadEnvironment("environment", f"must be a gymnasium.Env, got {brief(env)}")
     for field in ("action_space", "observation_space"):
         try:
             value = getattr(env, field, None)
@@ -281,18 +177,3 @@ def _action_space(env: Any) -> spaces.Discrete | spaces.Box:
         problem += "gymnasium.ActionWrapper"
         raise BadEnvironment("action_space", problem)
     return space
-
-
-def _one_line(error: BaseException) -> str:
-    """Describe an exception in one line."""
-    try:
-        message = str(error)
-    except Exception:
-        message = ""
-    return f"{type(error).__name__}: {message}".splitlines()[0][:300].rstrip(": ")
-
-
-def _brief(value: Any) -> str:
-    """Return the repr of a value in one line of at most 80 characters."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else f"{text[:77]}..."

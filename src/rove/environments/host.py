@@ -15,18 +15,14 @@ from jaxtyping import Float, Int
 
 from rove.environments import registered
 from rove.environments.base import Coordinate, State, Task, cell
-from rove.environments.guard import (
-    BadEnvironment,
-    Decode,
-    Encode,
-    Guard,
-    environment_error,
-    without_unsized_parts,
-)
+from rove.environments.encoding import Encode, without_unsized_parts
+from rove.environments.faults import BadEnvironment, environment_error
+from rove.environments.guard import Decode, Guard
 from rove.environments.normalising import Statistics
 from rove.errors import ConfigError, RoveError, check_flag, check_integer, check_number
+from rove.parts.images import Image
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation, OneHot, from_columns
+from rove.parts.onehot import Form, Observation, OneHot, from_columns
 
 LONGEST_EPISODE = 100_000
 """Default number of steps after which an unfinished episode raises an error."""
@@ -124,6 +120,8 @@ class HostEnvironment(Task):
     """Number of states of a discrete space, each of which is a cell; 0 for other spaces."""
     first_state: int = eqx.field(default=0, static=True)
     """The number of the first state of a discrete space."""
+    image: Image | None = eqx.field(default=None, static=True)
+    """The form of observations that are images; None for all others."""
     one_hot: tuple[tuple[int, int, int], ...] = eqx.field(default=(), static=True)
     """For each entry of a multi-discrete observation its first value, its number of values and the
     position of its one-hot code in the vector; () for other spaces."""
@@ -213,7 +211,7 @@ class HostEnvironment(Task):
 
     def received(self, columns: Float[Array, " width"]) -> Observation:
         """Return an observation that the host has encoded as columns."""
-        return from_columns(columns, self.size, self.discrete)
+        return from_columns(columns, self.size, Form(self.discrete))
 
     def updated(self, state: HostState, observation: Observation) -> HostState:
         """Return the state after an observation."""

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from rove.environments.guard import environment_error
+from rove.environments.faults import environment_error
 from rove.errors import ConfigError, nearest
 
 PREFIX = "gym/"

@@ -1,53 +1,36 @@
-"""Networks: the functions f_θ behind all posteriors, and their parameters θ."""
+"""Networks: the functions f_θ behind all posteriors."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
 from rove.parts import noise
+from rove.parts.layers import Dense, Layer, LayerSpec, Linear, Theta, Weighted
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation, OneHot, Scaled
+from rove.parts.onehot import Observation, OneHot
 
-
-class Linear(NamedTuple):
-    """The parameters of a fully connected layer, x ↦ x·weight + bias.
-
-    Parts of φ have the same structure.
-    """
-
-    weight: Float[Array, "inputs outputs"]
-    bias: Float[Array, " outputs"]
-
-    def __call__(self, x: Observation | Scaled) -> Float[Array, "*n outputs"]:
-        return x @ self.weight + self.bias
-
-
-Theta: TypeAlias = tuple[Linear, ...]
-"""θ, the parameters of one network: those of its layers."""
-
-
-class Dense(NamedTuple):
-    """A fully connected layer, without its parameters."""
-
-    inputs: int
-    outputs: int
-
-    def init(self, key: Key) -> Linear:
-        """Return initial parameters: weights uniform in ±√(3/inputs), of variance 1/inputs, and
-        biases 0."""
-        unit = 2.0 * noise.uniform(key, (self.inputs, self.outputs)) - 1.0
-        return Linear(unit * (3.0 / self.inputs) ** 0.5, jnp.zeros(self.outputs))
+__all__ = [
+    "Layer",
+    "Linear",
+    "Network",
+    "Theta",
+    "Weighted",
+    "affine",
+    "forward",
+    "forward_many",
+    "mlp",
+    "trunk",
+]
 
 
 class Network(NamedTuple):
     """A network without its parameters: its layers, with ReLU between them."""
 
-    layers: tuple[Dense, ...]
+    layers: tuple[LayerSpec, ...]
 
     @property
     def inputs(self) -> int:
@@ -78,7 +61,7 @@ def mlp(*sizes: int) -> Network:
     return Network(tuple(Dense(*pair) for pair in pairwise(sizes)))
 
 
-def affine(layer: Linear, x: Observation | Scaled) -> Float[Array, "*n outputs"]:
+def affine(layer: Layer, x: Observation) -> Float[Array, "*n outputs"]:
     """Apply a layer to vectors, or to codes."""
     return layer(x)
 

@@ -1,6 +1,6 @@
 """Observations that are one of K codes: one-hot vectors that are stored as an integer."""
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
+
+from rove.parts.images import Image
 
 
 class OneHot(eqx.Module):
@@ -61,9 +63,21 @@ Observation: TypeAlias = Float[Array, "*n features"] | OneHot
 """One or more observations: vectors, or codes."""
 
 
-def width(features: int, coded: bool) -> int:
+class Form(NamedTuple):
+    """The form of observations: vectors, unless they are codes or images."""
+
+    coded: bool = False
+    """Whether they are `OneHot`."""
+    image: Image | None = None
+    """The form of images, which are flattened to vectors."""
+
+
+VECTORS = Form()
+
+
+def width(features: int, form: Form) -> int:
     """Return the number of columns that store an observation."""
-    return 1 if coded else features
+    return 1 if form.coded else features
 
 
 def to_columns(x: Observation) -> Float[Array, "*n width"]:
@@ -71,6 +85,6 @@ def to_columns(x: Observation) -> Float[Array, "*n width"]:
     return x.index[..., None].astype(jnp.float32) if isinstance(x, OneHot) else x
 
 
-def from_columns(columns: Float[Array, "*n width"], features: int, coded: bool) -> Observation:
+def from_columns(columns: Float[Array, "*n width"], features: int, form: Form) -> Observation:
     """Return observations of `features` entries from their columns."""
-    return OneHot(columns[..., 0].astype(jnp.int32), features) if coded else columns
+    return OneHot(columns[..., 0].astype(jnp.int32), features) if form.coded else columns

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from rove.parts import noise
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation, from_columns, to_columns, width
+from rove.parts.onehot import VECTORS, Form, Observation, from_columns, to_columns, width
 
 
 class Transition(NamedTuple):
@@ -45,18 +45,18 @@ class Layout(eqx.Module):
     """Size of an action's vector; 1 for discrete actions."""
     cached: int = eqx.field(default=0, static=True)
     """Number of cached values of the prior functions per observation."""
-    coded: bool = eqx.field(default=False, static=True)
-    """Whether observations are `OneHot`, of which only the index is stored."""
+    form: Form = eqx.field(default=VECTORS, static=True)
+    """The form of observations. Of a code, only the index is stored."""
 
     @property
     def widths(self) -> tuple[int, ...]:
         """Number of columns of each part."""
-        observation = width(self.features, self.coded)
+        observation = width(self.features, self.form)
         return (observation, observation, self.actions, 1, 1, self.cached, self.cached)
 
     def observation(self, columns: Float[Array, "n width"]) -> Observation:
         """Return observations from their columns."""
-        return from_columns(columns, self.features, self.coded)
+        return from_columns(columns, self.features, self.form)
 
 
 class Replay(NamedTuple):
@@ -72,10 +72,10 @@ class Replay(NamedTuple):
 
 
 def init(
-    capacity: int, features: int, actions: int = 1, cached: int = 0, coded: bool = False
+    capacity: int, features: int, actions: int = 1, cached: int = 0, form: Form = VECTORS
 ) -> Replay:
     """Return an empty buffer. See `Layout` for the arguments."""
-    layout = Layout(features, actions, cached, coded)
+    layout = Layout(features, actions, cached, form)
     rows = jnp.zeros((capacity, sum(layout.widths)))
     return Replay(rows, jnp.zeros((), jnp.int32), layout)
 

@@ -85,9 +85,10 @@ class Conjugate(Posterior[Table, Array]):
 
     def validate(self, spec: Spec) -> None:
         check_conjugate(self, spec)
-        if spec.hidden:
-            message = f"hidden must be () for Conjugate, which is a table, got {spec.hidden!r}"
-            raise ConfigError("hidden", spec.hidden, "()", message)
+        for field, value, needed in (("hidden", spec.hidden, ()), ("network", spec.network, None)):
+            if value != needed:
+                message = f"{field} must be {needed} for Conjugate, which is a table, got {value!r}"
+                raise ConfigError(field, value, f"{needed}", message)
         x = spec.observation
         if x is not None and not (np.sum(x != 0) == 1 and x.max() == 1):
             allowed = "one-hot observations, such as those of bandit-10, or of a chain "

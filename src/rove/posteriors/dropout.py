@@ -13,7 +13,7 @@ from rove.parts import networks, noise
 from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
 from rove.parts.onehot import Observation
-from rove.posteriors.base import Paired, Phi, Posterior, Rows, row_count
+from rove.posteriors.base import Paired, Phi, Posterior, Rows, Spec, check_layers, row_count
 from rove.posteriors.priors import Input
 
 
@@ -29,7 +29,8 @@ class MaskRows(Rows[Theta]):
 class Dropout(Posterior[Theta, Array]):
     """Dropout: a sample θ is the network with a random subset of its hidden units set to zero.
 
-    The remaining units are scaled by 1/(1 − rate). q_φ has no density; its entropy is defined as 0.
+    The remaining units are scaled by 1/(1 − rate). A unit of a convolution is one channel at one
+    position. q_φ has no density; its entropy is defined as 0.
     """
 
     rate: float | Array = 0.1
@@ -60,9 +61,12 @@ class Dropout(Posterior[Theta, Array]):
         rows = MaskRows(self._masks(law, row_count(ids), key))
         return Paired(rows) if self.paired else rows
 
+    def validate(self, spec: Spec) -> None:
+        check_layers(self, spec, "whose units are dropped")
+
     def _masks(self, law: Theta, n: int, key: Key) -> Float[Array, "n units"]:
         """Return n rows of masks, with entries 0 or 1/(1 − rate)."""
-        units = sum(layer.bias.shape[0] for layer in law[:-1])
+        units = sum(layer.outputs for layer in law[:-1])
         kept = noise.uniform(key, (n, units)) >= self.rate
         return kept / (1.0 - self.rate)
 
@@ -71,7 +75,7 @@ def _masked(
     law: Theta, masks: Float[Array, "n units"], xs: Observation
 ) -> Float[Array, "n outputs"]:
     """Return the outputs of the network with masked hidden units."""
-    widths = [layer.bias.shape[0] for layer in law[:-1]]
+    widths = [layer.outputs for layer in law[:-1]]
     layer_masks = jnp.split(masks, list(accumulate(widths[:-1])), axis=1)
     for layer, mask in zip(law[:-1], layer_masks, strict=False):
         xs = jax.nn.relu(networks.affine(layer, xs)) * mask

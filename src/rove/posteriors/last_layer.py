@@ -14,7 +14,7 @@ from rove.parts import networks, noise, replay
 from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
 from rove.parts.onehot import Observation
-from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows, Spec
+from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows, Spec, check_layers
 from rove.posteriors.priors import Input
 
 
@@ -106,6 +106,7 @@ class LastLayer(Posterior[LastLayerLaw, Array]):
 
     def validate(self, spec: Spec) -> None:
         check_conjugate(self, spec)
+        check_layers(self, spec, "of which the last one is linear")
 
     def _regression(self, phi: Phi, data: Data) -> Head:
         """Return the posterior of the last layer given the whole replay buffer."""

@@ -12,7 +12,7 @@ from rove.errors import ConfigError, check_integer, check_number
 from rove.parts import networks, noise
 from rove.parts.networks import Linear, Network, Theta
 from rove.parts.noise import Key
-from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows
+from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows, Spec, check_layers
 from rove.posteriors.mean_field import check_prior_std, check_rho, prior_penalty, softplus
 from rove.posteriors.priors import Input
 
@@ -117,8 +117,9 @@ class LowRank(Posterior[LowRankLaw, Draw]):
             hint = ". Set rho to add a diagonal part, which allows any rank"
             raise ConfigError.must_be("rank", self.rank, allowed, hint)
         k_network, k_factors, k_priors = (noise.fold(key, i) for i in range(3))
-        *body, head = network.init(k_network)
-        (factors,) = network.head.init_many(k_factors, self.rank)
+        theta: Any = network.init(k_network)
+        *body, head = theta
+        factors: Any = network.head.init_many(k_factors, self.rank)[0]
         rho = () if self.rho is None else jax.tree.map(lambda x: jnp.full_like(x, self.rho), head)
         learned = LowRankLearned(tuple(body), head, factors, rho)
         if self.prior is None:
@@ -178,6 +179,9 @@ class LowRank(Posterior[LowRankLaw, Draw]):
             return total - prior_penalty(variance, self.prior_std)
         weights = sum(part.size for part in law.head)
         return total - prior_penalty(variance, self.prior_std) * self.rank / weights
+
+    def validate(self, spec: Spec) -> None:
+        check_layers(self, spec, "of which the last one is linear")
 
     def _log_volume(self, law: LowRankLaw) -> Float[Array, ""]:
         """Return ½·log det from the diagonal of a triangle U with UᵀU = FᵀF or I + FᵀD⁻¹F.

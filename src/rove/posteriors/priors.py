@@ -44,10 +44,15 @@ def inputs(
     """
     if not priors:
         return Input(x)
-    count = priors[0].bias.shape[0]
+    count = stacked(priors)
     if cached is not None and cached.shape[-1]:
         return Input(x, cached.reshape(*x.shape[:-1], count, -1))
     return Input(x, jnp.moveaxis(networks.forward_many(priors, x), 0, -2))
+
+
+def stacked(priors: Theta) -> int:
+    """Return M, the number of prior functions."""
+    return jax.tree.leaves(priors)[0].shape[0]
 
 
 def tabulated(priors: Theta | tuple[()], coded: bool) -> Theta | tuple[()]:
@@ -55,7 +60,7 @@ def tabulated(priors: Theta | tuple[()], coded: bool) -> Theta | tuple[()]:
     values, g(x) = (g(e_i) − g(0))·x_i + g(0) for a one-hot x. Others are returned as they are."""
     if not coded or not priors:
         return priors
-    size = priors[0].weight.shape[1]
+    size = priors[0].inputs
     values = networks.forward_many(priors, OneHot(jnp.arange(size), size))
     at_zero = networks.forward_many(priors, OneHot(jnp.asarray(size), size))
     return (Linear(values - at_zero[:, None], at_zero),)
@@ -82,5 +87,5 @@ def cache(priors: Theta | tuple[()], x: Observation) -> Float[Array, "n cached"]
 def cache_size(priors: Theta | tuple[()], features: int, coded: bool = False) -> int:
     """Return the number of values that `cache` returns per observation of the given size: none for
     codes, whose values are looked up."""
-    size = priors[-1].bias.size if priors and not coded else 0
+    size = stacked(priors) * priors[-1].outputs if priors and not coded else 0
     return size if size <= max(features, LEAST_CACHE) else 0

@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from rove.core.learner import Learner
-from rove.environments.guard import BadEnvironment, Guard
+from rove.environments.faults import BadEnvironment
+from rove.environments.guard import Guard
 from rove.environments.host import HostEnvironment
 from rove.errors import ConfigError, LaneError, RoveError
 from rove.parts import interrupts

@@ -100,7 +100,7 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
     key = noise.root(seed)
     state, observation = environment.reset(noise.fold(key, ENVIRONMENT, 0, 0))
     sizes = environment.observation_size, environment.num_actions
-    agent_state = agent.init(*sizes, noise.fold(key, INIT), environment.coded)
+    agent_state = agent.init(*sizes, noise.fold(key, INIT), environment.form)
     zero, integers = jnp.zeros((), jnp.int32), jnp.zeros(LOG_CAPACITY, jnp.int32)
     floats = jnp.zeros(LOG_CAPACITY)
     visits = jnp.zeros(environment.bins, jnp.int32)

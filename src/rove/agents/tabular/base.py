@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from rove.core.learner import AgentState, Learner
 from rove.errors import ConfigError
 from rove.parts import replay
-from rove.parts.onehot import Observation, OneHot
+from rove.parts.onehot import Form, Observation, OneHot
 from rove.parts.replay import Transition
 from rove.posteriors.base import Phi
 from rove.returns.base import normal_density
@@ -63,7 +63,7 @@ def point_masses(values: Float[Array, " actions"]) -> list[tuple[Array, Array]]:
     return [normal_density(value, jnp.zeros(())) for value in values]
 
 
-def init_state(tables: Any, features: int, coded: bool, theta: Any = ()) -> AgentState:
+def init_state(tables: Any, features: int, form: Form, theta: Any = ()) -> AgentState:
     """Return an initial state: φ consists of the tables, and the replay buffer holds one
     transition."""
     return AgentState(
@@ -71,6 +71,6 @@ def init_state(tables: Any, features: int, coded: bool, theta: Any = ()) -> Agen
         phi_target=(),
         theta=theta,
         optimiser=None,
-        replay=replay.init(1, features, coded=coded),
+        replay=replay.init(1, features, form=form),
         counter=jnp.zeros((), jnp.int32),
     )

@@ -13,7 +13,7 @@ from rove.core.learner import AgentState, Memory
 from rove.errors import check_integer, check_number
 from rove.parts import noise, replay
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import VECTORS, Form, Observation
 
 # Indices of the random streams for the two parts of an MDP.
 _TRANSITIONS, _REWARDS = range(2)
@@ -79,17 +79,17 @@ class PosteriorSampling(Tabular):
     def name(self) -> str:
         return "psrl"
 
-    def dry_run(self, features: int, actions: int, coded: bool = False) -> Memory:
+    def dry_run(self, features: int, actions: int, form: Form = VECTORS) -> Memory:
         """Return the size of the counts and of an MDP while it is being solved."""
         nbytes = 2 * 4 * features * actions * (features + 1)
         return Memory(nbytes, "the tables", "states", features, "a smaller environment")
 
-    def init(self, features: int, actions: int, key: Key, coded: bool = False) -> AgentState:
+    def init(self, features: int, actions: int, key: Key, form: Form = VECTORS) -> AgentState:
         counts = Counts(
             next=jnp.zeros((features, actions, features + 1), jnp.int32),
             reward=jnp.zeros((features, actions)),
         )
-        return init_state(counts, features, coded, self._solved(self.sample(counts, key)))
+        return init_state(counts, features, form, self._solved(self.sample(counts, key)))
 
     def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
         """Draw an MDP and solve it if an episode begins."""
