@@ -7,6 +7,9 @@ ORACLES := $(VENV)/.oracles
 EXTRAS := $(VENV)/.extras
 DOCS := $(VENV)/.docs
 
+# Where this variable is set, every process would compile all modules of JAX from their sources.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo reproduce test check test-slow torture docs lint types bench tune clean
 
 help:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from rove.parts import noise
+from rove.parts import noise, replay
 from rove.parts.replay import Transition
 from rove.posteriors.base import Data, OneTheta, Pairs, Phi
 from rove.posteriors.priors import Input, inputs
@@ -49,14 +49,14 @@ def single(posterior, law, x, key):
 def targets(agent, law, law_minus, batch: Transition, k_theta, k_target, priors=()):
     """Lines 9 and 10 of Algorithm 2 with a θ⁻ for each transition."""
     theta_minus = draw(agent.posterior, law_minus, batch.reward.shape[0], k_theta)
-    return agent.lookahead(priors, law, law_minus, theta_minus, batch, k_target, noise.root(99))
+    return agent.lookahead(priors, law, law_minus, theta_minus, batch, k_target)
 
 
 def targets_of_one(agent, law, law_minus, batch: Transition, key, part, priors=()):
     """The targets that `Posterior.refit` is given, in which all transitions share a θ⁻."""
     theta_minus = OneTheta(agent.posterior, noise.fold(key, 0))
-    keys = noise.fold(key, 1, part), noise.fold(key, 2, part)
-    return agent.lookahead(priors, law, law_minus, theta_minus, batch, *keys)[0]
+    k_target = noise.fold(key, 1, part)
+    return agent.lookahead(priors, law, law_minus, theta_minus, batch, k_target)[0]
 
 
 def objective(agent, phi: Phi, batch: Transition, x, key):
@@ -75,7 +75,8 @@ def refit(posterior, phi: Phi, scale, counter, memory, key) -> Phi:
     def reward(transitions: Transition, key, part):
         return transitions.reward
 
-    return posterior.refit(phi, Data(scale, counter, memory, pairs, reward, key))
+    about = scale, 0.99, counter, memory, replay.stored_reward
+    return posterior.refit(phi, Data(*about, pairs, reward, key))
 
 
 class _Programs(logging.Handler):

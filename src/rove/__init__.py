@@ -4,12 +4,13 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from rove import agents, posteriors, returns
+from rove import agents, bonuses, posteriors, returns
 from rove.agents import *  # noqa: F403
 from rove.agents.tabular import PosteriorSampling, QValueSampling
+from rove.bonuses import *  # noqa: F403
 from rove.core.actor_critic import ActorCritic
 from rove.core.algorithm import Agent
-from rove.core.families import check_posterior, check_returns
+from rove.core.families import check_bonus, check_posterior, check_returns
 from rove.core.learner import AgentState, Learner
 from rove.environments import (
     ENVIRONMENTS,
@@ -20,6 +21,11 @@ from rove.environments import (
     DeepSea,
     Environment,
     LinearQuadratic,
+    MiniGridDoorKey,
+    MiniGridEmpty,
+    MiniGridFourRooms,
+    MiniGridMultiRoom,
+    MiniGridUnlock,
     MountainCar,
     Sparse,
     adopt,
@@ -70,6 +76,11 @@ __all__ = [
     "LaneError",
     "Learner",
     "LinearQuadratic",
+    "MiniGridDoorKey",
+    "MiniGridEmpty",
+    "MiniGridFourRooms",
+    "MiniGridMultiRoom",
+    "MiniGridUnlock",
     "MountainCar",
     "PosteriorSampling",
     "QValueSampling",
@@ -81,6 +92,7 @@ __all__ = [
     "SparseReward",
     "Sweep",
     "adopt",
+    "check_bonus",
     "check_posterior",
     "check_returns",
     "compare",
@@ -94,6 +106,7 @@ __all__ = [
     "watch",
 ]
 __all__ += agents.__all__
+__all__ += bonuses.__all__
 __all__ += posteriors.__all__
 __all__ += returns.__all__
 

@@ -43,8 +43,7 @@ class Diverged(LaneError):
 
 
 class RoveWarning(UserWarning):
-    """Something that rove noticed: a sign that training went wrong (see `Run.alarms`), or a fault
-    that it worked around."""
+    """A sign that training went wrong (see `Run.alarms`), or a fault that rove worked around."""
 
 
 class RunFolderError(RoveError):
@@ -96,13 +95,16 @@ def check_number(
 def check_integer(
     field: str, value: Any, *, at_least: int, at_most: int = 2**31 - 1, part: str = ""
 ) -> None:
-    """Raise `ConfigError` unless the value is an integer within the given bounds. `part` says which
-    part of the field it is, such as "every width in "."""
+    """Raise `ConfigError` unless the value is an integer within the given bounds.
+
+    `part` precedes the field in the message if the value is one of its entries: "every width in ".
+    """
     integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not integer or not at_least <= value <= at_most:
         too_large = integer and value > at_most
-        limit = f" and at most {at_most:,}" if too_large or at_most != 2**31 - 1 else ""
-        allowed = f"an integer of at least {at_least}{limit}"
+        bounded = too_large or at_most != 2**31 - 1
+        within = f"between {at_least:,} and {at_most:,}" if bounded else f"of at least {at_least:,}"
+        allowed = f"an integer {within}"
         message = f"{part}{field} must be {allowed}, got {value!r}"
         raise ConfigError(field, value, allowed, message)
 
@@ -187,8 +189,10 @@ def check_hidden(field: str, value: Any) -> None:
 
 
 def no_attribute(owner: Any, name: str, advice: Mapping[str, str]) -> AttributeError:
-    """Return the error for an attribute that an object or module does not have, with advice on what
-    to use instead. If there is none, raise the usual error."""
+    """Return the error for a missing attribute of an object or module, with advice.
+
+    If there is no advice for this name, raise Python's own error.
+    """
     if name not in advice:
         object.__getattribute__(owner, name)
     kind = getattr(owner, "__name__", type(owner).__name__)
@@ -219,8 +223,10 @@ SYNONYMS = {
 
 
 def nearest(name: Any, names: Iterable[str]) -> str | None:
-    """Return the most similar of the names, or None if none is similar. A name that differs only in
-    a number, such as figure-9 from figure-5, is not meant."""
+    """Return the most similar of the names, or None if none is similar.
+
+    Names that differ only in a number, such as figure-9 and figure-5, do not count as similar.
+    """
     others = {known.lower(): known for known in names if _letters(known) != _letters(str(name))}
     near = difflib.get_close_matches(str(name).lower(), others, n=1, cutoff=0.6)
     return others[near[0]] if near else None
@@ -236,6 +242,14 @@ def did_you_mean(name: Any, names: Iterable[str]) -> str:
     return f". Did you mean {near!r}?" if near else ""
 
 
+def unknown_option(environment: str, field: str, value: Any, options: Iterable[str]) -> ConfigError:
+    """Return the error for an option that an environment does not have."""
+    options = tuple(options)
+    hint = did_you_mean(field, options) or "."
+    message = f"{environment} has no option {field!r}{hint} It has " + ", ".join(options)
+    return ConfigError(field, value, "one of " + ", ".join(options), message)
+
+
 def unknown_name(
     what: str,
     name: Any,
@@ -243,9 +257,10 @@ def unknown_name(
     similar: Iterable[str] | None = None,
     listed_by: str = "",
 ) -> str:
-    """Return the message for an unknown name: what it is of, and the most similar one or all.
+    """Return the message for an unknown name, with the most similar name or all names.
 
-    `similar` replaces the names that may be suggested, and `listed_by` is a command that lists all.
+    `what` says what it is the name of. `similar` are the names to suggest, by default all, and
+    `listed_by` is a command that lists all names.
     """
     names = tuple(names)
     hint = did_you_mean(name, names if similar is None else similar)

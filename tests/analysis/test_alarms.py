@@ -81,7 +81,7 @@ def test_values_far_above_the_optimum():
     assert alarms(seed._replace(scores=np.ones(40))) == []  # solved all the same
     lost = seed._replace(scores=np.r_[np.ones(20), np.zeros(20)])
     assert "far above the optimum" in alarms(lost)[1]
-    lower = "to lower Q: a smaller --agent.gamma, such as 0.9"
+    lower = "to lower Q, try a smaller --agent.gamma, such as 0.9"
     assert remedies([seed], "ige") == [f"{lower}, or a smaller --agent.prior"]
     assert remedies([seed], "dqn") == [f"{lower}, or --agent.double"]
     assert remedies([seed], "ge") == [lower]
@@ -133,7 +133,7 @@ def test_advice_is_about_what_went_wrong_and_fits_the_agent():
     assert remedies([nothing, lost], "dqn") == [EXPLORE_MORE, KEEP_IT + UNTIL_SOLVED]
     assert remedies([nothing, nothing], "own agent") == [EXPLORE_MORE]
     assert remedies([nothing], "ige") == [
-        "to explore more: a larger --agent.prior, or more episodes"
+        "to explore more, try a larger --agent.prior, or more episodes"
     ]
-    assert remedies([nothing, lost], "psrl") == ["to explore more: more episodes"]
+    assert remedies([nothing, lost], "psrl") == ["to explore more, train for more episodes"]
     assert remedies([lost._replace(greedy=1.0)], "dqn") == []

@@ -80,6 +80,16 @@ def test_help_of_an_agent_shows_its_fields(capsys):
         assert field in shown
 
 
+@pytest.mark.parametrize(("budget", "default"), [("episodes", "7)"), ("steps", "1,200 steps)")])
+def test_help_of_a_repeated_run_shows_its_budget(budget, default, capsys, tmp_path):
+    config = configure("ge", "chain-5", **{budget: 7 if budget == "episodes" else 1200})
+    with RunFolder(tmp_path / "a").open(config, task=config.environment):
+        pass
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["train", "--config", str(tmp_path / "a"), "--help"])
+    assert f"(default: {default}" in " ".join(capsys.readouterr().out.replace("│", "").split())
+
+
 def test_train_writes_a_run_and_goes_on_from_it(capsys, tmp_path):
     words = ["train", "ge", "chain-5", "--seeds", 2, "--episodes", 15, "--out", tmp_path / "a"]
     done = rove(*words, *SMALL)
@@ -121,9 +131,9 @@ def test_underscores_and_hyphens_are_one(tmp_path):
         (["train", "ge", "chain-x"], "environment 'chain-x' needs a size, as in chain-10"),
         (["train", "ge", "chain-10", "--agent.lr", "-1"], "error: --agent.lr must be above 0"),
         (["eval"], "rove eval needs a run folder: rove eval RUN"),
-        (["completion", "tcsh"], "shell must be one of bash, zsh, fish, got 'tcsh'"),
-        (["resume", "runs/a"], "run the same rove train command again"),
-        (["train", "ge", "chain-10", "--resume"], "run the same command again"),
+        (["completion", "tcsh"], "SHELL must be one of bash, zsh, fish, got 'tcsh'"),
+        (["resume", "runs/a"], "repeat the rove train command"),
+        (["train", "ge", "chain-10", "--resume"], "repeat the command"),
         (
             ["train", "ge", "chain-10", "--seed", "3"],
             "unknown option --seed. Did you mean --seeds?",
@@ -150,11 +160,14 @@ def test_underscores_and_hyphens_are_one(tmp_path):
             "unknown agent 'gee'. Did you mean 'ge'? (rove list",
         ),
         (["train", "ge", "chian-10"], "unknown environment 'chian-10'. Did you mean 'chain-10'?"),
-        (["train", "ge", "chain-1"], "environment chain-1: N must be at least 3"),
+        (
+            ["train", "ge", "chain-1"],
+            "environment 'chain-1': the size must be an integer between 3",
+        ),
         (["train", "ge", "chain-10", "--agent.gamma", "nan"], "gamma must be got nan"),
         (
             ["train", "ge", "chain-10", "--agent.sigma", "0"],
-            "the limit σ → 0 is the agent noisynet, got 0.0",
+            "must be at least 1e-08, got 0.0; the limit σ → 0 is the agent noisynet",
         ),
         (["train", "ge", "chain-10", "--agent.sigma=-1"], "sigma must be got -1.0"),
         (
@@ -190,7 +203,7 @@ def test_underscores_and_hyphens_are_one(tmp_path):
         (["train", "ge", "chain-10", "--episodes", "0"], "episodes must be got 0"),
         (
             ["train", "ge", "chain-10", "--episodes", "5", "--steps", "5"],
-            "give either --episodes or --steps, not both",
+            "--episodes and --steps cannot be combined",
         ),
         (["train", "ge", "chain-10", "--seeds", "0"], "seeds must be got 0"),
         (["train", "ge", "chain-10", "--seeds", "many"], "seeds many"),

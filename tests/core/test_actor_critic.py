@@ -12,7 +12,7 @@ from helpers import draw
 from rove.agents import grid
 from rove.core import actor_critic
 from rove.core.actor_critic import ActorCritic
-from rove.core.policy import followed, policy
+from rove.core.policy import policy, soft_update
 from rove.environments.base import Step
 from rove.errors import ConfigError, LaneError
 from rove.parts import noise, replay
@@ -35,11 +35,11 @@ resample_theta = jax.jit(ActorCritic.resample_theta)
 
 
 @jax.jit
-def target(learner, laws, psi, batch, k_theta, k_draw, k_smoothing, priors=None):
+def target(learner, laws, psi, batch, k_theta, key, priors=None):
     """Targets with a θ⁻ for each row; by default of critics without prior functions."""
     priors = ((),) * len(laws) if priors is None else priors
     theta_minus = draw(learner.posterior, laws[0], batch.reward.shape[0], k_theta)
-    return learner.lookahead(priors, laws, psi, theta_minus, batch, k_draw, k_smoothing)
+    return learner.lookahead(priors, laws, psi, theta_minus, batch, key)
 
 
 cost = jax.jit(ActorCritic.cost)
@@ -74,7 +74,7 @@ def filled(learner: ActorCritic, seed: int = 0, rows: int = 20):
 
 def minibatch(learner, state, key):
     k = noise.fold(key, actor_critic._MINIBATCH)
-    return jax.jit(replay.sample, static_argnums=2)(state.replay, k, learner.batch_size)[0]
+    return jax.jit(replay.sample, static_argnums=2)(state.replay, k, learner.batch_size, 0.99)[0]
 
 
 # The policy's gradient
@@ -133,7 +133,7 @@ def test_each_critic_has_its_own_prior_functions_in_targets_values_and_the_polic
         climbed = cost(learner, state.actor.psi, laws[0], priors[0], jnp.int32(member), states)
         assert float(climbed) == pytest.approx(-first[member].mean(), rel=1e-2, abs=20.0)
     rows = Transition(states, jnp.asarray(actions), jnp.zeros(N), states, jnp.zeros(N, bool))
-    keys = [noise.root(i) for i in range(3)]
+    keys = [noise.root(i) for i in range(2)]
     targets = np.asarray(target(learner, laws, state.actor.psi, rows, *keys, priors))
     exact = 0.9 * np.minimum(first, second)
     order = [int(np.abs(exact - row).sum(axis=1).argmin()) for row in targets]
@@ -234,7 +234,7 @@ PSI = (Linear(jnp.array([[2.0]]), jnp.array([-0.2])),)
 
 
 def test_a_target_takes_the_target_policys_action_and_bootstraps_unless_terminated():
-    learner, keys = agent(hidden=(), gamma=0.9), [noise.root(i) for i in range(3)]
+    learner, keys = agent(hidden=(), gamma=0.9), [noise.root(i) for i in range(2)]
     laws = (constant(1.0, slope=3.0),)
     x = target(learner, laws, PSI, one_row(0.25, False), *keys)
     np.testing.assert_allclose(x, [[0.25 + 0.9 * (1.0 + 3.0 * np.tanh(0.8))]], rtol=1e-6)
@@ -243,7 +243,7 @@ def test_a_target_takes_the_target_policys_action_and_bootstraps_unless_terminat
 
 
 def test_a_target_takes_the_lesser_of_two_critics():
-    learner, keys = agent(hidden=(), gamma=0.9, critics=2), [noise.root(i) for i in range(3)]
+    learner, keys = agent(hidden=(), gamma=0.9, critics=2), [noise.root(i) for i in range(2)]
     high, low = constant(1.0), constant(-2.0, slope=0.5)
     for laws in ((high, low), (low, high)):
         x = target(learner, laws, PSI, one_row(0.0, False), *keys)
@@ -256,7 +256,7 @@ def test_the_lesser_of_two_laws_is_the_one_of_lesser_mean():
         Quantile(2), Dirac(), **{**SMALL, "hidden": (), "gamma": 1.0, "critics": 2}
     )
     wide, narrow = ((Linear(jnp.zeros((2, 2)), jnp.array(z)),) for z in ([-9.0, 3.0], [-1.0, 0.0]))
-    x = target(learner, (narrow, wide), PSI, one_row(1.0, False), *map(noise.root, range(3)))
+    x = target(learner, (narrow, wide), PSI, one_row(1.0, False), *map(noise.root, range(2)))
     np.testing.assert_allclose(x, [[[-8.0, 4.0]]])
 
 
@@ -279,9 +279,10 @@ def test_smoothing_is_clipped_noise_within_the_bounds_of_actions():
     """Q = a, so a target shows a′: π(s′) + clip(N(0, std), ±c), within ±1, by hand."""
     learner = agent(hidden=(), gamma=1.0, smoothing_std=0.4, smoothing_clip=0.5)
     rows = jax.tree.map(lambda x: jnp.tile(x, (4000, *[1] * (x.ndim - 1))), one_row(0.0, False))
-    keys = [noise.root(i) for i in range(3)]
+    keys = [noise.root(i) for i in range(2)]
     x = np.asarray(target(learner, (constant(0.0, 1.0),), PSI, rows, *keys))[0]
-    blur = np.clip(0.4 * np.asarray(noise.normal(keys[2], (4000, 1)))[:, 0], -0.5, 0.5)
+    drawn = noise.normal(noise.fold(keys[1], actor_critic._SMOOTHING), (4000, 1))
+    blur = np.clip(0.4 * np.asarray(drawn)[:, 0], -0.5, 0.5)
     np.testing.assert_allclose(x, np.clip(np.tanh(0.8) + blur, -1, 1), rtol=1e-5)
     assert x.max() == 1.0
     np.testing.assert_allclose(x.min(), np.tanh(0.8) - 0.5, rtol=1e-5)
@@ -295,7 +296,7 @@ def test_a_target_of_ge_has_the_returns_noise_and_a_theta_of_its_own():
     std = jax.tree.map(lambda w: jnp.full_like(w, 0.2), constant(0.0))
     laws = (MeanField(-2.0).law(rove.posteriors.Phi((constant(1.0), constant(0.0)))),)
     laws = (laws[0]._replace(std=std),)
-    x = np.asarray(target(learner, laws, PSI, rows, *map(noise.root, range(3))))
+    x = np.asarray(target(learner, laws, PSI, rows, *map(noise.root, range(2))))
     a = np.tanh(0.8)
     spread = 0.9 * np.sqrt(0.04 * (1 + 0.5**2 + a**2) + 0.5**2)
     assert abs(x.mean() - 0.9) < 5 * spread / np.sqrt(20_000)
@@ -308,11 +309,11 @@ def test_a_target_of_ge_has_the_returns_noise_and_a_theta_of_its_own():
 def test_targets_follow_by_a_part_and_keys_as_they_are():
     old = {"w": jnp.array([1.0, 2.0]), "key": jnp.array([1, 2], jnp.uint32)}
     new = {"w": jnp.array([3.0, -2.0]), "key": jnp.array([7, 8], jnp.uint32)}
-    moved = followed(old, new, jnp.float32(0.25))
+    moved = soft_update(old, new, jnp.float32(0.25))
     np.testing.assert_allclose(moved["w"], [1.5, 1.0])
     np.testing.assert_array_equal(moved["key"], [7, 8])
     for tau, same in ((0.0, old), (1.0, new)):
-        np.testing.assert_array_equal(followed(old, new, jnp.float32(tau))["w"], same["w"])
+        np.testing.assert_array_equal(soft_update(old, new, jnp.float32(tau))["w"], same["w"])
 
 
 def test_the_policy_and_the_targets_wait_for_their_periods():

@@ -38,7 +38,7 @@ def loss_of(learner, learned, phi_target, batch, key):
     law = learner.posterior.law(phi)
     ids = jnp.arange(batch.reward.shape[0])
     theta, theta_minus = learner.draw(law, phi_target, ids, k_theta, k_target_theta)
-    x = learner.lookahead((), law, phi_target, theta_minus, batch, k_target, key)
+    x = learner.lookahead((), law, phi_target, theta_minus, batch, k_target)
     return learner.objective(phi, theta, batch, jax.lax.stop_gradient(x))
 
 
@@ -393,7 +393,7 @@ def test_target_network_is_copied_as_algorithm_2_says(period, starts):
         state = observe(learner, state, transition_at(t))
         assert int(state.counter) == t
         if t >= starts:
-            batch, _ = minibatch(state.replay, noise.fold(key, algorithm._MINIBATCH), N)
+            batch, _ = minibatch(state.replay, noise.fold(key, algorithm._MINIBATCH), N, 0.99)
             (_, loss), gradient = value_and_gradient(learner, phi, law(phi_minus), batch, key)
             update, optimiser = adam.update(gradient, optimiser)
             phi = optax.apply_updates(phi, update)
@@ -620,43 +620,6 @@ def alike(n):
     x = jnp.tile(jnp.array([1.0, 2.0]), (n, 1))
     action, zeros = jnp.zeros(n, jnp.int32), jnp.zeros(n)
     return Transition(x, action, zeros, x, zeros.astype(bool))
-
-
-def bonus_of(agent, n=1, draws=20_000):
-    """What the bonus adds to the reward of a transition, for many keys."""
-    law = agent.posterior.law(agent.init(2, 3, noise.root(0)).phi)
-    batch = in_buffer(alike(n))
-    one = jax.jit(jax.vmap(lambda key: agent.reward((), law, batch, key)))
-    return np.asarray(one(noise.folds(noise.root(1), draws)))
-
-
-@pytest.mark.slow
-def test_the_bonus_is_the_standard_deviation_of_q():
-    """With weights of standard deviation s, std Q = s·√(1² + 2² + 1) at x = (1, 2) and a bias.
-    Of two members of an ensemble it is the distance, half of the time."""
-    got = bonus_of(linear_agent(bonus=0.5))
-    hand = 0.5 * np.log1p(np.exp(-1.0)) * np.sqrt(1.0 + 4.0 + 1.0)
-    assert got.mean() == pytest.approx(hand, abs=4 * got.std() / np.sqrt(len(got)))
-    np.testing.assert_array_equal(bonus_of(Agent(Gaussian(0.0), Dirac(), bonus=0.5), 3, 2), 0.0)
-    pair = Agent(Gaussian(0.0), Ensemble(2), bonus=1.0, hidden=())
-    got = bonus_of(pair)
-    assert np.unique(got).size == 2
-    assert np.mean(got > 0) == pytest.approx(0.5, abs=0.02)
-
-
-def test_the_bonus_moves_the_update():
-    key = noise.root(5)
-    learned = []
-    for bonus in (None, 0.0, 10.0):
-        agent = linear_agent(bonus=bonus)
-        state = agent.init(2, 3, noise.root(0))
-        for i in range(30):
-            state = agent.observe(state, jax.tree.map(lambda leaf: leaf[0], alike(1)))
-            state, _ = learn(agent, state, noise.fold(key, i))
-        learned.append(jax.tree.leaves(state.phi.learned))
-    none, nought, ten = (np.concatenate([np.ravel(x) for x in leaves]) for leaves in learned)
-    np.testing.assert_allclose(none, nought, rtol=1e-5)
-    assert np.abs(none - ten).max() > 1e-3
 
 
 def test_an_exact_fit_takes_its_targets_from_one_theta():

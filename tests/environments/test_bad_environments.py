@@ -61,6 +61,23 @@ def bad(change):
     return Bad
 
 
+def with_masks(change):
+    """A kind of `Plain` with masks, whose 13th step has this `info`."""
+
+    class Bad(Plain):
+        def reset(self, *, seed=None, options=None):
+            return super().reset(seed=seed)[0], {"action_mask": np.array([0, 1])}
+
+        def step(self, action):
+            *result, info = super().step(action)
+            return *result, info or {"action_mask": np.array([1, 0])}
+
+        def wrong(self, told):
+            return *told[:4], change
+
+    return Bad
+
+
 def having(index, value):
     """One field of the answer is something else."""
     return bad(lambda self, told: (*told[:index], value, *told[index + 1 :]))
@@ -140,6 +157,26 @@ CASES = {
     "an exception": (raising(ValueError("joint 3")), 13, "step raised ValueError: joint 3"),
     "an exit": (bad(lambda self, told: sys.exit(3)), 13, "step raised SystemExit: 3"),
     "it was closed": (bad(closed), 13, "step raised RuntimeError: the window was closed"),
+    "a mask that was not there before": (
+        having(4, {"action_mask": [1, 1]}),
+        13,
+        'info has an "action_mask", but had none',
+    ),
+    "a mask that is missing": (
+        with_masks({"other": 1}),
+        13,
+        'info has no "action_mask", but had one before',
+    ),
+    "a mask of another shape": (
+        with_masks({"action_mask": [1]}),
+        13,
+        r"action_mask has shape \(1,\)",
+    ),
+    "a mask that allows nothing": (
+        with_masks({"action_mask": [False, False]}),
+        13,
+        "action_mask allows no action",
+    ),
     "other actions": (bad(other_actions), 14, r"action_space changed .*\(2\) to .*\(5\)"),
     "an episode without end": (bad(never_again), 60, "episode did not end in 50 steps"),
     "a reset without info": (
@@ -296,6 +333,14 @@ class StartsAtNaN(Plain):
         return NAN, {}
 
 
+def masked(mask):
+    class WithMask(Plain):
+        def reset(self, *, seed=None, options=None):
+            return super().reset(seed=seed)[0], {"action_mask": mask}
+
+    return WithMask
+
+
 class NoSpaces(gymnasium.Env):
     pass
 
@@ -315,7 +360,18 @@ REFUSED = {
     "actions without bounds": (
         with_spaces(Plain.observation_space, spaces.Box(-np.inf, 1, (3,))), "bounds must be finite"
     ),
-    "several actions": (with_spaces(Plain.observation_space, spaces.MultiBinary(3)), "Discrete"),
+    "too many combinations": (
+        with_spaces(Plain.observation_space, spaces.MultiBinary(30)), "1,073,741,824 combinations"
+    ),
+    "actions of another kind": (
+        with_spaces(Plain.observation_space, spaces.Tuple((TWO, TWO))), "must be Discrete, Multi"
+    ),
+    "a mask of another shape": (masked([1, 1, 0]), r"action_mask has shape \(3,\).*\(2,\)"),
+    "a mask of floats": (masked([1.0, 0.0]), "action_mask has dtype float64"),
+    "a mask of text": (masked("10"), r"action_mask has shape \(\)"),
+    "a ragged mask": (masked([[1], [1, 0]]), "action_mask is not an array"),
+    "a mask of other numbers": (masked([1, 2]), r"only 0 and 1, got \[1, 2\]"),
+    "a mask that allows nothing": (masked([0, 0]), "action_mask allows no action"),
     "no fixed size": (with_spaces(spaces.Sequence(TWO), TWO), "observation_space is Sequence"),
     "another shape than declared": (
         with_spaces(spaces.Box(0, 1, (3,)), TWO), r"observation has shape \(2,\)"
@@ -416,7 +472,7 @@ def test_a_package_that_breaks_is_named(name, entry, words, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("axes", [(0, 1.0), (0, True)])
 def test_axes_are_whole_numbers(axes):
-    with pytest.raises(ConfigError, match="two different indices below 4"):
+    with pytest.raises(ConfigError, match="two distinct indices below 4"):
         rove.environments.make("gym/CartPole-v1", axes=axes)
 
 

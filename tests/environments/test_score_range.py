@@ -15,6 +15,9 @@ RANGES = {
     "cartpole": (1.0, 500.0), "mountain-car": (0.0, 1.0), "acrobot": (-500.0, -1.0),
     "sparse-cartpole": (1.0, 500.0), "sparse-mountain-car": (0.0, 1.0),
     "sparse-acrobot": (-500.0, -1.0), "bandit-5": None, "linear-quadratic-1": None,
+    "minigrid-empty-5": (0.0, 1.0), "minigrid-doorkey-5": (0.0, 1.0),
+    "minigrid-fourrooms": (0.0, 1.0), "minigrid-multiroom": (0.0, 1.0),
+    "minigrid-unlock": (0.0, 1.0),
 }  # fmt: skip
 
 

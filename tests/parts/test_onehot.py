@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from rove.parts import networks, noise
-from rove.parts.onehot import VECTORS, Form, OneHot, from_columns, to_columns, width
+from rove.parts.onehot import OneHot, from_columns, to_columns, width
 
-CODES = Form(coded=True)
 K, OUTPUTS = 6, 4
 INDEX = np.array([[3, 0, 5], [6, 3, 100]])  # 6 and 100 stand for zeros
 MATRIX = jnp.asarray(np.random.default_rng(0).normal(size=(K, OUTPUTS)), jnp.float32)
@@ -71,8 +70,8 @@ def test_a_lookup_is_no_product():
 def test_columns_keep_an_index_exactly(size):
     x = OneHot(jnp.array([0, size - 1, size], jnp.int32), size)
     columns = to_columns(x)
-    assert columns.shape == (3, width(size, CODES)) == (3, 1)
-    again = from_columns(columns, size, CODES)
+    assert columns.shape == (3, width(size, coded=True)) == (3, 1)
+    again = from_columns(columns, size, coded=True)
     assert isinstance(again, OneHot)
     assert again.size == size
     np.testing.assert_array_equal(again.index, x.index)
@@ -82,5 +81,5 @@ def test_columns_keep_an_index_exactly(size):
 def test_columns_of_a_vector_are_the_vector():
     x = noise.normal(noise.root(0), (2, 5))
     assert to_columns(x) is x
-    assert from_columns(x, 5, VECTORS) is x
-    assert width(5, VECTORS) == 5
+    assert from_columns(x, 5, coded=False) is x
+    assert width(5, coded=False) == 5

@@ -287,7 +287,7 @@ def test_a_members_target_is_its_own():
     for key in KEYS[:6]:
         theta, theta_minus = AGENT.draw(LAW, LAW, jnp.arange(N), key, KEYS[11])
         assert theta_minus is theta
-        x = np.asarray(lookahead(theta_minus, taken(of), KEYS[0], KEYS[1]))
+        x = np.asarray(lookahead(theta_minus, taken(of), KEYS[0]))
         assert x.shape == (K, N)
         exact = np.array([np_targets(k, of) for k in members_of(key)])
         learned = np.asarray(theta.weights) > 0

@@ -565,7 +565,7 @@ def nested(levels):
         ("episodes", "3", "episodes must be an integer of at least 1, got '3'"),
         ("episodes", [3], "episodes must be an integer of at least 1, got [3]"),
         ("episodes", None, "steps must be an integer of at least 1, got None"),
-        ("seeds", [10**400], "at most 2,147,483,647, got 1000"),
+        ("seeds", [10**400], "and 2,147,483,647, got 1000"),
         ("seeds", {"a": 1}, "a list"),
         ("agent", {"composition": "x"}, "composition must be a dict, got 'x'"),
         ("agent", {"name": "ge", "settings": [1]}, "settings must be a dict, got [1]"),

@@ -195,7 +195,7 @@ def test_the_previous_checkpoint_replaces_a_damaged_one(tmp_path):
         warnings.simplefilter("error")
         whole = rove.load(folder).returns
     flipped(seed_file(folder), -1)
-    with pytest.warns(RoveWarning, match=r"is damaged; the checkpoint before it is used"):
+    with pytest.warns(RoveWarning, match=r"is damaged; the previous checkpoint is used"):
         np.testing.assert_array_equal(rove.load(folder).returns, whole[:, :12])
     with pytest.warns(RoveWarning):
         again = rove.train("dqn", "chain-4", seeds=1, episodes=20, out=folder, **SMALL)

@@ -166,7 +166,7 @@ def test_numbers_of_other_libraries_are_numbers(tmp_path):
         lambda: with_settings(rove.GE(), {"rho": np.int64(-4)}),
         lambda: rove.BootstrappedDQN(prior=10),
         lambda: rove.IGE(rho=-4, resample=2),
-        lambda: rove.BBQ(bonus=1),
+        lambda: rove.BBQ(bonus="counts", bonus_weight=1),
     ],
 )
 def test_a_whole_number_where_a_fraction_belongs_is_a_fraction(settings, tmp_path):
@@ -176,7 +176,7 @@ def test_a_whole_number_where_a_fraction_belongs_is_a_fraction(settings, tmp_pat
         pass
     assert [job.run for job in folder.config().jobs(None)] == [j.run for j in config.jobs(None)]
     agent = config.agent
-    told = {type(getattr(agent, f, None)) for f in ("rho", "prior", "bonus")}
+    told = {type(getattr(agent, f, None)) for f in ("rho", "prior", "bonus_weight")}
     assert told <= {float, type(None)}
 
 
@@ -319,7 +319,7 @@ def test_bad_settings_are_refused_by_name(field, value):
 
 @pytest.mark.parametrize("kind", [rove.GE, rove.VDQN, rove.BBQ, rove.IGE, rove.DDPGGE])
 def test_an_entropy_without_weight_is_refused(kind):
-    with pytest.raises(ConfigError, match=r"sigma must be at least 1e-08; .* got 0\.0"):
+    with pytest.raises(ConfigError, match=r"sigma must be at least 1e-08, got 0\.0; .* noisynet"):
         kind(sigma=0.0).compose()
 
 
@@ -412,7 +412,7 @@ def test_misspelt_arguments_and_settings_are_named():
     [
         ("gee", "chain-5", "Did you mean 'ge'"),
         ("ge", "chian-5", "Did you mean 'chain-5'"),
-        ("ge", "chain-1", "at least 3"),
+        ("ge", "chain-1", "between 3 and 100,000"),
         ("ge", "chain--5", "Did you mean 'chain-5'"),
         ("ge", "chain", "needs a size, as in chain-10"),
         ("ge", "", "chain-N"),

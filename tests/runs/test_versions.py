@@ -18,7 +18,7 @@ def train(folder, agent):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"), [("missing", "has no setting"), ("new", "has setting")]
+    ("change", "words"), [("missing", "has no setting"), ("new", "has the setting")]
 )
 @pytest.mark.parametrize("composed", [False, True])
 def test_a_run_whose_settings_had_other_fields_is_refused_in_one_sentence(

@@ -56,7 +56,7 @@ def test_values(field, given, values):
 @pytest.mark.parametrize(
     ("fields", "options", "message"),
     [
-        ({"rho": "-4:-4:3"}, {}, "rho = '-4:-4:3': the two ends of the range must differ"),
+        ({"rho": "-4:-4:3"}, {}, "rho = '-4:-4:3': the ends of a range must differ"),
         ({"rho": "-4:-1:0"}, {}, "between 2 and 10,000 values"),
         ({"rho": "-4:-1:1"}, {}, "between 2 and 10,000 values"),
         ({"rho": "-4:-1:log3"}, {}, "both ends must be above 0"),
@@ -77,10 +77,10 @@ def test_values(field, given, values):
         ({"rho": 3}, {}, "a list of values"),
         ({"rho": np.array(3)}, {}, "a list of values"),
         ({"roh": "-4:-1:2"}, {}, "Did you mean 'rho'"),
-        ({"hidden": "8,8"}, {}, "it cannot be swept on the command line; use rove.sweep"),
+        ({"hidden": "8,8"}, {}, "it can be swept only in Python, by rove.sweep"),
         ({"sigma": "-1,1"}, {}, "sigma must be a finite number of at least 1e-08, got -1.0"),
         ({"lr": "-1:1:3"}, {}, "lr must be a finite number above 0, got -1.0"),
-        ({"rho": "-4,-1"}, {"rho": -3.0}, "either sweep it or set it, not both"),
+        ({"rho": "-4,-1"}, {"rho": -3.0}, "it is also swept; either sweep it or set it"),
         ({}, {}, "fields must be a mapping from at least one setting"),
         ({"rho": "-4,-1"}, {"workers": 0}, "workers must be an integer of at least 1, got 0"),
         (
@@ -96,23 +96,23 @@ def test_values(field, given, values):
         (
             {"rho": "-4,-1"},
             {"method": "random"},
-            "the method random requires points",
+            "the method random needs a number of points",
         ),
         (
             {"rho": "-4,-1"},
             {"method": "random", "points": 0},
-            "points must be an integer of at least 1 and at most 10,000, got 0",
+            "points must be an integer between 1 and 10,000, got 0",
         ),
-        ({"rho": "-4,-1"}, {"method": "random", "points": 10**6}, "at most 10,000"),
+        ({"rho": "-4,-1"}, {"method": "random", "points": 10**6}, "between 1 and 10,000"),
         ({"rho": "-4,-1"}, {"points": 1}, "the method grid tries all points"),
         ({"rho": "-4,-1"}, {"method": "gird"}, "Did you mean 'grid'"),
         ({"rho": "-4,-1"}, {"method": "halving", "seeds": 1}, "at least 2 with the method halving"),
         (
             {"rho": "-4,-1"},
             {"seeds": 0},
-            "seeds must be an integer of at least 1 and at most 100,000, got 0",
+            "seeds must be an integer between 1 and 100,000, got 0",
         ),
-        ({"rho": "-4,-1"}, {"confirm_seeds": 1001}, "at most 1,000"),
+        ({"rho": "-4,-1"}, {"confirm_seeds": 1001}, "between 0 and 1,000"),
     ],
 )
 def test_refused_before_a_folder_is_made(fields, options, message, tmp_path):
@@ -141,7 +141,7 @@ def test_the_command_takes_ranges_and_other_options():
 @pytest.mark.parametrize(
     ("field", "message"),
     [
-        ("--agent.rho=-4:-4:3", "the two ends of the range must differ"),
+        ("--agent.rho=-4:-4:3", "the ends of a range must differ"),
         ("--agent.rho=-4", "nothing to sweep"),
         ("--agent.roh=1,2", "ge has no setting 'roh'. Did you mean 'rho'?"),
     ],

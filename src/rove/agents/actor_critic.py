@@ -3,7 +3,13 @@
 import dataclasses
 from typing import Any, Literal
 
-from rove.agents.settings import Settings, gaussian_with_entropy
+from rove.agents.settings import (
+    BONUS_WEIGHT,
+    BonusName,
+    Settings,
+    gaussian_with_entropy,
+    with_bonus,
+)
 from rove.core.actor_critic import ActorCritic
 from rove.errors import ConfigError, check_choice
 from rove.posteriors import Dirac, MeanField
@@ -21,18 +27,20 @@ class ActorCriticSettings(Settings):
     """Learning rate α of Adam for the critic."""
     gamma: float = _AGENT.gamma
     """Discount factor γ."""
+    n_step: int = _AGENT.n_step
+    """Number of rewards in a target; above 1, sparse rewards travel faster."""
     tau: float = _AGENT.tau
-    """Fraction by which the targets φ⁻ and ψ⁻ move towards φ and ψ; 1: copy."""
+    """Fraction τ by which the targets φ⁻ and ψ⁻ move towards φ and ψ; 1: they are copied."""
     target_period: int = _AGENT.target_period
     """Number of steps between updates of the targets φ⁻ and ψ⁻."""
     resample: Literal["step", "episode"] | int = _AGENT.resample
-    """When to resample the critic's θ for the policy: every step, episode, or N steps."""
+    """When to resample θ for the policy's update: every step, every episode, or every N steps."""
     noise: Literal["ou", "gaussian"] = "ou"
     """Action noise: an Ornstein–Uhlenbeck process, or independent Gaussian noise."""
     noise_std: float = _AGENT.noise_std
-    """Standard deviation of the Gaussian noise per step (with noise=ou, of its increment)."""
+    """Standard deviation of the action noise; with noise ou, of what is added to it per step."""
     noise_reversion: float = _AGENT.noise_reversion
-    """Fraction of the Ornstein–Uhlenbeck noise that decays per step; only with noise=ou."""
+    """Fraction by which the action noise decays per step; only for noise ou."""
     random_steps: int = 500
     """Number of initial steps with uniformly random actions."""
     batch_size: int = _AGENT.batch_size
@@ -43,25 +51,33 @@ class ActorCriticSettings(Settings):
     """Step of the first update."""
     hidden: tuple[int, ...] = _AGENT.hidden
     """Widths of the hidden layers of the policy and of the critic."""
+    bonus: BonusName = "none"
+    """Intrinsic reward: the spread of Q over θ, visit counts, or random network distillation."""
+    bonus_weight: float = BONUS_WEIGHT
+    """Weight η of the intrinsic reward; only with a bonus."""
 
     def shared(self) -> dict[str, Any]:
-        """Return the settings that are passed to `ActorCritic`, with the kind of noise resolved."""
+        """Return the settings that are passed to `ActorCritic`, with the kind of noise resolved and
+        the bonus built."""
         check_choice("noise", self.noise, ("ou", "gaussian"))
         fields = dataclasses.fields(ActorCriticSettings)
         shared = {f.name: getattr(self, f.name) for f in fields if f.name != "noise"}
+        shared = with_bonus(shared)
         if self.noise == "ou":
             return shared
         if self.noise_reversion != ActorCriticSettings.noise_reversion:
-            what = "it has no effect with noise='gaussian'; remove it or set noise='ou'"
-            raise ConfigError("noise_reversion", self.noise_reversion, what)
+            reason = "it has no effect with noise='gaussian'; remove it or set noise='ou'"
+            raise ConfigError("noise_reversion", self.noise_reversion, reason)
         return shared | {"noise_reversion": 1.0}
 
 
 class DDPG(ActorCriticSettings, name="ddpg", label="DDPG"):
     """DDPG: critic with a point estimate of θ, action noise (Section 4.4)."""
 
+    resample: Literal["step", "episode"] | int = _AGENT.resample
+    """No effect: the critic of this agent does not sample θ."""
     noise_std: float = 0.1
-    """Standard deviation of the action noise added per step."""
+    """Standard deviation of the action noise; with noise ou, of what is added to it per step."""
 
     def compose(self) -> ActorCritic:
         return ActorCritic(Gaussian(0.0), Dirac(), **self.shared())
@@ -85,8 +101,8 @@ class DDPGGE(ActorCriticSettings, name="ddpg_ge", label="DDPG, GE critic"):
     sigma: float = 1e-3
     """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
     prior_std: float | None = 1.0
-    """Standard deviation that a weight tends to without data, as a multiple of 1/√inputs of its
-    layer; None: it grows without bound."""
+    """Standard deviation that a weight tends to without data, as a multiple of 1/√n for a layer
+    with n inputs; None: it grows without bound."""
 
     def compose(self) -> ActorCritic:
         posterior = MeanField(self.rho, prior_std=self.prior_std)
@@ -99,7 +115,7 @@ class TD3(ActorCriticSettings, name="td3", label="TD3"):
     noise: Literal["ou", "gaussian"] = "gaussian"
     """Action noise: an Ornstein–Uhlenbeck process, or independent Gaussian noise."""
     noise_std: float = 0.1
-    """Standard deviation of the action noise added per step."""
+    """Standard deviation of the action noise; with noise ou, of what is added to it per step."""
     target_period: int = 2
     """Number of steps between updates of the targets φ⁻ and ψ⁻."""
     policy_period: int = 2
@@ -111,20 +127,20 @@ class TD3(ActorCriticSettings, name="td3", label="TD3"):
     critic: Literal["dirac", "mean_field"] = "dirac"
     """dirac: point estimate; mean_field: Gaussian, as in NoisyNet (sigma 0) or GE (sigma > 0)."""
     rho: float = -4.0
-    """Initial ρ of mean-field critics."""
+    """Initial ρ; the standard deviation of a parameter is softplus(ρ). Only for mean_field."""
     sigma: float = 0.0
     """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
     prior_std: float | None = 1.0
-    """Standard deviation that a weight tends to without data, as a multiple of 1/√inputs of its
-    layer; None: it grows without bound."""
+    """Standard deviation that a weight tends to without data, as a multiple of 1/√n for a layer
+    with n inputs; None: it grows without bound. Only for mean_field."""
 
     def compose(self) -> ActorCritic:
         check_choice("critic", self.critic, ("dirac", "mean_field"))
         posterior = MeanField(self.rho, prior_std=self.prior_std)
         for name in ("rho", "prior_std") if self.critic == "dirac" else ():
             if (value := getattr(self, name)) != getattr(TD3, name):
-                what = "it has no effect with critic='dirac'; remove it or set critic='mean_field'"
-                raise ConfigError(name, value, what)
+                reason = "it has no effect with critic='dirac'; remove it or set "
+                raise ConfigError(name, value, f"{reason}critic='mean_field'")
         return ActorCritic(
             Gaussian(self.sigma),
             Dirac() if self.critic == "dirac" else posterior,

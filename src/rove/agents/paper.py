@@ -1,8 +1,12 @@
 """The agents of the paper's Sections 4 and 5, except the actor–critics."""
 
-from typing import Literal
+from typing import Any, Literal
 
-from rove.agents.settings import NetworkSettings, gaussian_with_entropy
+from rove.agents.settings import (
+    NetworkSettings,
+    PointEstimateSettings,
+    gaussian_with_entropy,
+)
 from rove.core.algorithm import Agent
 from rove.errors import check_choice
 from rove.posteriors import (
@@ -15,12 +19,11 @@ from rove.posteriors import (
 from rove.posteriors.mean_field import Draws
 from rove.returns import Categorical, Gaussian
 
+_AGENT: Any = Agent  # its attributes are the default values of its fields
 
-class DQN(NetworkSettings, name="dqn", label="DQN"):
+
+class DQN(PointEstimateSettings, name="dqn", label="DQN"):
     """DQN: Gaussian return with σ → 0, point estimate of θ, ε-greedy (Section 5.2)."""
-
-    epsilon: float = 0.1
-    """Final probability ε of a random action."""
 
     double: bool = False
     """Use double Q-learning: φ chooses the action of a target and φ⁻ evaluates it."""
@@ -29,11 +32,9 @@ class DQN(NetworkSettings, name="dqn", label="DQN"):
         return Agent(Gaussian(0.0), Dirac(), double=self.double, **self.shared())
 
 
-class C51(NetworkSettings, name="c51", label="C51"):
+class C51(PointEstimateSettings, name="c51", label="C51"):
     """C51: categorical return, point estimate of θ, ε-greedy (Section 5.3)."""
 
-    epsilon: float = 0.1
-    """Final probability ε of a random action."""
     atoms: int = 51
     """Number of atoms of the support."""
     low: float = -1.0
@@ -52,7 +53,7 @@ class NoisyNet(NetworkSettings, name="noisynet", label="NoisyNet"):
     rho: float = -4.0
     """Initial ρ; the noise on a parameter has standard deviation softplus(ρ)."""
     noise: Literal["independent", "factorised"] = "independent"
-    """independent: a draw per weight; factorised: a draw per input times one per output."""
+    """independent: one draw per weight; factorised: products of a draw per input and per output."""
 
     def compose(self) -> Agent:
         check_choice("noise", self.noise, ("independent", "factorised"))
@@ -75,8 +76,8 @@ class GE(GaussSettings, name="ge", label="GE"):
     """GE (Gauss Exploration): Gaussian return, mean-field Gaussian posterior (Algorithm 2)."""
 
     prior_std: float | None = 1.0
-    """Standard deviation that a weight tends to without data, as a multiple of 1/√inputs of its
-    layer; None: it grows without bound."""
+    """Standard deviation that a weight tends to without data, as a multiple of 1/√n for a layer
+    with n inputs; None: it grows without bound."""
 
     def compose(self) -> Agent:
         posterior = MeanField(self.rho, prior_std=self.prior_std, draws=self.draws)
@@ -96,13 +97,11 @@ class BBQ(GaussSettings, name="bbq", label="BBQ"):
 
     prior: float = 1.0
     """Standard deviation of the zero-mean Gaussian prior on every parameter."""
-    bonus: float | None = None
-    """Weight η of an intrinsic reward, the standard deviation of Q over θ; None: no bonus."""
 
     def compose(self) -> Agent:
         posterior = MeanField(self.rho, prior=self.prior, draws=self.draws)
         returns = gaussian_with_entropy(self.sigma, draw="mean")
-        return Agent(returns, posterior, bonus=self.bonus, **self.shared())
+        return Agent(returns, posterior, **self.shared())
 
 
 class BayesianDQN(NetworkSettings, name="bayesian_dqn", label="Bayesian DQN"):
@@ -126,14 +125,16 @@ class BayesianDQN(NetworkSettings, name="bayesian_dqn", label="Bayesian DQN"):
 class Thompson(NetworkSettings, name="thompson", label="Thompson sampling"):
     """Thompson sampling, for bandits: Gaussian return, conjugate posterior (Section 5.1)."""
 
+    lr: float = _AGENT.lr
+    """No effect: the posterior is exact."""
     hidden: tuple[int, ...] = ()
     """Widths of the hidden layers; must be empty."""
     buffer_size: int = 10_000
-    """Number of most recent transitions that the posterior is computed from."""
+    """Capacity of the replay buffer; the posterior is computed from all transitions in it."""
     learning_starts: int = 1
     """Step of the first update."""
     batch_size: int = 1
-    """Number of transitions in a minibatch; has no effect on the exact posterior."""
+    """No effect: the posterior is computed from all stored transitions."""
     sigma: float = 1.0
     """Standard deviation σ of a reward around the mean of its arm."""
     prior: float = 1.0

@@ -4,7 +4,12 @@ import dataclasses
 from typing import Any, Literal
 
 from rove.agents.paper import BayesianDQN
-from rove.agents.settings import NetworkSettings, Settings, gaussian_with_entropy
+from rove.agents.settings import (
+    NetworkSettings,
+    PointEstimateSettings,
+    Settings,
+    gaussian_with_entropy,
+)
 from rove.agents.tabular import PosteriorSampling, QValueSampling
 from rove.core.algorithm import Agent
 from rove.core.learner import Learner
@@ -23,11 +28,9 @@ _Q_SAMPLING: Any = QValueSampling
 _QUANTILE: Any = Quantile
 
 
-class QRDQN(NetworkSettings, name="qr_dqn", label="QR-DQN"):
+class QRDQN(PointEstimateSettings, name="qr_dqn", label="QR-DQN"):
     """QR-DQN: quantiles of the return, point estimate of θ, ε-greedy."""
 
-    epsilon: float = 0.1
-    """Final probability ε of a random action."""
     quantiles: int = _QUANTILE.quantiles
     """Number of quantiles."""
     kappa: float = _QUANTILE.kappa
@@ -108,7 +111,7 @@ class IGE(NetworkSettings, name="ige", label="Index GE"):
     """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
     prior_std: float | None = 1.0
     """Standard deviation that a weight of the last layer tends to without data, as a multiple of
-    1/√inputs; None: it grows without bound."""
+    1/√n for n inputs of the layer; None: it grows without bound."""
 
     def compose(self) -> Agent:
         posterior = LowRank(

@@ -9,16 +9,19 @@ from typing import (
     Literal,
     NoReturn,
     Self,
+    TypeAlias,
     dataclass_transform,
     get_args,
     get_type_hints,
 )
 
+from rove.bonuses import RND, Counts, Disagreement, NoBonus
 from rove.core.algorithm import Agent
 from rove.core.learner import Learner
 from rove.errors import (
     SYNONYMS,
     ConfigError,
+    check_choice,
     check_number,
     check_type,
     did_you_mean,
@@ -32,6 +35,11 @@ _TRAINED = "an agent is trained by rove.train(agent, environment, steps=N)"
 _ADVICE = dict.fromkeys(("learn", "train", "fit", "predict", "save", "load"), _TRAINED)
 """What to do instead, for methods that settings do not have."""
 _AGENT: Any = Agent  # its attributes are the default values of its fields
+
+
+BonusName: TypeAlias = Literal["none", "disagreement", "counts", "rnd"]
+BONUS_WEIGHT = 0.1
+"""Default weight η of an intrinsic reward."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -82,7 +90,7 @@ class Settings:
                 check_number(field.name, value)
                 value = float(value)
             object.__setattr__(self, field.name, value)
-        self.compose()  # which checks their ranges
+        self.compose()  # checks the ranges of the values
 
     if not TYPE_CHECKING:
 
@@ -101,9 +109,10 @@ class NetworkSettings(Settings):
     """Learning rate α of Adam."""
     gamma: float = _AGENT.gamma
     """Discount factor γ."""
+    n_step: int = _AGENT.n_step
+    """Number of rewards in a target; above 1, sparse rewards travel faster."""
     resample: Literal["step", "episode"] | int = _AGENT.resample
-    """When to resample θ for acting: every step (the paper), every episode, or every N steps. No
-    effect on an agent without a posterior, such as dqn."""
+    """When to resample θ for acting: every step (the paper), every episode, or every N steps."""
     epsilon: float = _AGENT.epsilon
     """Final probability ε of a random action."""
     epsilon_start: float = _AGENT.epsilon_start
@@ -123,17 +132,46 @@ class NetworkSettings(Settings):
     network: Architecture = _AGENT.network
     """The kind of network: a `ConvNet` for images, or a function of your own; None: chosen by the
     observations."""
+    bonus: BonusName = "none"
+    """Intrinsic reward: the spread of Q over θ, visit counts, or random network distillation."""
+    bonus_weight: float = BONUS_WEIGHT
+    """Weight η of the intrinsic reward; only with a bonus."""
 
     def shared(self) -> dict[str, Any]:
-        """Return the settings that are passed to `Agent` unchanged."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(NetworkSettings)}
+        """Return the settings that are passed to `Agent`, with the bonus built."""
+        return with_bonus(
+            {f.name: getattr(self, f.name) for f in dataclasses.fields(NetworkSettings)}
+        )
+
+
+def with_bonus(shared: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with the `Bonus` that `bonus` and `bonus_weight` stand for in their place."""
+    kinds = {"disagreement": Disagreement, "counts": Counts, "rnd": RND}
+    name, weight = shared["bonus"], shared.pop("bonus_weight")
+    check_choice("bonus", name, ("none", *kinds))
+    check_number("bonus_weight", weight, at_least=0.0)
+    if name == "none" and weight != BONUS_WEIGHT:
+        what = "it has no effect with bonus='none'; remove it or set bonus='counts'"
+        raise ConfigError("bonus_weight", weight, what)
+    return shared | {"bonus": NoBonus() if name == "none" else kinds[name](weight)}
+
+
+class PointEstimateSettings(NetworkSettings):
+    """Settings shared by agents with a point estimate of θ, which explore by ε-greedy actions."""
+
+    resample: Literal["step", "episode"] | int = _AGENT.resample
+    """No effect: this agent does not sample θ."""
+    epsilon: float = 0.1
+    """Final probability ε of a random action."""
 
 
 def unknown_setting(
     settings: Settings | type[Settings], field: str, value: Any, others: Sequence[str] = ()
 ) -> ConfigError:
-    """Return the error for a setting that the agent does not have. `others` are other names that
-    may have been meant."""
+    """Return the error for a setting that the agent does not have.
+
+    `others` are names that are not settings, but may have been meant.
+    """
     fields = [f.name for f in dataclasses.fields(settings)]
     known = [*others, *fields]
     meant = SYNONYMS.get(field.replace("_", "-"), "").replace("-", "_")
@@ -159,8 +197,8 @@ def with_settings(settings: Settings, changes: dict[str, Any]) -> Settings:
 def gaussian_with_entropy(sigma: float, draw: Literal["sample", "mean"] = "sample") -> Gaussian:
     """Return a Gaussian return with σ > 0; at σ = 0 the entropy of q_φ would have no weight."""
     if sigma == 0:
-        allowed = f"at least {LEAST_SIGMA:g}; the limit σ → 0 is the agent noisynet"
-        raise ConfigError.must_be("sigma", sigma, allowed)
+        hint = "; the limit σ → 0 is the agent noisynet"
+        raise ConfigError.must_be("sigma", sigma, f"at least {LEAST_SIGMA:g}", hint)
     check_number("sigma", sigma, at_least=LEAST_SIGMA)
     return Gaussian(sigma, draw)
 

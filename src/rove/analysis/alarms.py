@@ -15,20 +15,20 @@ PATIENCE = 20
 NOTHING = 0.015
 """Scores between −1.5% and 1.5% of the optimum count as nothing: small costs, or a small reward."""
 EXPLORE_MORE = (
-    "to explore more: ige or bootstrapped_dqn with a larger --agent.prior, ge with "
+    "to explore more, try ige or bootstrapped_dqn with a larger --agent.prior, ge with "
     "--agent.resample episode or a larger --agent.rho, or more episodes"
 )
-LARGER_PRIOR = "to explore more: a larger --agent.prior, or more episodes"
-MORE_EPISODES = "to explore more: more episodes"
+LARGER_PRIOR = "to explore more, try a larger --agent.prior, or more episodes"
+MORE_EPISODES = "to explore more, train for more episodes"
 KEEP_IT = (
-    "to keep what is found: a smaller --agent.lr, a larger --agent.target-period or "
+    "to keep a solution, try a smaller --agent.lr, a larger --agent.target-period or "
     "--agent.buffer-size"
 )
 UNTIL_SOLVED = ", or --until-solved, which stops a seed when it has solved the task"
 
 
 class Seed(NamedTuple):
-    """What alarms are raised from: the training of one seed."""
+    """The training of one seed, as far as alarms depend on it."""
 
     seed: int
     scores: Num[np.ndarray, " episodes"]
@@ -104,12 +104,12 @@ def remedies(seeds: Sequence[Seed], agent: str) -> list[str]:
     settings = getattr(AGENTS.get(agent), "__dataclass_fields__", {"lr": None})
     tips = []
     if any(map(is_too_high, seeds)):
-        own = {"double": "--agent.double", "prior": "a smaller --agent.prior"}
-        others = "".join(f", or {tip}" for setting, tip in own.items() if setting in settings)
-        tips.append(f"to lower Q: a smaller --agent.gamma, such as 0.9{others}")
+        further = {"double": "--agent.double", "prior": "a smaller --agent.prior"}
+        others = "".join(f", or {tip}" for setting, tip in further.items() if setting in settings)
+        tips.append(f"to lower Q, try a smaller --agent.gamma, such as 0.9{others}")
     elif any(found_nothing(x.scores, x.optimum) for x in seeds):
-        own = LARGER_PRIOR if "prior" in settings else EXPLORE_MORE
-        tips.append(own if {"lr", "actor_lr"} & set(settings) else MORE_EPISODES)
+        tip = LARGER_PRIOR if "prior" in settings else EXPLORE_MORE
+        tips.append(tip if {"lr", "actor_lr"} & set(settings) else MORE_EPISODES)
     if any(map(_loses, seeds)) and {"lr", "actor_lr"} & set(settings):
         tip = KEEP_IT if "lr" in settings else KEEP_IT.replace("agent.lr", "agent.actor-lr")
         tips.append(tip + UNTIL_SOLVED * any(map(_solved, seeds)))
@@ -143,8 +143,8 @@ def collapsed_at(
     low = before < 0.01 * np.maximum.accumulate(before) if len(before) else before
     enough = len(low) >= PATIENCE
     runs = np.convolve(low, np.ones(PATIENCE), "valid") if enough else np.zeros(0)
-    found = np.flatnonzero(runs >= PATIENCE)
-    return int(found[0]) + PATIENCE if len(found) else None
+    starts = np.flatnonzero(runs >= PATIENCE)
+    return int(starts[0]) + PATIENCE if len(starts) else None
 
 
 def found_nothing(scores: Num[np.ndarray, " episodes"], optimum: float | None) -> bool:

@@ -23,17 +23,19 @@ from rove.training.solving import LAST, episodes_to_solve
 if TYPE_CHECKING:
     from rove.runs.result import Run
 
-GREY, SPREAD_COLOURS = ("#555555",), ("#8e6bbf", "#b8860b")
+COVERAGE_COLOURS, SPREAD_COLOURS = ("#555555",), ("#8e6bbf", "#b8860b")
 """Colours of coverage and of the two spreads, which differ from those of actions."""
-POINT = 1e-6
-"""Spread of Z, as a fraction of the largest Q, at which it counts as a point."""
+LARGEST_POINT_SPREAD = 1e-6
+"""Maximum spread of Z, as a fraction of the largest Q, at which Z counts as a single point."""
 POLICY_ACTION = ("the policy's action",)
-"""Name of the only action whose value an actor's critic records."""
+"""The action names of an actor–critic, whose critic is recorded for the policy's action only."""
 
 
 def learning_curve(run: Run) -> Figure:
-    """Draw scores over episodes, or over steps if the budget is in steps. The title says how many
-    seeds solved the task, or the final score."""
+    """Draw scores over episodes, or over steps if the budget is in steps.
+
+    The title says how many seeds solved the task, or the final score.
+    """
     figure, environment = plots.figure(), run.config.environment
     axes, steps = figure.axes[0], run.config.steps
     if not run.returns.size:
@@ -41,25 +43,26 @@ def learning_curve(run: Run) -> Figure:
         plots.titled(figure, run.config.label, "no episode has ended")
         return figure
     every = max(steps // plots.POINTS, 1) if steps else 1
-    thin = len(run.seeds) <= plots.MOST_SEEDS
-    at = np.arange(every, (steps or 0) + 1, every)
+    seeds_shown = len(run.seeds) <= plots.MOST_SEEDS
+    grid = np.arange(every, (steps or 0) + 1, every)
     plots.learning_curves(
         axes,
-        {run.config.agent_name: _recent(run, at) if steps else run.scores},
+        {run.config.agent_name: _recent_scores(run, grid) if steps else run.scores},
         environment.optimum,
         window=1 if steps else plots.WINDOW,
         label=environment.score_label,
         every=every,
         support=environment.score_range,
-        seeds=thin,
+        seeds=seeds_shown,
     )
     plots.over_episodes(axes, "step" if steps else "episode")
     starts = int(run.outcomes[0].job.agent.learning_starts)
     last = max(int(outcome.lane.step) for outcome in run.outcomes)
     first_update = starts if 1 < starts <= last else None
     plots.mark_learning(axes, first_update if steps else _learning_start(run))
-    about = f"{plots.seeds_text(len(run.seeds), thin)}; moving window of {plots.WINDOW} episodes"
-    plots.titled(figure, headline([result(run)]), about)
+    subtitle = plots.seeds_text(len(run.seeds), seeds_shown)
+    subtitle += f"; moving window of {plots.WINDOW} episodes"
+    plots.titled(figure, headline([result(run)]), subtitle)
     return figure
 
 
@@ -72,20 +75,20 @@ def compare(runs: Sequence[Run]) -> Figure:
     for axes, (task, group) in zip(figure.axes, tasks.items(), strict=True):
         steps = [run.config.steps or 0 for run in group]
         if 0 in steps and any(steps):
-            reason = "runs of one environment with budgets all in episodes, or all in steps"
-            raise ConfigError.must_be("runs", [run.config.label for run in group], reason)
+            allowed = "runs whose budgets are all in episodes, or all in steps"
+            raise ConfigError.must_be("runs", [run.config.label for run in group], allowed)
         every = max(max(steps) // plots.POINTS, 1) if steps[0] else 1
         curves: dict[str, np.ndarray] = {}
-        names: dict[str, str] = {}
+        labels: dict[str, str] = {}
         for run in group:
-            name, same = run.config.agent_name, 1
+            name, number = run.config.agent_name, 1
             while name in curves:  # the same agent with other settings
-                same += 1
-                name = f"{run.config.agent_name} ({same})"
-            at = np.arange(every, max(steps) + 1, every)
-            curves[name] = _recent(run, at) if steps[0] else run.scores
-            folder = run.path.name if run.path else f"run {same}"
-            names[name] = label_of(run.config.agent_name) + f", {folder}" * (same > 1)
+                number += 1
+                name = f"{run.config.agent_name} ({number})"
+            grid = np.arange(every, max(steps) + 1, every)
+            curves[name] = _recent_scores(run, grid) if steps[0] else run.scores
+            folder = run.path.name if run.path else f"run {number}"
+            labels[name] = label_of(run.config.agent_name) + f", {folder}" * (number > 1)
         environment = group[0].config.environment
         plots.learning_curves(
             axes,
@@ -93,24 +96,24 @@ def compare(runs: Sequence[Run]) -> Figure:
             environment.optimum,
             window=1 if steps[0] else plots.WINDOW,
             label=environment.score_label,
-            names=names,
+            names=labels,
             every=every,
             support=environment.score_range,
         )
         plots.over_episodes(axes, "step" if steps[0] else "episode")
         axes.set_title(task, loc="left")
-    sizes = sorted({len(run.seeds) for run in runs})
-    about = [
-        *dict.fromkeys(map(plots.seeds_text, sizes)),
+    seed_counts = sorted({len(run.seeds) for run in runs})
+    notes = [
+        *dict.fromkeys(map(plots.seeds_text, seed_counts)),
         f"moving window of {plots.WINDOW} episodes",
     ]
-    figure.supxlabel(plots.wrapped("; ".join(about), figure, 8), x=0.01, ha="left", fontsize=8)
+    figure.supxlabel(plots.wrapped("; ".join(notes), figure, 8), x=0.01, ha="left", fontsize=8)
     plots.legend(figure)
     return figure
 
 
 def result(run: Run) -> Result:
-    """Return what the title says about a run."""
+    """Return the results of a run that the title of its figure states."""
     environment, scores = run.config.environment, [o.scores for o in run.outcomes]
     optimum = environment.optimum
     solved = None
@@ -128,14 +131,17 @@ def result(run: Run) -> Result:
     )
 
 
-def _recent(run: Run, at: np.ndarray) -> np.ndarray:
-    """Return the mean score of the most recent episodes at given steps, [seeds, points]. Where the
-    budget is in steps, seeds differ in their number of episodes."""
-    rows = [recent_at(o.scores, o.episodes.step, at, plots.WINDOW) for o in run.outcomes]
+def _recent_scores(run: Run, steps: np.ndarray) -> np.ndarray:
+    """Return the mean score of the most recent episodes at given steps, [seeds, steps].
+
+    If the budget is in steps, seeds may differ in their number of episodes.
+    """
+    rows = [recent_at(o.scores, o.episodes.step, steps, plots.WINDOW) for o in run.outcomes]
     return np.stack(rows)
 
 
 def _learning_start(run: Run) -> int | None:
+    """Return the episode in which learning started, or None; see `learning_start`."""
     starts = int(run.outcomes[0].job.agent.learning_starts)
     return learning_start([outcome.episodes.step for outcome in run.outcomes], starts)
 
@@ -145,15 +151,17 @@ Panel = Callable[[Any], None]
 
 
 def diagnostics(run: Run) -> Figure:
-    """Draw state visits, the spread of Q and of Z and, for the first seed, its beliefs about each
-    probe state."""
+    """Draw state visits, the spread of Q and of Z, and the beliefs of the first seed.
+
+    Beliefs are drawn for each probe state.
+    """
     outcome = run.outcomes[0]
     num_snapshots = min(len(outcome.episodes.returns).bit_length(), SNAPSHOTS)
     note = _note(run, num_snapshots)
     progress = _progress(run) if run.returns.size else []
     first, *others = _beliefs(run, num_snapshots, note)
     rows = [progress, first, *others]
-    if len(progress) == 1:  # no cells are counted: the spread is beside the beliefs
+    if len(progress) == 1:  # no cells are counted: draw the spread beside the beliefs
         rows = [progress + first, *others]
     rows = [row for row in rows if row] or [[]]
     columns = max(map(len, rows)) or 1
@@ -163,8 +171,8 @@ def diagnostics(run: Run) -> Figure:
     for row_of_axes, row in zip(grid, rows, strict=True):
         for axes, panel in itertools.zip_longest(row_of_axes, row, fillvalue=plots.blank):
             panel(axes)
-    who = f"seed\u00a0{outcome.job.seed}"
-    subject = f"beliefs of {who}" if num_snapshots else f"no episode of {who} has ended"
+    seed = f"seed\u00a0{outcome.job.seed}"
+    subject = f"beliefs of {seed}" if num_snapshots else f"no episode of {seed} has ended"
     name = f"{label_of(run.config.agent_name)} on {run.config.environment.name}"
     over_seeds = [plots.described_text(len(run.seeds))] if progress else []
     title = plots.wrapped(f"{name}: {'; '.join([*over_seeds, subject])}", figure, 11)
@@ -176,8 +184,7 @@ def diagnostics(run: Run) -> Figure:
 
 
 def _progress(run: Run) -> list[Panel]:
-    """Return panels of state visits and coverage, if cells are counted, and of spreads, if there
-    are any."""
+    """Return panels of state visits and coverage, if cells are counted, and of non-zero spreads."""
     environment, starts = run.config.environment, _learning_start(run)
 
     def visits(axes: Any) -> None:
@@ -186,10 +193,10 @@ def _progress(run: Run) -> list[Panel]:
         plots.heading(axes, "state visits, fraction of episodes")
 
     def coverage(axes: Any) -> None:
-        panels.lines(axes, {"": run.coverage}, GREY, window=1)
+        panels.lines(axes, {"": run.coverage}, COVERAGE_COLOURS, window=1)
         axes.yaxis.set_major_locator(plots.whole_numbers())
-        known = "" if environment.coordinates else f", of {environment.bins:,}"
-        plots.heading(axes, f"cells visited so far{known}")
+        total = "" if environment.coordinates else f", of {environment.bins:,}"
+        plots.heading(axes, f"cells visited so far{total}")
         plots.mark_learning(axes, starts)
 
     def spread(axes: Any) -> None:
@@ -199,13 +206,15 @@ def _progress(run: Run) -> list[Panel]:
         plots.mark_learning(axes, starts)
 
     has_spread = np.nansum(run.spread) + np.nansum(run.return_spread) > 0
-    shown: list[Panel] = [visits, coverage] if environment.bins else []
-    return [*shown, spread] if has_spread else shown
+    row: list[Panel] = [visits, coverage] if environment.bins else []
+    return [*row, spread] if has_spread else row
 
 
 def _note(run: Run, num_snapshots: int) -> str | None:
-    """Return a note if state visits are not counted, or if values exceed the optimum because a
-    time limit is bootstrapped."""
+    """Return a note if state visits are not counted, or if values may exceed the optimum.
+
+    Values exceed it if they include rewards after a time limit, from which targets bootstrap.
+    """
     outcome, environment = run.outcomes[0], run.config.environment
     if isinstance(environment, HostEnvironment) and not environment.bins:
         return (
@@ -214,13 +223,15 @@ def _note(run: Run, num_snapshots: int) -> str | None:
             "first, with gymnasium.wrappers.FlattenObservation."
         )
     values = np.asarray(outcome.lane.snapshots.values)[:num_snapshots]
-    rows = outcome.scores, outcome.episodes.terminated
-    return note_above_optimum(values, environment.optimum, *rows, environment.score_label)
+    ends = outcome.scores, outcome.episodes.terminated
+    return note_above_optimum(values, environment.optimum, *ends, environment.score_label)
 
 
 def _beliefs(run: Run, num_snapshots: int, note: str | None) -> list[list[Panel]]:
-    """Return panels of q(Q(s, a)) and Z(s, a) of the first seed in each probe state: two rows, or
-    one for a single state. Z(s, a) is left out if it is a point."""
+    """Return panels of q(Q(s, a)) and Z(s, a) of the first seed in each probe state.
+
+    There are two rows, or one for a single state. Z(s, a) is left out if it is a single point.
+    """
     outcome, environment = run.outcomes[0], run.config.environment
     agent, starts, optimum = run.config.compose(), _learning_start(run), environment.optimum
     values, outputs, _ = map(np.asarray, outcome.lane.snapshots)
@@ -229,16 +240,16 @@ def _beliefs(run: Run, num_snapshots: int, note: str | None) -> list[list[Panel]
     states = [f"s = {name}".replace(" ", "\u00a0") for name in names]  # on one line
 
     def values_of(axes: Any, probe: int) -> None:
-        shown, episodes = values[:num_snapshots, :, probe], 2 ** np.arange(num_snapshots)
+        samples, episodes = values[:num_snapshots, :, probe], 2 ** np.arange(num_snapshots)
         if len(actions) == 2:
-            panels.differences(axes, shown[..., 1] - shown[..., 0], episodes)
+            panels.differences(axes, samples[..., 1] - samples[..., 0], episodes)
             title = f"Q({actions[1]}) − Q({actions[0]}), {states[probe]}"
         else:
-            panels.beliefs(axes, shown, episodes, actions)
+            panels.beliefs(axes, samples, episodes, actions)
             title = f"q(Q(s, a)), {states[probe]}"
         plots.heading(axes, title)
         plots.mark_learning(axes, starts)
-        if note and optimum is not None and len(actions) != 2 and np.any(shown > optimum):
+        if note and optimum is not None and len(actions) != 2 and np.any(samples > optimum):
             plots.mark_optimum(axes, optimum)
 
     def returns(axes: Any, probe: int) -> None:
@@ -248,7 +259,8 @@ def _beliefs(run: Run, num_snapshots: int, note: str | None) -> list[list[Panel]
 
     rows: list[list[Panel]]
     spread = np.nanmax(run.return_spread, initial=0.0)
-    is_point = num_snapshots and spread <= POINT * np.max(np.abs(values[:num_snapshots]))
-    drawn = [values_of] if is_point else [values_of, returns]
-    rows = [[partial(draw, probe=i) for i in range(len(names))] for draw in drawn]
+    largest = np.max(np.abs(values[:num_snapshots]), initial=0.0)
+    is_point = num_snapshots and spread <= LARGEST_POINT_SPREAD * largest
+    kinds = [values_of] if is_point else [values_of, returns]
+    rows = [[partial(draw, probe=i) for i in range(len(names))] for draw in kinds]
     return rows if len(names) > 1 else [list(itertools.chain.from_iterable(rows))]

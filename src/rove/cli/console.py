@@ -11,7 +11,7 @@ from rich.text import Text
 console = Console(emoji=False)
 errors = Console(stderr=True, emoji=False)
 _JOINT = "\N{NO-BREAK SPACE}"
-"""Separates what looks like words, but is one."""
+"""Replaces the spaces of a path or a command, so that it is not wrapped."""
 
 
 def say(text: str) -> None:
@@ -20,8 +20,10 @@ def say(text: str) -> None:
 
 
 def prose(console: Console, text: str, label: str = "") -> None:
-    """Print sentences, after a highlighted label if one is given. In a terminal, lines are wrapped
-    at words, none of which is broken."""
+    """Print sentences, after a highlighted label if one is given.
+
+    In a terminal, lines are wrapped between words.
+    """
     text = f"{label} {text}" if label else text
     if console.is_terminal:
         unbroken = {"break_long_words": False, "break_on_hyphens": False}
@@ -33,7 +35,7 @@ def prose(console: Console, text: str, label: str = "") -> None:
 
 
 def word(text: str | Path) -> str:
-    """Return a path or a command as one word of `prose`, which is not wrapped."""
+    """Return a path or a command in a form that `prose` does not wrap."""
     return str(text).replace(" ", _JOINT)
 
 

@@ -19,7 +19,7 @@ def demo(
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("demo"),
     workers: Annotated[int | None, optional("N", "one per core")] = None,
 ) -> None:
-    """Train five agents on two tasks that defeat ε-greedy, and write a page that shows why.
+    """Train five agents on two tasks that ε-greedy agents fail, and write a page that shows why.
 
     Args:
         out: Folder for the runs and the page; running the command again resumes from it.
@@ -27,9 +27,9 @@ def demo(
     """
     from rove.reporting import demo as demonstration
 
-    platform.prepare(lanes=1)  # the runs themselves are in worker processes
+    platform.prepare(lanes=1)  # the seeds train in worker processes
     began = time.monotonic()
-    # After make demo, the command is in the virtual environment, which may not be active.
+    # After `make demo`, rove is in a virtual environment that may not be active.
     rove = "rove" if shutil.which("rove") else os.path.relpath(sys.argv[0])
     rove = "python -m rove" if rove.endswith("__main__.py") else rove
     jobs = [job for config in demonstration.configs() for job in config.jobs(None)]
@@ -44,5 +44,5 @@ def demo(
     console.print(table)
     say(f"\n{demonstration.sentence(rows)}")
     say(f"Page: {out / 'index.html'} ({time.monotonic() - began:.0f} s). Try next:")
-    for words, what in demonstration.NEXT:
-        say(f"  {f'{rove} {words}':<52}  {what}")
+    for command, purpose in demonstration.NEXT:
+        say(f"  {f'{rove} {command}':<52}  {purpose}")

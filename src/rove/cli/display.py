@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 
 class SweepLive:
-    """One progress bar for a sweep: runs done, best point so far and time left; plain lines if the
-    output is not a terminal."""
+    """Shows a progress bar for a sweep: finished runs, the best point so far and the time left.
+
+    If the output is not a terminal, it prints a line every few seconds instead.
+    """
 
     def __init__(self, console: Console, total: int, quiet: bool = False):
         self._console, self._last_line, self._line, self._quiet = console, 0.0, "", quiet
@@ -99,7 +101,7 @@ def sweep_table(console: Console, sweep: Sweep) -> None:
 
 
 def summary(run: "Run") -> dict[str, Any]:
-    """Return the results of a run as JSON: one list entry per seed, None where there is nothing."""
+    """Return the results of a run for JSON: one list entry per seed, None for missing values."""
     optimum = run.config.environment.optimum
 
     def mean(scores: np.ndarray) -> float | None:
@@ -179,7 +181,7 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
     elif isinstance(run.config.environment, HostEnvironment):
         prose(
             console,
-            "whether the task is solved is not known: give its best possible score with "
+            "rove cannot tell whether the task is solved; give its best possible score with "
             "--env.optimum",
         )
 
@@ -220,8 +222,10 @@ def scores(console: Console, run: "Run", table: np.ndarray, as_json: bool) -> No
 
 
 def claims_table(console: Console, claims: Sequence["Claim"], name: str, quick: bool) -> None:
-    """Print the claims of an experiment with their verdicts or, in quick form, with what was seen
-    and the verdicts of the full run."""
+    """Print the claims of an experiment with their verdicts.
+
+    In quick form, print the direction seen and the verdicts of the full run instead.
+    """
     last = ("direction seen", "full run") if quick else ("verdict", "over all claims (Holm)")
     table = Table(title=f"{name}: claims", title_justify="left")
     table.add_column("claim", ratio=3)
@@ -238,6 +242,7 @@ def claims_table(console: Console, claims: Sequence["Claim"], name: str, quick: 
     if quick:
         prose(
             console,
-            "The quick form has too few seeds for verdicts: it shows on which side of a claim its "
-            "seeds fell.\nThe last column is from the full run: " + word(f"rove reproduce {name}"),
+            "The quick form has too few seeds for verdicts; it shows whether the estimate is on "
+            "the side of the claim.\nThe last column is from the full run: "
+            + word(f"rove reproduce {name}"),
         )

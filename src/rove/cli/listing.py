@@ -14,7 +14,7 @@ def show(grid: bool = False) -> None:
     """List the agents, environments and experiments, with one line on each.
 
     Args:
-        grid: Show which return families and posteriors combine, and into which named agents.
+        grid: Show which pairs of a return family and a posterior work, and the agents they form.
     """
     if grid:
         _grid()

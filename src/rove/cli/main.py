@@ -47,19 +47,19 @@ COMMANDS: dict[str, tuple[str, Callable[[list[str]], object]]] = {
         reproducing.command,
     ),
     "completion": (
-        "print a script that completes commands in a shell",
+        "print a shell script that completes the words of a command",
         lambda rest: say(completion.script(_shell(rest), COMMANDS)),
     ),
 }
 """The commands: what each does, and a function that runs it with its arguments."""
 ADVICE = {
-    "compare": "to compare runs, use rove report FOLDER FOLDER …, or rove.compare(runs, path) and "
+    "compare": "use rove report FOLDER FOLDER …, or rove.compare(runs, path) and "
     "rove.difference(run, other) in Python",
-    "resume": "run the same rove train command again: it resumes from its checkpoints",
-    "tune": "to search settings, use rove sweep; the searches behind the default settings are "
-    "repeated by rove reproduce tuning",
+    "resume": "repeat the rove train command, which resumes from its checkpoints",
+    "tune": "use rove sweep; to repeat the searches behind the default settings, use "
+    "rove reproduce tuning",
 }
-"""Advice for commands that rove does not have."""
+"""What to do instead, for commands that rove does not have."""
 MEANT = {"evaluate": "eval", "run": "train", "plot": "report", "ls": "list"}
 """What other programs call a command of ours."""
 
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             stream.reconfigure(errors="replace")
     if argv is None:
         interrupts.install()
-        gc.freeze()  # imported modules stay alive: keep the collector off them while tracing
+        gc.freeze()  # so that the garbage collector skips imported modules while tracing
     try:
         _dispatch(arguments)
         sys.stdout.flush()
@@ -80,14 +80,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         errors.print("[bold red]error:[/]", end=" ")
         errors.print(_message(error, arguments), markup=False, highlight=False, soft_wrap=True)
         sys.exit(1 if isinstance(error, LaneError) else 2)
-    except BrokenPipeError:  # such as by head: nobody reads on
+    except BrokenPipeError:  # the reader, such as head, has stopped reading
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         sys.exit(1)
     except OSError as error:  # run folders raise RunFolderError
         errors.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
-        errors.print("stopped; run the same command again to resume from the last checkpoint")
+        errors.print("stopped; repeat the command to resume from the last checkpoint")
         sys.exit(130)
 
 
@@ -103,7 +103,7 @@ def _dispatch(arguments: list[str]) -> None:
     elif command in COMMANDS:
         COMMANDS[command][1](rest)
     elif command in ADVICE:
-        raise RoveError(ADVICE[command])
+        raise RoveError(f"there is no command {command!r}; {ADVICE[command]}")
     else:
         meant = MEANT.get(command) or nearest(command, COMMANDS)
         hint = f" Did you mean rove {meant}?" if meant else ""
@@ -111,7 +111,7 @@ def _dispatch(arguments: list[str]) -> None:
 
 
 def _message(error: RoveError, arguments: Sequence[str]) -> str:
-    """Return the text of an error, which names an option as it was given."""
+    """Return the text of an error, with the name of the option that the user gave."""
     text = str(error)
     named = isinstance(error, ConfigError) and re.match(
         rf"(every \w+ in )?{re.escape(error.field)}\b", text

@@ -1,7 +1,7 @@
-"""Dataclasses with the fields of settings, for the command line.
+"""Mirrors: dataclasses with the same fields as settings, into which the command line is parsed.
 
-Parsing into a mirror instead of the settings themselves leaves their checks to rove, whose errors
-are clearer than the parser's.
+A mirror does not check its values, so that they are checked when the settings are created: rove's
+errors are clearer than the parser's.
 """
 
 import ast
@@ -16,8 +16,10 @@ import tyro
 
 
 def mirror(settings: Any, omit: Collection[str] = ()) -> type:
-    """Return a dataclass with the fields of `settings`, their values as defaults and their
-    docstrings as help; also of dataclasses within."""
+    """Return a mirror of `settings`: its values are the defaults, and its docstrings the help.
+
+    Fields that are dataclasses become mirrors too. The fields in `omit` are left out.
+    """
     kind = type(settings)
     hints, docs = get_type_hints(kind, include_extras=True), _docs(kind)
     fields: list[Any] = []

@@ -1,4 +1,4 @@
-"""Parsing the options of a command, with errors that say what was meant."""
+"""Parsing the options of a command, with errors that suggest what may have been meant."""
 
 import dataclasses
 import inspect
@@ -12,7 +12,7 @@ import tyro
 from rove.errors import SYNONYMS, RoveError, expected, members, nearest
 
 ADVICE = {
-    "resume": "run the same command again: it resumes from its last checkpoint",
+    "resume": "repeat the command, which resumes from its last checkpoint",
     "render": "train first, then record a video with rove watch RUN",
     "channels": "observations are no images, which convolutions need",
     "n": "the size is part of the environment's name, as in chain-100",
@@ -67,7 +67,7 @@ def _check_positional(target: Callable, words: Sequence[str], prog: str) -> None
             needed = NEEDED.get(name, name.upper())
             raise RoveError(f"{prog} needs {needed}: {prog} {name.upper().rstrip('S')}")
         if get_origin(kind) is Literal and word not in get_args(kind):
-            raise RoveError(f"{name} must be {expected(kind)}, got {word!r}")
+            raise RoveError(f"{name.upper()} must be {expected(kind)}, got {word!r}")
     several = any(members(hints[p.name]) for p in wanted)
     if len(words) > len(wanted) and not several:
         raise RoveError(f"unexpected argument {words[len(wanted)]!r}; options begin with --")
@@ -136,7 +136,7 @@ def split_arguments(
 
 
 def _negated(option: str) -> str:
-    """Return the opposite of a flag: --env.no-permuted of --env.permuted, and the other way."""
+    """Return the opposite of a flag: --env.no-permuted for --env.permuted, and vice versa."""
     group, dot, name = option.removeprefix("--").rpartition(".")
     opposite = name.removeprefix("no-") if name.startswith("no-") else f"no-{name}"
     return f"--{group}{dot}{opposite}"
@@ -187,7 +187,7 @@ def _unknown(option: str, name: str, known: Mapping[str, Any], prog: str) -> Rov
     """Return the error for an unknown option, with the most similar one first."""
     last = name.rpartition(".")[2]
     if last in ADVICE:
-        return RoveError(f"there is no option {option}: {ADVICE[last]}")
+        return RoveError(f"there is no option {option}; {ADVICE[last]}")
     by_last: dict[str, str] = {}
     for flag in known:  # "lr" finds "agent.lr"
         by_last.setdefault(flag.rpartition(".")[2], flag)

@@ -29,7 +29,7 @@ def command(arguments: list[str]) -> None:
 
 def reproduce(
     experiment: Annotated[
-        tyro.conf.Positional[str], optional("[EXPERIMENT]", "all, but only with --quick")
+        tyro.conf.Positional[str], optional("[EXPERIMENT]", "all, if --quick is given")
     ] = "",
     /,
     quick: bool = False,
@@ -38,11 +38,11 @@ def reproduce(
 ) -> None:
     """Run an experiment, draw its figure and check its claims; or run all and write a report.
 
-    The searches behind the default settings are repeated by rove reproduce tuning SEARCH.
+    To repeat a search behind the default settings, use rove reproduce tuning SEARCH.
 
     Args:
-        experiment: Name of an experiment (see rove list), or all, which takes hours in full.
-        quick: Use fewer seeds and episodes: takes minutes and shows the effects, without verdicts.
+        experiment: Name of an experiment (see rove list), or all (hours without --quick).
+        quick: Use few seeds and episodes, to see the effects in minutes, without verdicts.
         out: Folder for the data, the figure and the claims.
         workers: Number of seeds to train at the same time.
     """
@@ -55,7 +55,7 @@ def reproduce(
     experiment = experiment or "all"
     if experiment != "all" and experiment not in EXPERIMENTS:
         raise _unknown("experiment", experiment, ["all", *EXPERIMENTS, "tuning"])
-    platform.prepare(lanes=1)  # the runs themselves are in worker processes
+    platform.prepare(lanes=1)  # the seeds train in worker processes
     root = out or Path("reproduction")
     if experiment != "all":
         folder = out or root / (experiment + "-quick" * quick)
@@ -65,14 +65,14 @@ def reproduce(
     if not quick:
         prose(console, "running all experiments in full, which takes hours; --quick takes minutes")
     folders = {name: root / (name + "-quick" * quick) for name in EXPERIMENTS}
-    found: dict[str, list[Claim]] = {}
+    claims_of: dict[str, list[Claim]] = {}
     for name, folder in list(folders.items()):
         if missing := EXPERIMENTS[name].missing():
             prose(console, f"skipping {name}: {missing}")
             del folders[name]
             continue
-        found[name] = _experiment(name, quick, folder, workers)
-    for name, claims in (found if quick else _adjusted(found)).items():
+        claims_of[name] = _experiment(name, quick, folder, workers)
+    for name, claims in (claims_of if quick else _adjusted(claims_of)).items():
         write_claims(folders[name], claims)
         display.claims_table(console, claims, name, quick)
     from rove.reporting import report
@@ -111,8 +111,9 @@ def tune(
     out: Annotated[Path | None, optional("DIR", "tuning/SEARCH")] = None,
     workers: Annotated[int | None, optional("N", "one per core")] = None,
 ) -> None:
-    """Search the settings of several agents with the same budget for each, on seeds that no
-    experiment uses.
+    """Search the settings of several agents, with the same budget for each agent.
+
+    The seeds of a search are not used by any experiment.
 
     Args:
         search: Name of the search: figure-2, figure-3, figure-4, scoreboard or deep-sea.
@@ -124,5 +125,5 @@ def tune(
 
     if search not in SEARCHES:
         raise _unknown("search", search, SEARCHES)
-    platform.prepare(lanes=1)  # the runs themselves are in worker processes
+    platform.prepare(lanes=1)  # the seeds train in worker processes
     searching.tune(SEARCHES[search], out or Path("tuning") / search, say, workers)

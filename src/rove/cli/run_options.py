@@ -18,7 +18,7 @@ from rove.core.learner import Learner
 from rove.environments import Environment
 from rove.errors import RoveError
 from rove.parts.architectures import ConvNet
-from rove.runs.configure import default_settings
+from rove.runs.configure import DEFAULT_BUDGET, default_settings
 from rove.runs.folder import read_config
 
 USAGE = {
@@ -32,8 +32,13 @@ USAGE = {
     "--agent.sigma=1e-8:1e-1:log8\n"
     "       all options of an agent: rove sweep ge sparse-cartpole --help",
 }
-MORE_OPTIONS = """--agent.FIELD VALUE sets a field of the agent, and --env.FIELD VALUE one of the
-environment: rove {} ge chain-100 --help lists those of ge and chain-100."""
+PURPOSE = {
+    "train": "Train an agent on an environment.",
+    "sweep": "Try many settings of an agent, and confirm the best ones on fresh seeds.",
+}
+MORE_OPTIONS = """Use --agent.FIELD VALUE to change a setting of the agent, and --env.FIELD VALUE to
+change an option of the environment. To list those of ge and chain-100, use rove {} ge chain-100
+--help."""
 
 
 Parsed: TypeAlias = tuple[Any, Settings | Learner, environments.Task]
@@ -51,8 +56,7 @@ class SharedOptions:
     steps: Annotated[int | None, optional("N")] = None
     """Number of steps to train each seed for, instead of a number of episodes."""
     until_solved: bool = False
-    """Stop a seed after ten episodes in a row with the best possible score; needs a known
-    optimum."""
+    """Stop a seed after ten optimal episodes in a row; the optimum must be known."""
     workers: Annotated[
         int | None,
         optional("N", "one per core; all seeds with --on threads and a Gymnasium environment"),
@@ -61,7 +65,7 @@ class SharedOptions:
     on: Annotated[str, tyro.conf.arg(metavar="{processes,threads,ray,ray://HOST:PORT}")] = (
         "processes"
     )
-    """Train in processes, in threads or on a Ray cluster; results are identical."""
+    """Where seeds train: worker processes, threads or a Ray cluster; results are identical."""
     log: Annotated[Literal["tensorboard", "trackio"] | None, optional("{tensorboard,trackio}")] = (
         None
     )
@@ -77,11 +81,11 @@ class TrainOptions(SharedOptions):
     seeds: Annotated[str, tyro.conf.arg(metavar="N|LIST")] = "1"
     """Number of seeds (0, 1, …), or the seeds themselves, as in 0,3,7."""
     out: Annotated[Path | None, optional("DIR", "runs/AGENT-ENVIRONMENT")] = None
-    """Run folder. The same command resumes a run; more episodes, steps or seeds extend it."""
+    """Run folder. Repeating the command resumes a run; more episodes, steps or seeds extend it."""
     config: Annotated[Path | None, optional("RUN")] = None
-    """Repeat a run: its folder or config.json, in place of AGENT ENVIRONMENT."""
+    """Folder or config.json of a run to repeat, in place of AGENT ENVIRONMENT."""
     trust: bool = False
-    """With --config: import the package that the environment is from (gym/PACKAGE:ID), if any."""
+    """With --config: allow importing the package of the run's environment (gym/PACKAGE:ID)."""
     json: bool = False
     """Print a summary as JSON at the end, and nothing else."""
 
@@ -95,22 +99,24 @@ class SweepOptions(SharedOptions):
     confirm_seeds: Annotated[int | None, optional("N", "the value of --seeds")] = None
     """Number of fresh seeds (0, 1, …) to confirm the best point on; 0: none."""
     method: Literal["grid", "random", "halving"] = "grid"
-    """grid: every point; random: a random subset; halving: repeatedly drop the worse half and give
-    the rest more seeds."""
+    """grid: all points; random: a random subset; halving: drop the worse half after each round."""
     points: Annotated[int | None, optional("N")] = None
-    """Number of points to draw, at most the whole grid; only with --method random or halving."""
+    """Number of points to draw from the grid; only with --method random or halving."""
     out: Annotated[Path | None, optional("DIR", "sweeps/AGENT-ENVIRONMENT")] = None
     """Sweep folder; running the same command again resumes from it."""
 
 
 def parse_named(command: str, kind: type, arguments: list[str], about: str = "") -> Parsed:
-    """Parse the command line. Which --agent and --env options exist depends on the two names.
-    `about` is appended to the description in the help."""
+    """Parse the command line, whose --agent and --env options depend on the two names.
+
+    `about` is appended to the description in the help.
+    """
     names = arguments[: next((i for i, a in enumerate(arguments) if a.startswith("-")), 2)][:2]
     if len(names) < 2:
         if "-h" in arguments or "--help" in arguments:
             more = MORE_OPTIONS.format(command).replace("\n", " ")
-            parse(kind, ["--help"], f"rove {command} AGENT ENVIRONMENT", more + about)
+            text = f"{PURPOSE[command]}\n\n{more}{about}"
+            parse(kind, ["--help"], f"rove {command} AGENT ENVIRONMENT", text)
         got = f", got: {' '.join(arguments)}" if arguments else ""
         raise RoveError(
             f"rove {command} needs an agent and an environment first{got}\n"
@@ -147,12 +153,12 @@ def _parsed(
         hidden = () if isinstance(getattr(agent, "network", None), ConvNet) else ("network",)
         groups["agent"] = (mirror(agent, hidden), f"Settings of {agent.name}.")
     groups["env"] = (mirror(settings, {"n"} if sized else ()), f"Options of {environment.name}.")
-    budget = "50,000 steps" if environment.continuous else "250"
     text = "Number of episodes to train each seed for."
     fields: list[Any] = [
         (name, Annotated[group, tyro.conf.arg(help=help)], dataclasses.field(default_factory=group))
         for name, (group, help) in groups.items()
     ]
+    budget = _budget_text(environment, defaults.get("episodes"), defaults.get("steps"))
     fields.append(("episodes", Annotated[int | None, optional("N", budget, text)], None))
     options = dataclasses.make_dataclass(kind.__name__, fields, bases=(kind,), frozen=True)
     parsed = parse(options, arguments, prog, about, options(**defaults))
@@ -161,20 +167,30 @@ def _parsed(
         agent = with_settings(agent, values(parsed.agent))
     given = {word.partition("=")[0] for word in arguments} & {"--episodes", "--steps"}
     if len(given) == 2:
-        raise RoveError("give either --episodes or --steps, not both")
+        raise RoveError("--episodes and --steps cannot be combined; give one of them")
     if given:  # replaces the other one in a configuration that is trained again
         other = "steps" if given == {"--episodes"} else "episodes"
         parsed = dataclasses.replace(parsed, **{other: None})
     return parsed, agent, chosen
 
 
+def _budget_text(environment: environments.Task, episodes: int | None, steps: int | None) -> str:
+    """Return the default of --episodes in words, given the budget of the run to repeat, if any."""
+    if episodes is None and steps is None:
+        episodes, steps = DEFAULT_BUDGET[environment.continuous]
+    return f"{steps:,} steps" if episodes is None else f"{episodes:,}"
+
+
 def parse_config(arguments: list[str]) -> Parsed:
     """Parse `rove train --config RUN`."""
     at = next(i for i, word in enumerate(arguments) if word.partition("=")[0] == "--config")
     value = arguments[at].partition("=")[2] or next(iter(arguments[at + 1 : at + 2]), "")
-    if not value or (at and not arguments[0].startswith("-")):
+    if not value:
+        raise RoveError("--config needs a run folder or a config.json: rove train --config RUN")
+    if at and not arguments[0].startswith("-"):
         raise RoveError(
-            "--config RUN replaces the agent and the environment: rove train --config RUN"
+            "--config replaces the agent and the environment, which cannot be given as well: "
+            f"rove train --config {value}"
         )
     config = read_config(Path(value), trust=_trusted(arguments))
     defaults = {
@@ -192,12 +208,12 @@ def _trusted(arguments: list[str]) -> bool:
     """Whether the value of the flag --trust is true, in any of its spellings."""
     flags = ("--trust", "--no-trust")
     pairs = itertools.pairwise(["", *arguments])
-    about = [
+    flagged = [
         word
         for before, word in pairs
         if word.partition("=")[0] in flags or (before in flags and not word.startswith("-"))
     ]
-    _, words = split_arguments(about, {"trust": bool, "no-trust": bool}, "rove train")
+    _, words = split_arguments(flagged, {"trust": bool, "no-trust": bool}, "rove train")
     return words[-1:] == ["--trust"]
 
 

@@ -21,14 +21,14 @@ def evaluate(
     json: bool = False,
     trust: bool = False,
 ) -> None:
-    """Play the trained policies of a run: greedy on the posterior mean, without exploration noise.
+    """Play the trained policies of a run: greedy actions at the posterior mean, no exploration.
 
     Args:
         run: Run folder written by rove train.
         episodes: Number of episodes to play with each seed.
         seed: Seed whose policy is played.
         json: Print the scores as JSON.
-        trust: Import the package that the environment is from (gym/PACKAGE:ID), if any.
+        trust: Allow importing the package of the run's environment (gym/PACKAGE:ID).
     """
     platform.prepare(lanes=1)
     loaded = load(run, trust=trust)
@@ -46,14 +46,14 @@ def watch(
     out: Annotated[Path | None, optional("FILE", "watch.gif in the run folder")] = None,
     trust: bool = False,
 ) -> None:
-    """Record a video of a trained policy: greedy on the posterior mean, without exploration noise.
+    """Record a video of a trained policy: greedy actions at the posterior mean, no exploration.
 
     Args:
         run: Run folder written by rove train.
         seed: Seed whose policy is shown.
         episodes: Number of episodes to record.
         out: Video file to write, .gif or .mp4.
-        trust: Import the package that the environment is from (gym/PACKAGE:ID), if any.
+        trust: Allow importing the package of the run's environment (gym/PACKAGE:ID).
     """
     from rove.reporting import video as watching
 
@@ -75,9 +75,9 @@ def report(
     """Write an HTML report of runs, experiments and sweeps to one file that works offline.
 
     Args:
-        runs: Folders written by rove train, reproduce or sweep, or folders that contain such.
+        runs: Folders written by rove train, reproduce or sweep, or folders that contain these.
         out: HTML file to write.
-        follow: Update the file, and pages that show it, until all runs have finished.
+        follow: Keep updating the file, also in open browsers, until all runs have finished.
     """
     from rove import reporting
 

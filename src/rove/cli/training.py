@@ -25,8 +25,8 @@ from rove.training.executors import cores
 
 def train(arguments: list[str]) -> None:
     """Run `rove train`."""
-    again = any(word.partition("=")[0] == "--config" for word in arguments)
-    parsed = parse_config(arguments) if again else parse_named("train", TrainOptions, arguments)
+    repeats = any(word.partition("=")[0] == "--config" for word in arguments)
+    parsed = parse_config(arguments) if repeats else parse_named("train", TrainOptions, arguments)
     options, agent, chosen = parsed
     seeds = parse_seeds(options.seeds)
     # Seeds of a Gymnasium environment share one device.
@@ -45,10 +45,10 @@ def train(arguments: list[str]) -> None:
     out = options.out or config.default_folder
     check(config, out, options.workers, options.on)
     silent = options.quiet or options.json
-    shown = errors if options.json else console
+    screen = errors if options.json else console
     with (
         _open_tracker(options.log, out, silent) as tracker,
-        Live(shown, config.jobs(None), silent) as live,
+        Live(screen, config.jobs(None), silent) as live,
     ):
         run = run_all([(config, out)], live.report, options.workers, options.on, tracker)[0]
     if run.outcomes:
@@ -85,13 +85,18 @@ def sweep(arguments: list[str]) -> None:
     fields, others = space.split_arguments(arguments)
     for field in fields:
         if any(word.partition("=")[0] == f"--agent.{field.replace('_', '-')}" for word in others):
-            raise RoveError(f"--agent.{field} is given twice: with one value and with several")
-    about = f"\n\nAn --agent option with several values is swept: {space.SPELLING}."
+            raise RoveError(
+                f"--agent.{field} is given twice, with one value and with several; give it once"
+            )
+    about = f"\n\nAn --agent option with several values is swept: {space.SPELLING}. "
+    about += "A point is one combination of values of the swept options."
     options, agent, chosen = parse_named("sweep", SweepOptions, others, about)
     assert isinstance(agent, Settings)
     if not fields:
-        what = "nothing to sweep: give at least one --agent option several values"
-        raise RoveError(f"{what}, written as {space.SPELLING}")
+        raise RoveError(
+            "there is nothing to sweep; give at least one --agent option several values, written "
+            f"as {space.SPELLING}"
+        )
     plan = sweeps.plan(
         agent,
         chosen,

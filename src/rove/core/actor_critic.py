@@ -17,7 +17,7 @@ from rove.core import checks, control
 from rove.core.critic import CriticLearner, adam_step, init_optimiser
 from rove.core.diagnostics import Beliefs, beliefs_at
 from rove.core.learner import AgentState
-from rove.core.policy import followed, fresh, joined, policy
+from rove.core.policy import critic_input, init_policy, policy, soft_update
 from rove.parts import noise, replay
 from rove.parts.networks import Theta
 from rove.parts.noise import Key
@@ -30,8 +30,8 @@ from rove.returns.base import means
 # Indices of the random streams of a step.
 (
     _RESAMPLE, _NOISE, _RANDOM, _MINIBATCH, _THETA, _TARGET_THETA, _TARGET, _SMOOTHING, _REFIT,
-    _THETA_HAT,
-) = range(10)  # fmt: skip
+    _THETA_HAT, _BONUS,
+) = range(11)  # fmt: skip
 
 
 class Actor(NamedTuple):
@@ -91,7 +91,7 @@ class ActorCritic(CriticLearner):
 
     @property
     def name(self) -> str:
-        return f"policy, {type(self.returns).__name__} × {type(self.posterior).__name__}"
+        return f"policy, {super().name}"
 
     @property
     def continuous(self) -> bool:
@@ -99,20 +99,21 @@ class ActorCritic(CriticLearner):
 
     def init(self, features: int, actions: int, key: Key, form: Form = VECTORS) -> AgentState:
         """2.2: initialise φ, φ⁻ ← φ, ψ, ψ⁻ ← ψ, an empty replay buffer B, and counter ← 0."""
-        k_phi, k_theta, k_psi, k_noise = (noise.fold(key, i) for i in range(4))
+        k_phi, k_theta, k_psi, k_noise, k_bonus = (noise.fold(key, i) for i in range(5))
         network = self.network_for(features + actions, self.returns.outputs)
         keys = (noise.fold(k_phi, i) for i in range(self.critics))
         phis = tuple(self.posterior.init(network, k) for k in keys)
         laws = self.laws(phis)
-        psi = fresh(features, self.hidden, actions, k_psi)
+        psi = init_policy(features, self.hidden, actions, k_psi)
         return AgentState(
             phi=phis,
             phi_target=laws,
             theta=control.first_theta(self.posterior, self.resample, laws[0], k_theta),
             optimiser=(init_optimiser(tuple(phi.learned for phi in phis)), init_optimiser(psi)),
-            replay=replay.init(self.buffer_size, features, actions, form=form),
+            replay=self.empty_buffer(features, actions, form),
             counter=jnp.zeros((), jnp.int32),
             actor=Actor(psi, psi, self.noise_std * noise.normal(k_noise, (actions,))),
+            bonus=self.bonus.init(features, form.coded, k_bonus),
         )
 
     def laws(self, phis: tuple[Phi, ...]) -> tuple[Any, ...]:
@@ -148,23 +149,25 @@ class ActorCritic(CriticLearner):
 
         `where`: False leaves the buffer's rows unchanged.
         """
-        buffer = replay.add(state.replay, transition, where)
-        return state._replace(replay=buffer, counter=state.counter + 1)
+        bonus, step = self.bonus.observe(state.bonus, transition)
+        buffer = replay.add(state.replay, step, where)
+        return state._replace(replay=buffer, counter=state.counter + 1, bonus=bonus)
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """2.9–2.15: update φ, then ψ with the new critic, then φ⁻ and ψ⁻. Also return the loss."""
         k, actor = partial(noise.fold, key), state.actor
-        batch, ids = replay.sample(state.replay, k(_MINIBATCH), self.batch_size)  # 2.9
         first, first_minus = self.posterior.law(state.phi[0]), state.phi_target[0]
+        reward = partial(self.reward, state.bonus, state.phi[0].priors, first, k(_BONUS))
+        batch, ids = self.minibatch(state.replay, reward, k(_MINIBATCH))  # 2.9
         theta, theta_minus = self.draw(  # 2.9, 2.11
             first, first_minus, ids, k(_THETA), k(_TARGET_THETA)
         )
         priors = tuple(phi.priors for phi in state.phi)
         lookahead = partial(self.lookahead, priors, state.phi_target, actor.psi_target)
-        x = lookahead(theta_minus, batch, k(_TARGET), k(_SMOOTHING))  # 2.10
+        x = lookahead(theta_minus, batch, key)  # 2.10
         moments, psi_moments = state.optimiser
         phis, moments, loss = self.descend(  # 2.11–2.12
-            state, state.phi, moments, self.critic_lr, theta, batch, x, lookahead, k(_REFIT)
+            state, state.phi, moments, self.critic_lr, theta, batch, x, lookahead, reward, k(_REFIT)
         )
         laws = self.laws(phis)
 
@@ -182,7 +185,7 @@ class ActorCritic(CriticLearner):
             lambda: (actor.psi, psi_moments),
         )
         due = state.counter % self.target_period == 0
-        phi_target, psi_target = followed(  # 2.13–2.14
+        phi_target, psi_target = soft_update(  # 2.13–2.14
             (state.phi_target, actor.psi_target), (laws, psi), jnp.where(due, self.tau, 0.0)
         )
         state = state._replace(
@@ -190,6 +193,7 @@ class ActorCritic(CriticLearner):
             phi_target=phi_target,
             optimiser=(moments, psi_moments),
             actor=actor._replace(psi=psi, psi_target=psi_target),
+            bonus=self.bonus.update(state.bonus, batch),
         )
         return state, loss
 
@@ -197,7 +201,7 @@ class ActorCritic(CriticLearner):
         self, psi: Theta, law: Any, priors: Any, theta: Any, states: Observation
     ) -> Float[Array, ""]:
         """Return the mean of −E[Z_θ̂(s, π_ψ(s))] over states; (8) is minus its gradient."""
-        return -jnp.mean(self.values(law, priors, theta, joined(states, policy(psi, states))))
+        return -jnp.mean(self.values(law, priors, theta, critic_input(states, policy(psi, states))))
 
     def values(
         self, law: Any, priors: Any, theta: Any, pairs: Float[Array, "n inputs"]
@@ -213,30 +217,29 @@ class ActorCritic(CriticLearner):
         psi_target: Theta,
         theta_minus: Rows,
         batch: Transition,
-        k_target: Key,
-        k_smoothing: Key,
+        key: Key,
     ) -> Array:
         """2.10: sample x ~ r + γ·Z_θ⁻(s′, a′), where a′ = π_ψ⁻(s′) plus smoothing noise.
 
         With several critics, Z_θ⁻ is that of the critic with the lowest mean at (s′, a′).
         """
         actions = policy(psi_target, batch.next_observation)
-        smoothing = self.smoothing_std * noise.normal(k_smoothing, actions.shape)
+        smoothing = self.smoothing_std * noise.normal(noise.fold(key, _SMOOTHING), actions.shape)
         smoothing = jnp.clip(smoothing, -self.smoothing_clip, self.smoothing_clip)
-        pairs = joined(batch.next_observation, jnp.clip(actions + smoothing, -1.0, 1.0))
+        pairs = critic_input(batch.next_observation, jnp.clip(actions + smoothing, -1.0, 1.0))
         critics = zip(laws_minus, priors, strict=True)
         z = jnp.stack([theta_minus(law, inputs(prior, pairs)) for law, prior in critics])
         lowest = jnp.argmin(means(self.returns, z), axis=0)
         z = jnp.take_along_axis(z, lowest[None, :, :, None], axis=0)[0]
-        return self.targets(z, batch.reward, batch, k_target)
+        return self.targets(z, batch, noise.fold(key, _TARGET))
 
     def pairs(self, priors: Any, batch: Transition) -> Pairs:
         """Return (s, a) as inputs of the critic's network, whose outputs describe one action."""
-        x = inputs(priors, joined(batch.observation, batch.action))
+        x = inputs(priors, critic_input(batch.observation, batch.action))
         return Pairs(x, jnp.zeros(batch.reward.shape, jnp.int32))
 
     def beliefs(self, state: AgentState, xs: Observation, key: Key) -> Beliefs:
         """Return diagnostics of the first critic in given states, for the policy's actions."""
-        phi, pairs = state.phi[0], joined(xs, policy(state.actor.psi, xs))
+        phi, pairs = state.phi[0], critic_input(xs, policy(state.actor.psi, xs))
         law, x = self.posterior.law(phi), inputs(phi.priors, pairs)
         return beliefs_at(self.returns, self.posterior, law, x, key)

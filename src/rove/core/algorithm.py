@@ -1,9 +1,8 @@
 """Algorithms 1 and 2 of the paper, for any return distribution Z_θ and any distribution q_φ(θ).
 
 The marks 1.k and 2.k refer to line k of Algorithm 1 and of Algorithm 2. The loops over episodes
-and steps (2.3–2.4) are in `rove.training`. `law` is q_φ in the form that sampling needs. One line
-is carried out at another time than in the paper, to the same effect: the counter (2.5) is
-incremented when the transition is saved (2.8).
+and steps (2.3–2.4) are in `rove.training`. `law` is q_φ in the form that sampling needs. The
+counter (2.5) is incremented when the transition is saved (2.8), to the same effect.
 """
 
 from functools import partial
@@ -37,13 +36,10 @@ class Agent(CriticLearner):
     """Learning rate α."""
     double: bool = eqx.field(default=False, static=True)
     """Whether a′ is greedy with respect to q_φ instead of q_φ⁻ (double Q-learning)."""
-    bonus: float | Array | None = None
-    """Weight η of an intrinsic reward, the standard deviation of Q over θ ~ q_φ; None: no bonus."""
     epsilon: float | Array = 0.0
     """Probability ε of a uniformly random action, after the schedule has ended."""
     epsilon_start: float | Array = 1.0
-    """Probability ε at step 0, from which it decreases linearly to `epsilon` if `epsilon_steps` is
-    above 0; otherwise unused."""
+    """Probability ε at step 0 if `epsilon_steps` is above 0; it decreases linearly to `epsilon`."""
     epsilon_steps: int | Array = 0
     """Number of steps over which ε decreases; 0: it is `epsilon` from the start."""
 
@@ -55,22 +51,24 @@ class Agent(CriticLearner):
         network = self.network_for(features, actions * self.returns.outputs, form.image)
         phi = self.posterior.init(network, noise.fold(key, 0))
         phi = phi._replace(priors=tabulated(phi.priors, form.coded))
-        cached = cache_size(phi.priors, features, form.coded)
-        law = self.posterior.law(phi)  # q_φ, in the form that sampling needs
+        law, cached = self.posterior.law(phi), cache_size(phi.priors, features, form.coded)
         return AgentState(
             phi=phi,
             phi_target=law,
             theta=control.first_theta(self.posterior, self.resample, law, noise.fold(key, 1)),
             optimiser=init_optimiser((phi.learned,)),
-            replay=replay.init(self.buffer_size, features, 1, cached, form),
+            replay=self.empty_buffer(features, 1, form, cached, actions * form.masked),
             counter=jnp.zeros((), jnp.int32),
+            bonus=self.bonus.init(features, form.coded, noise.fold(key, 2)),
         )
 
     # Control
 
     def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
-        """1.4, 2.6: resample the stored θ if it is due (`resample`); `begins`: whether an episode
-        begins. With resample="step", `act` samples θ itself."""
+        """1.4, 2.6: resample the stored θ if an episode begins or N steps have passed.
+
+        With resample="step", no θ is stored: `act` samples it.
+        """
         k, now = noise.fold(key, _RESAMPLE), (state.phi, state.theta, state.counter)
         theta = control.next_theta(self.posterior, self.resample, *now, begins, k)
         return state._replace(theta=theta)
@@ -78,16 +76,17 @@ class Agent(CriticLearner):
     def act(self, state: AgentState, observation: Observation, key: Key) -> Int[Array, ""]:
         """1.4–1.5, 2.6–2.7: return argmax_a E[Z_θ(s, a)], or a random action with probability ε."""
         law, s = self.posterior.law(state.phi), inputs(state.phi.priors, observation)
-        k = noise.fold(key, _RESAMPLE)
-        z = control.outputs(self.posterior, self.resample, law, state.theta, s, k)
+        k = partial(noise.fold, key)
+        z = control.outputs(self.posterior, self.resample, law, state.theta, s, k(_RESAMPLE))
         schedule = self.epsilon_start, self.epsilon, self.epsilon_steps
         epsilon = control.epsilon_at(state.counter, *schedule)
-        return control.epsilon_greedy(self.means(z), epsilon, noise.fold(key, _EXPLORE))
+        return control.epsilon_greedy(self.means(z), observation, epsilon, k(_EXPLORE))
 
     def greedy(self, state: AgentState, observation: Observation) -> Int[Array, ""]:
         """Return the action for evaluation: greedy with respect to the posterior mean."""
         s = inputs(state.phi.priors, observation)
-        return jnp.argmax(self.means(self.posterior.mean(self.posterior.law(state.phi), s)))
+        q = self.means(self.posterior.mean(self.posterior.law(state.phi), s))
+        return control.best_action(q, observation)
 
     # Training
 
@@ -95,24 +94,29 @@ class Agent(CriticLearner):
         self, state: AgentState, transition: Transition, where: bool | Array = True
     ) -> AgentState:
         """2.5, 2.8: increment the counter and save {s, a, r, s′} to B, with cached prior values.
-        `where`: False leaves the buffer's rows unchanged."""
-        buffer = replay.add(state.replay, with_cache(state.phi.priors, transition), where)
-        return state._replace(replay=buffer, counter=state.counter + 1)
+
+        `where`: False leaves the buffer's rows unchanged.
+        """
+        bonus, step = self.bonus.observe(state.bonus, transition)
+        buffer = replay.add(state.replay, with_cache(state.phi.priors, step), where)
+        return state._replace(replay=buffer, counter=state.counter + 1, bonus=bonus)
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """1.8, 2.9–2.15: update φ, and φ⁻ every `target_period` steps. Also return the loss."""
-        law, law_minus = self.posterior.law(state.phi), state.phi_target
-        k = partial(noise.fold, key)
-        batch, ids = replay.sample(state.replay, k(_MINIBATCH), self.batch_size)  # 2.9
+        phi, law_minus = state.phi, state.phi_target
+        law, k = self.posterior.law(phi), partial(noise.fold, key)
+        reward = partial(self.reward, state.bonus, phi.priors, law, k(_BONUS))
+        batch, ids = self.minibatch(state.replay, reward, k(_MINIBATCH))  # 2.9
         theta, theta_minus = self.draw(law, law_minus, ids, k(_THETA), k(_TARGET_THETA))  # 2.9, 11
-        lookahead = partial(self.lookahead, state.phi.priors, law, law_minus)
-        x = lookahead(theta_minus, batch, k(_TARGET), k(_BONUS))  # 2.10
+        lookahead = partial(self.lookahead, phi.priors, law, law_minus)
+        x = lookahead(theta_minus, batch, k(_TARGET))  # 2.10
         (phi,), moments, loss = self.descend(  # 2.11–2.12
-            state, (state.phi,), state.optimiser, self.lr, theta, batch, x, lookahead, k(_REFIT)
+            state, (phi,), state.optimiser, self.lr, theta, batch, x, lookahead, reward, k(_REFIT)
         )
         due = state.counter % self.target_period == 0
         law_minus = lax.cond(due, lambda: self.posterior.law(phi), lambda: law_minus)  # 2.13–2.14
-        return state._replace(phi=phi, phi_target=law_minus, optimiser=moments), loss
+        bonus = self.bonus.update(state.bonus, batch)
+        return state._replace(phi=phi, phi_target=law_minus, optimiser=moments, bonus=bonus), loss
 
     def lookahead(
         self,
@@ -121,22 +125,17 @@ class Agent(CriticLearner):
         law_minus: Any,
         theta_minus: Rows,
         batch: Transition,
-        k_target: Key,
-        k_bonus: Key,
+        key: Key,
     ) -> Array:
         """1.7–1.8, 2.10: sample x ~ r + γ·Z_θ⁻(s′, a′), where a′ = argmax_a E[Z_θ⁻(s′, a)].
-        With `double`, a′ is greedy under q_φ; r includes the bonus, if any."""
+
+        With `double`, a′ is greedy under q_φ.
+        """
         s_next = inputs(priors, batch.next_observation, batch.next_priors)
         z = theta_minus(law_minus, s_next)
-        best = jnp.argmax(self.means(theta_minus(law, s_next) if self.double else z), axis=-1)
-        reward = self.reward(priors, law, batch, k_bonus)
-        return self.targets(of_action(by_action(self.returns, z), best), reward, batch, k_target)
-
-    def reward(self, priors: Any, law: Any, batch: Transition, key: Key) -> Float[Array, " n"]:
-        """Return r, plus η·std Q_θ(s, a) if there is an intrinsic reward."""
-        if self.bonus is None:
-            return batch.reward
-        return batch.reward + self.bonus * self.spread(law, self.pairs(priors, batch), key)
+        q = self.means(theta_minus(law, s_next) if self.double else z)
+        best = control.best_action(q, batch.next_observation)
+        return self.targets(of_action(by_action(self.returns, z), best), batch, key)
 
     def pairs(self, priors: Any, batch: Transition) -> Pairs:
         """Return the network's inputs for s, and the indices of a."""

@@ -5,18 +5,24 @@ from typing import Any
 import jax
 import numpy as np
 
+from rove.bonuses import Bonus, Disagreement
 from rove.core.learner import AgentState, Memory
 from rove.errors import ConfigError, check_flag, check_hidden, check_integer, check_number
 from rove.parts.architectures import check_architecture
-from rove.posteriors.base import Posterior, Spec
+from rove.posteriors import Dirac, Posterior
+from rove.posteriors.base import Spec
 from rove.returns.base import Return
 
 
 def check_critic(agent: Any) -> None:
     """Raise `ConfigError` if a field that `Agent` and `ActorCritic` share is invalid."""
-    for field, family in (("returns", Return), ("posterior", Posterior)):
+    for field, family in (("returns", Return), ("posterior", Posterior), ("bonus", Bonus)):
         if not isinstance(getattr(agent, field), family):
             raise ConfigError.must_be(field, getattr(agent, field), f"a rove.{family.__name__}")
+    if isinstance(agent.bonus, Disagreement) and isinstance(agent.posterior, Dirac):
+        message = "bonus Disagreement has no effect with the posterior Dirac, under which Q has no "
+        message += "spread. Use Counts or RND, or another posterior such as MeanField"
+        raise ConfigError("bonus", "Disagreement", "Counts or RND, with Dirac", message)
     check_resample(agent.resample)
     check_number("gamma", agent.gamma, at_least=0.0, at_most=1.0)
     check_integer("target_period", agent.target_period, at_least=1)
@@ -26,6 +32,7 @@ def check_critic(agent: Any) -> None:
         message = f"buffer_size ({agent.buffer_size}) must be at least batch_size "
         message += f"({agent.batch_size})"
         raise ConfigError("batch_size", agent.batch_size, "at most buffer_size", message)
+    check_integer("n_step", agent.n_step, at_least=1, at_most=agent.buffer_size)
     check_integer("learning_starts", agent.learning_starts, at_least=1)
     check_hidden("hidden", agent.hidden)
     check_architecture(agent.network)
@@ -35,8 +42,6 @@ def check_agent(agent: Any) -> None:
     """Raise `ConfigError` if a field of an `Agent` is invalid."""
     check_critic(agent)
     check_flag("double", agent.double)
-    if agent.bonus is not None:
-        check_number("bonus", agent.bonus, at_least=0.0)
     check_number("epsilon", agent.epsilon, at_least=0.0, at_most=1.0)
     check_number("epsilon_start", agent.epsilon_start, at_least=0.0, at_most=1.0)
     check_integer("epsilon_steps", agent.epsilon_steps, at_least=0)
@@ -67,7 +72,7 @@ def check_actor_critic(agent: Any) -> None:
             raise
         name = type(agent.posterior).__name__
         reason = f"{name} cannot be the posterior of a critic with inputs (s, a): it requires "
-        reason += f"{error.allowed}. Use another one, such as MeanField or LastLayer"
+        reason += f"{error.allowed}. Use another posterior, such as MeanField or LastLayer"
         raise ConfigError("posterior", name, reason, reason) from None
 
 

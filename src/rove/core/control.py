@@ -1,4 +1,4 @@
-"""Control: when θ is resampled, and ε-greedy actions."""
+"""Control: resampling θ, and choosing ε-greedy actions."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -8,7 +8,9 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
 from rove.parts import noise
+from rove.parts.masks import allowed_actions
 from rove.parts.noise import Key
+from rove.parts.onehot import Observation
 from rove.posteriors.base import Phi, Posterior
 from rove.posteriors.priors import Input
 
@@ -59,10 +61,25 @@ def epsilon_at(
     return end + remaining * (start - end)
 
 
+def best_action(q: Float[Array, "*rows actions"], s: Observation) -> Int[Array, "*rows"]:
+    """Return argmax_a Q(s, a) over the actions that are allowed in s."""
+    allowed = allowed_actions(s)
+    return jnp.argmax(q if allowed is None else jnp.where(allowed, q, -jnp.inf), axis=-1)
+
+
+def random_action(s: Observation, actions: int, key: Key) -> Int[Array, ""]:
+    """Return a uniformly random action of those that are allowed in s."""
+    allowed = allowed_actions(s)
+    if allowed is None:
+        return noise.integers(key, (), actions)
+    number = noise.integers(key, (), jnp.maximum(jnp.sum(allowed), 1))
+    return jnp.argmax(jnp.cumsum(allowed) > number)
+
+
 def epsilon_greedy(
-    q: Float[Array, " actions"], epsilon: Float[Array, ""], key: Key
+    q: Float[Array, " actions"], s: Observation, epsilon: Float[Array, ""], key: Key
 ) -> Int[Array, ""]:
-    """Return the best action or, with probability ε, a uniformly random one."""
+    """Return the best action in s or, with probability ε, a uniformly random one."""
     k_random, k_action = noise.fold(key, 0), noise.fold(key, 1)
-    random_action = noise.integers(k_action, (), q.shape[0])
-    return jnp.where(noise.uniform(k_random) < epsilon, random_action, jnp.argmax(q))
+    explores = noise.uniform(k_random) < epsilon
+    return jnp.where(explores, random_action(s, q.shape[0], k_action), best_action(q, s))

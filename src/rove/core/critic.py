@@ -1,11 +1,11 @@
-"""The critic that Algorithm 2 and Section 4.4 share: Z_θ × q_φ, and a descent step on equation
-(4) of the paper.
+"""The critic that Algorithm 2 and Section 4.4 share: Z_θ and q_φ(θ), trained by equation (4).
 
-The marks 2.k refer to line k of Algorithm 2.
+Equations and sections are those of the paper. The marks 2.k refer to line k of Algorithm 2.
 """
 
 import abc
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import equinox as eqx
@@ -15,23 +15,24 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int
 
+from rove.bonuses.base import Bonus, NoBonus
 from rove.core import checks
 from rove.core.control import Resample
-from rove.core.diagnostics import pictures_of
-from rove.core.families import check_posterior, check_returns
+from rove.core.diagnostics import density_curves
+from rove.core.families import check_bonus, check_posterior, check_returns
 from rove.core.learner import AgentState, Learner, Memory
-from rove.parts import noise
+from rove.parts import noise, replay
 from rove.parts.architectures import Architecture, build
 from rove.parts.images import Image
 from rove.parts.networks import Network
 from rove.parts.noise import Key
 from rove.parts.onehot import VECTORS, Form
-from rove.parts.replay import Transition
+from rove.parts.replay import Replay, Reward, Transition
 from rove.posteriors.base import Data, OneTheta, Pairs, Phi, Posterior, Rows, apply_all
 from rove.returns.base import Return, by_action, means
 
-Lookahead: TypeAlias = Callable[[Rows, Transition, Key, Key], Array]
-"""Samples targets x for transitions, given θ⁻, a key for Z_θ⁻, and a key for other randomness."""
+Lookahead: TypeAlias = Callable[[Rows, Transition, Key], Array]
+"""Samples targets x for transitions, given θ⁻ and a key for all other randomness."""
 
 
 class CriticLearner(Learner):
@@ -49,6 +50,9 @@ class CriticLearner(Learner):
     "episode", or a number of steps."""
     gamma: float | Array = 0.99
     """Discount factor γ."""
+    n_step: int = eqx.field(default=1, static=True)
+    """Number n of rewards in a target, r₀ + γ·r₁ + … + γⁿ⁻¹·rₙ₋₁ + γⁿ·Z_θ⁻; fewer where an episode
+    ends before. The actions after the first are those that were taken, whatever θ was then."""
     target_period: int | Array = 100
     """Number of steps between updates of φ⁻ (the paper's τ)."""
     learning_starts: int | Array = 500
@@ -62,10 +66,26 @@ class CriticLearner(Learner):
     network: Architecture = eqx.field(default=None, static=True)
     """The kind of network: None for fully connected layers, a `ConvNet`, or a function of your own
     (shape, outputs, key) → network, which `hidden` has no effect on."""
+    bonus: Bonus = NoBonus()
+    """Intrinsic reward that is added to r."""
 
     def network_for(self, inputs: int, outputs: int, image: Image | None = None) -> Network:
         """Return the network, given its numbers of inputs and outputs, and the form of images."""
         return build(self.network, inputs, self.hidden, outputs, image)
+
+    def empty_buffer(
+        self, features: int, actions: int, form: Form, cached: int = 0, masked: int = 0
+    ) -> Replay:
+        """2.2: return an empty replay buffer B; see `replay.Layout` for the arguments."""
+        shape = self.buffer_size, features, actions, cached, form.coded
+        return replay.init(*shape, self.n_step, self.bonus.uses_cells, masked=masked)
+
+    def minibatch(
+        self, buffer: Replay, reward: Reward, key: Key
+    ) -> tuple[Transition, Int[Array, " n"]]:
+        """2.9: draw a minibatch D from B; `reward` returns the rewards of single steps, with the
+        intrinsic reward. Also return the transitions' numbers."""
+        return replay.sample(buffer, key, self.batch_size, self.gamma, reward)
 
     @abc.abstractmethod
     def pairs(self, priors: Any, batch: Transition) -> Pairs:
@@ -74,7 +94,7 @@ class CriticLearner(Learner):
     def draw(
         self, law: Any, law_minus: Any, ids: Int[Array, " n"], k_theta: Key, k_target_theta: Key
     ) -> tuple[Rows, Rows]:
-        """2.9, 2.11: sample θ⁻ ~ q_φ⁻ (2.9), and θ ~ q_φ for the objective (2.11), for each row.
+        """2.9, 2.11: sample θ⁻ ~ q_φ⁻ for the targets and θ ~ q_φ for the objective, for each row.
 
         `law` and `law_minus` are q_φ and q_φ⁻ as returned by `Posterior.law`. Families that pair θ
         and θ⁻ use the same samples for both.
@@ -86,24 +106,24 @@ class CriticLearner(Learner):
     def targets(
         self,
         z: Float[Array, "draws n outputs"],
-        reward: Float[Array, " n"],
         batch: Transition,
         key: Key,
     ) -> Array:
-        """2.10: sample x ~ r + γ·Z_θ⁻(s′, a′) for each θ⁻ and transition.
+        """2.10: sample x ~ r + γ·Z_θ⁻(s′, a′) for each θ⁻ and transition; γᵏ after k steps.
 
         z contains the network's outputs at (s′, a′). If s′ is terminal, x is r.
         """
         draws, n, _ = z.shape
         keys = noise.folds(key, draws * n).reshape(draws, n, 2)
-        discount = self.gamma * (1.0 - batch.terminated)
+        discount = self.gamma if batch.discount is None else batch.discount
+        discount = discount * (1.0 - batch.terminated)
         over_rows = jax.vmap(self.returns.target)
-        return jax.vmap(over_rows, (0, None, None, 0))(z, reward, discount, keys)
+        return jax.vmap(over_rows, (0, None, None, 0))(z, batch.reward, discount, keys)
 
     def objective(
         self, phi: Phi, theta: Rows, batch: Transition, x: Array
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """2.11: return E_θ[mean_j loss(x_j)] − (c/N)·H(q_φ), and the loss averaged by weight.
+        """2.11: return E_θ[mean_j loss(x_j)] − (c/N)·H(q_φ), and the weighted mean of the loss.
 
         c is `Return.scale`. For a Gaussian, c = σ² and the loss is −c·log Z_θ, so that this is (4),
         or (7), times c/N; the factor c/N does not change the minimiser. For the other families c
@@ -131,6 +151,7 @@ class CriticLearner(Learner):
         batch: Transition,
         x: Array,
         lookahead: Lookahead,
+        reward: Reward,
         k_refit: Key,
     ) -> tuple[tuple[Phi, ...], Any, Float[Array, ""]]:
         """2.11–2.12: φ ← φ − α·Δφ for every critic, with Adam; then `Posterior.refit`.
@@ -139,9 +160,9 @@ class CriticLearner(Learner):
         """
 
         def total_objective(learned: tuple) -> tuple[Array, Array]:
-            moved = [phi._replace(learned=part) for phi, part in zip(phis, learned, strict=True)]
-            both = [self.objective(phi, theta, batch, x) for phi in moved]
-            total, losses = (sum(part, jnp.zeros(())) for part in zip(*both, strict=True))
+            critics = [phi._replace(learned=part) for phi, part in zip(phis, learned, strict=True)]
+            pairs = [self.objective(phi, theta, batch, x) for phi in critics]
+            total, losses = (sum(terms, jnp.zeros(())) for terms in zip(*pairs, strict=True))
             return total, losses / len(phis)
 
         learned = tuple(phi.learned for phi in phis)
@@ -155,14 +176,19 @@ class CriticLearner(Learner):
             index of the block of transitions; only θ⁻ is shared between blocks.
             """
             theta_minus = OneTheta(self.posterior, noise.fold(key, 0))
-            keys = noise.fold(key, 1, block), noise.fold(key, 2, block)
-            return lookahead(theta_minus, batch, *keys)[0]
+            return lookahead(theta_minus, batch, noise.fold(key, 1, block))[0]
 
-        data = Data(
-            self.returns.scale, state.counter, state.replay, self.pairs, refit_targets, k_refit
-        )
-        moved = [phi._replace(learned=part) for phi, part in zip(phis, learned, strict=True)]
-        return tuple(self.posterior.refit(phi, data) for phi in moved), moments, loss
+        stored = self.gamma, state.counter, state.replay, reward
+        data = Data(self.returns.scale, *stored, self.pairs, refit_targets, k_refit)
+        updated = [phi._replace(learned=part) for phi, part in zip(phis, learned, strict=True)]
+        return tuple(self.posterior.refit(phi, data) for phi in updated), moments, loss
+
+    def reward(
+        self, bonus: Any, priors: Any, law: Any, key: Key, steps: Transition
+    ) -> Float[Array, " n"]:
+        """Return r of single steps plus the intrinsic reward, given the state of the bonus."""
+        spread = partial(self.spread, law, self.pairs(priors, steps), key)
+        return self.bonus.reward(bonus, steps, spread)
 
     def spread(self, law: Any, pairs: Pairs, key: Key) -> Float[Array, " n"]:
         """Estimate the standard deviation of Q_θ(s, a) over θ ~ q_φ from two samples of θ.
@@ -185,12 +211,14 @@ class CriticLearner(Learner):
 
     @property
     def name(self) -> str:
-        return f"{type(self.returns).__name__} × {type(self.posterior).__name__}"
+        intrinsic = "" if isinstance(self.bonus, NoBonus) else f" + {type(self.bonus).__name__}"
+        return f"{type(self.returns).__name__} × {type(self.posterior).__name__}{intrinsic}"
 
     def dry_run(self, features: int, actions: int, form: Form = VECTORS) -> Memory:
         check_returns(self.returns)
         outputs = actions * self.returns.outputs
         check_posterior(self.posterior, self.network_for(features, outputs, form.image))
+        check_bonus(self.bonus, features)
         state = jax.eval_shape(lambda: self.init(features, actions, noise.root(0), form))
         return checks.memory_of(state, features, self.buffer_size, self.hidden)
 
@@ -198,7 +226,7 @@ class CriticLearner(Learner):
         self.posterior.validate(checks.spec_of(self, observation))
 
     def densities(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
-        return pictures_of(self.returns, outputs)
+        return density_curves(self.returns, outputs)
 
 
 def of_action(

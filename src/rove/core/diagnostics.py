@@ -41,6 +41,6 @@ def beliefs_at(
     return Beliefs(jax.vmap(values)(noise.folds(key, DRAWS)), outputs, spread)
 
 
-def pictures_of(returns: Return, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
+def density_curves(returns: Return, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
     """Return, for each action, the points and heights of a plot of Z(s, a)."""
     return [returns.density(z) for z in by_action(returns, outputs)]

@@ -1,4 +1,4 @@
-"""Checks of the shapes that posteriors and return families return, without computing anything."""
+"""Checks of the shapes of what the methods of the families return, without computing it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,9 +6,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from rove.bonuses.base import Bonus
 from rove.errors import ConfigError
 from rove.parts import networks, noise
 from rove.parts.networks import Network
+from rove.parts.replay import Transition
 from rove.posteriors.base import Phi, Posterior
 from rove.posteriors.priors import Input, inputs
 from rove.returns.base import Return
@@ -19,8 +21,9 @@ SMALL = networks.mlp(4, 8, 2)
 
 
 def check_posterior(posterior: Posterior, network: Network = SMALL) -> None:
-    """Raise `ConfigError` if a method of a posterior fails or returns another shape than it should,
-    and name it. `rove.train` checks every agent so.
+    """Raise `ConfigError` if a method of a posterior fails or returns a wrong shape.
+
+    The error names the method. `rove.train` makes this check for every agent.
 
     **Arguments**
     - `posterior`: the posterior.
@@ -37,10 +40,10 @@ def check_posterior(posterior: Posterior, network: Network = SMALL) -> None:
     law = call("law", posterior.law, phi)
     draw = call("sample", posterior.sample, law, key)
     rows = jax.eval_shape(lambda phi: inputs(phi.priors, features), phi)
-    one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), rows)
+    row = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), rows)
     outputs = (network.outputs,)
-    call.array("apply", outputs, call("apply", posterior.apply, law, draw, one))
-    call.array("mean", outputs, call("mean", posterior.mean, law, one))
+    call.array("apply", outputs, call("apply", posterior.apply, law, draw, row))
+    call.array("mean", outputs, call("mean", posterior.mean, law, row))
     call.array("entropy", (), call("entropy", posterior.entropy, law))
 
     def sampled(law: Any, x: Input) -> Any:
@@ -51,8 +54,9 @@ def check_posterior(posterior: Posterior, network: Network = SMALL) -> None:
 
 
 def check_returns(returns: Return) -> None:
-    """Raise `ConfigError` if a method of a return family fails or returns another shape than it
-    should, and name it. `rove.train` checks every agent so.
+    """Raise `ConfigError` if a method of a return family fails or returns a wrong shape.
+
+    The error names the method. `rove.train` makes this check for every agent.
 
     **Example**
     >>> rove.check_returns(rove.Quantile())
@@ -69,8 +73,28 @@ def check_returns(returns: Return) -> None:
     call.array("density", (*jnp.shape(xs)[:1],), heights)
 
 
+def check_bonus(bonus: Bonus, features: int = 4) -> None:
+    """Raise `ConfigError` if a method of an intrinsic reward fails or returns another shape than it
+    should, and name it. `rove.train` makes this check for every agent.
+
+    **Example**
+    >>> rove.check_bonus(rove.Counts())
+    """
+    call, key = _Caller("bonus", bonus, Bonus), noise.root(0)
+    x, zero, false = jnp.zeros(features), jnp.zeros(()), jnp.zeros((), bool)
+    step = Transition(x, zero[None], zero, x, false, cell=jnp.zeros((), jnp.int32))
+    batch = jax.tree.map(lambda leaf: jnp.stack([leaf] * ROWS), step)
+    state = call("init", lambda: bonus.init(features, False, key))
+    observed, _ = call("observe", bonus.observe, state, step)
+    call.unchanged("observe", state, observed)
+    call.unchanged("update", state, call("update", bonus.update, state, batch))
+    spread = jnp.zeros(ROWS)
+    reward = call("reward", lambda state: bonus.reward(state, batch, lambda: spread), state)
+    call.array("reward", (ROWS,), reward)
+
+
 class _Caller:
-    """Evaluates the shapes that methods of a family return, and reports what is wrong."""
+    """Evaluates the shapes of the results of a family's methods, and raises errors about them."""
 
     def __init__(self, field: str, family: Any, base: type):
         if not isinstance(family, base):
@@ -90,14 +114,23 @@ class _Caller:
             raise self.error(method, f"failed{hint}: {kind}: {reason}") from error
 
     def array(self, method: str, shape: tuple[int, ...], result: Any) -> None:
-        """Raise an error unless a result is an array of floats with a shape."""
+        """Raise an error unless a result is an array of floats with the given shape."""
         if not isinstance(result, jax.ShapeDtypeStruct):
             raise self.error(method, f"returned a {type(result).__name__} instead of an array")
         if result.shape != shape:
-            what = f"shape {result.shape} instead of {shape or '(), a number'}"
-            raise self.error(method, f"returned an array of {what}")
+            wanted = shape or "(), a number"
+            problem = f"returned an array of shape {result.shape} instead of {wanted}"
+            raise self.error(method, problem)
         if not jnp.issubdtype(result.dtype, jnp.floating):
             raise self.error(method, f"returned {result.dtype} instead of floats")
 
-    def error(self, method: str, what: str) -> ConfigError:
-        return ConfigError(self.field, self.name, what, f"{self.name}.{method} {what}")
+    def unchanged(self, method: str, before: Any, after: Any) -> None:
+        """Raise an error unless two states have the same structure, shapes and types."""
+        same = jax.tree.structure(before) == jax.tree.structure(after)
+        leaves = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=False)
+        if not same or any((a.shape, a.dtype) != (b.shape, b.dtype) for a, b in leaves):
+            raise self.error(method, "returned a state of another structure than init")
+
+    def error(self, method: str, problem: str) -> ConfigError:
+        """Return the error about a problem with a method."""
+        return ConfigError(self.field, self.name, problem, f"{self.name}.{method} {problem}")

@@ -30,15 +30,17 @@ class AgentState(NamedTuple):
     """Number of environment steps so far."""
     actor: Any = ()
     """The policy's part of the state of an actor–critic; otherwise ()."""
+    bonus: Any = ()
+    """The state of the intrinsic reward, if it has one; None once a run has finished."""
 
 
 class Memory(NamedTuple):
-    """The memory that one seed of an agent needs, and the parts of an error if that is too much."""
+    """The memory that one seed of an agent needs, and how to reduce it if that is too much."""
 
     nbytes: int
     """Number of bytes."""
     what: str
-    """The part that needs most of it."""
+    """The part of the agent that needs most of the memory, for messages."""
     field: str
     """The field that determines the size of that part."""
     value: Any
@@ -66,9 +68,11 @@ class Learner(eqx.Module):
 
     @abc.abstractmethod
     def dry_run(self, features: int, actions: int, form: Form = VECTORS) -> Memory:
-        """Evaluate the shapes of the agent's arrays, without computing anything; return the memory
-        that it will need. Raise `ConfigError` if a part of it returns a wrong shape. The arguments
-        are those of `init`."""
+        """Return the memory that the agent needs, from the shapes of its arrays.
+
+        Nothing is computed. Raises `ConfigError` if a part of the agent returns a wrong shape. The
+        arguments are those of `init`.
+        """
 
     @abc.abstractmethod
     def init(self, features: int, actions: int, key: Key, form: Form = VECTORS) -> AgentState:
@@ -77,12 +81,12 @@ class Learner(eqx.Module):
         **Arguments**
         - `features`: the number of entries of an observation.
         - `actions`: the number of actions or, if they are continuous, their dimension.
-        - `form`: the form of observations: vectors, codes or images.
+        - `form`: the form of observations: vectors, codes or images, with masks or without.
         """
 
     @abc.abstractmethod
     def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
-        """Resample θ for control if it is time to; called after every step.
+        """Resample θ for control if it is due; called after every step.
 
         `begins` says whether the next step is the first of an episode.
         """
@@ -114,7 +118,7 @@ class Learner(eqx.Module):
         """Return value estimates in some states, for diagnostics."""
 
     def validate(self, observation: np.ndarray) -> None:
-        """Raise a `ConfigError` if the agent cannot use such observations."""
+        """Raise `ConfigError` if the agent cannot use observations like this one."""
 
     @property
     def continuous(self) -> bool:

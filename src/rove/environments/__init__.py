@@ -13,10 +13,17 @@ from rove.environments.chain import Chain
 from rove.environments.deep_sea import DeepSea
 from rove.environments.host import HostEnvironment
 from rove.environments.linear_quadratic import LinearQuadratic
+from rove.environments.minigrid import (
+    MiniGridDoorKey,
+    MiniGridEmpty,
+    MiniGridFourRooms,
+    MiniGridMultiRoom,
+    MiniGridUnlock,
+)
 from rove.environments.mountain_car import MountainCar
 from rove.environments.registered import PREFIX
 from rove.environments.sparse import Sparse
-from rove.errors import ConfigError, unknown_name
+from rove.errors import ConfigError, unknown_name, unknown_option
 
 __all__ = [
     "ALIASES",
@@ -31,6 +38,11 @@ __all__ = [
     "Family",
     "HostEnvironment",
     "LinearQuadratic",
+    "MiniGridDoorKey",
+    "MiniGridEmpty",
+    "MiniGridFourRooms",
+    "MiniGridMultiRoom",
+    "MiniGridUnlock",
     "MountainCar",
     "Sparse",
     "Step",
@@ -89,6 +101,11 @@ ENVIRONMENTS: dict[str, Family] = {
         "Acrobot-v1",
     ),
     "linear-quadratic": Family(LinearQuadratic, {}, LinearQuadratic.__doc__),
+    "minigrid-empty": Family(MiniGridEmpty, {}, MiniGridEmpty.__doc__),
+    "minigrid-doorkey": Family(MiniGridDoorKey, {}, MiniGridDoorKey.__doc__),
+    "minigrid-fourrooms": Family(MiniGridFourRooms, {}, MiniGridFourRooms.__doc__),
+    "minigrid-multiroom": Family(MiniGridMultiRoom, {}, MiniGridMultiRoom.__doc__),
+    "minigrid-unlock": Family(MiniGridUnlock, {}, MiniGridUnlock.__doc__),
 }
 """Families by name. If a family has sizes, a size is appended: chain-100 is Chain(100)."""
 
@@ -114,7 +131,7 @@ def make(name: str, **settings: Any) -> Task:
     'gym/FrozenLake-v1'
     """
     if not isinstance(name, str):
-        raise ConfigError.must_be("environment", name, "a name; for an object, use rove.adopt")
+        raise ConfigError.must_be("environment", name, "a name", "; for an object, use rove.adopt")
     if name.startswith(PREFIX) or name in ALIASES:
         return from_name(name, **settings)
     if _VERSIONED.search(name):
@@ -136,15 +153,14 @@ def make(name: str, **settings: Any) -> Task:
     fields = _fields(kind)
     for field, value in settings.items():
         if field not in fields:
-            message = unknown_name(f"option of {family}", field, fields)
-            raise ConfigError(field, value, "one of " + ", ".join(fields), message)
+            raise unknown_option(name, field, value, fields)
     chosen = {"n": int(size)} if sized else {}
     chosen |= named | {field: _rebuilt(value) for field, value in settings.items()}
     try:
         return kind(**chosen)
     except ConfigError as error:
         if error.field == "n":
-            message = f"environment {name}: N must be {error.allowed}"
+            message = f"environment {name!r}: the size must be {error.allowed}, got {size}"
             raise ConfigError("environment", name, error.allowed, message) from None
         raise
 
@@ -160,8 +176,10 @@ def settings(environment: Task) -> Any:
 
 
 def configured(environment: Any, values: dict[str, Any]) -> Task:
-    """Return the environment with other values of the options that `settings` returns. Those of an
-    environment inside it are a dictionary."""
+    """Return the environment with other values of the options that `settings` returns.
+
+    The options of an environment inside it are a dictionary.
+    """
     if isinstance(environment, HostEnvironment):
         return from_name(environment.alias or environment.source.full_name, **values)
     inner = {

@@ -4,18 +4,18 @@ import copy
 import dataclasses
 import functools
 import json
-import math
 from typing import Annotated, Any
 
 import gymnasium
 import numpy as np
 from typing_extensions import Doc
 
+from rove.environments.actions import action_count
 from rove.environments.base import Coordinate
-from rove.environments.encoding import channels_first, encoder, image_of
+from rove.environments.encoding import channels_first, image_of
 from rove.environments.faults import BadEnvironment
 from rove.environments.guard import Guard
-from rove.environments.host import LONGEST_EPISODE, PROBES, ROVE_OPTIONS, HostEnvironment, Source
+from rove.environments.host import LONGEST_EPISODE, PROBES, ROVE_OPTIONS, HostEnvironment
 from rove.environments.registered import (
     changed,
     make_registered,
@@ -23,13 +23,14 @@ from rove.environments.registered import (
     settable,
     split,
 )
-from rove.errors import ConfigError, unknown_name
+from rove.environments.source import Source
+from rove.errors import ConfigError, unknown_option
 
 EDGE, HUGE = 3.0, 1e6
 """The cells of an entry of the observation range from −EDGE to EDGE if the bounds of that entry are
 infinite or beyond ±HUGE."""
 MOST_STATES = 10_000
-"""Visits are counted state by state in a discrete space with at most so many states."""
+"""Maximum number of states of a discrete space whose visits are counted state by state."""
 
 ALIASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "sparse-inverted-pendulum": (
@@ -51,24 +52,25 @@ _OPTIONS: dict[str, tuple[Any, str]] = {
     "longest_episode": (int, "Number of steps after which an unfinished episode is an error."),
     "sparse": (
         float | None,
-        "The only reward, paid on termination; for example 1 if termination means success, -1 if "
-        "failure. None: the environment's own rewards.",
+        "Reward on termination, in place of all other rewards: for example 1 if termination is a "
+        "success, -1 if it is a failure. None: the rewards of the environment.",
     ),
     "optimum": (
         float | None,
-        "The best possible score of an episode, if you know it: needed to tell whether the task is "
-        "solved. (With a positive --env.sparse it is 1, for an episode that reaches the goal.)",
+        "Best possible score of an episode, if known. Without it, rove cannot tell whether the "
+        "task is solved. With a positive --env.sparse, it is 1 unless it is given.",
     ),
     "score_range": (
         tuple[float, float] | None,
-        "The minimum and maximum score of an episode, if you know them: intervals of few seeds "
-        "rely on them. (With a positive --env.sparse they are 0 and 1.)",
+        "Minimum and maximum score of an episode, if known; confidence intervals use them. With a "
+        "positive --env.sparse, they are 0 and 1 unless they are given.",
     ),
     "axes": (
         tuple[int, int] | None,
-        "The two entries of an observation, horizontal and vertical, whose range is divided into "
-        "cells to count visits.",
+        "Indices of two entries of an observation, horizontal and vertical, whose ranges are "
+        "divided into cells in which visits are counted.",
     ),
+    "ignore_mask": (bool, "Ignore the environment's action masks, and choose from all actions."),
 }
 """rove's own options of a Gymnasium environment, with their types and descriptions."""
 
@@ -87,8 +89,7 @@ def from_name(name: str, **options: Any) -> HostEnvironment:
     defaults, any_option = settable(name)
     for key, value in options.items():
         if key not in defaults and not any_option:
-            message = unknown_name(f"option of {name}", key, defaults)
-            raise ConfigError(key, value, "one of " + ", ".join(defaults), message)
+            raise unknown_option(name, key, value, [*ROVE_OPTIONS, *defaults])
     options = changed(options, defaults)
     build = functools.partial(make_registered, name, options)
     package, name = split(name)
@@ -105,6 +106,7 @@ def adopt(
     optimum: float | None = None,
     score_range: tuple[float, float] | None = None,
     axes: tuple[int, int] | None = None,
+    ignore_mask: bool = False,
 ) -> HostEnvironment:
     """Use a custom Gymnasium environment for training.
 
@@ -124,16 +126,21 @@ def adopt(
       into cells to count visits: up to 40 integers have a cell each. Defaults to both entries of
       a bounded box or a multi-discrete space with two entries. In a discrete space each state is
       a cell.
+    - `ignore_mask`: whether to ignore the environment's action masks, and to choose from all
+      actions.
     """
     own: dict[str, Any] = {"normalise": normalise, "longest_episode": longest_episode}
     own |= {"sparse": sparse, "optimum": optimum, "score_range": score_range, "axes": axes}
+    own["ignore_mask"] = ignore_mask
     if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
         build = functools.partial(_copied, environment)
     elif callable(environment):
         build = environment
     else:
         allowed = "a gymnasium.Env, or a function that returns one"
-        hint = f". By name: rove.make({environment!r})" if isinstance(environment, str) else ""
+        hint = "; rove.train also accepts a name, such as 'chain-10'"
+        if isinstance(environment, str):
+            hint = f". By name: rove.make({environment!r})"
         raise ConfigError.must_be("environment", environment, allowed, hint)
     return _checked(Source("", object_id=id(environment), build=build), own)
 
@@ -171,14 +178,14 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
             )
         # Do not close an environment that the user passed in.
         owned = id(env) != source.object_id
-        guard = Guard(env, own.get("longest_episode", LONGEST_EPISODE), owned)
+        longest, ignore_mask = own.get("longest_episode", LONGEST_EPISODE), own.get("ignore_mask")
+        guard = Guard(env, longest, owned, ignore_mask=bool(ignore_mask))
         initial = np.unique([guard.reset(seed) for seed in range(PROBES)], axis=0)
-        encode = encoder(env.observation_space)
     except BadEnvironment as error:
         message = str(error) if "environment" in error.field else f"environment {name}: {error}"
         raise ConfigError("environment", name, str(error), message) from error
     spaces = (env.observation_space, env.action_space)
-    source = dataclasses.replace(source, spaces=spaces, encode=encode, decode=guard.decode)
+    source = dataclasses.replace(source, spaces=spaces, encode=guard.encode, decode=guard.decode)
     guard.close()
     own["axes"], grid = _grid(env.observation_space, own.get("axes"))
     discrete = isinstance(env.observation_space, gymnasium.spaces.Discrete)
@@ -189,16 +196,15 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
         own["optimum"] = 1.0 if own.get("optimum") is None else own["optimum"]
         own["score_range"] = own.get("score_range") or (0.0, 1.0)
     own["score_range"] = _pair(own.get("score_range"))
-    space = guard.action_space
-    vector_actions = isinstance(space, gymnasium.spaces.Box)
-    actions = math.prod(space.shape) if vector_actions else int(space.n)
+    actions, masked = action_count(guard.action_space), bool(guard.mask.present)
     return HostEnvironment(
         source,
-        states if discrete else initial.shape[1],
+        states if discrete else initial.shape[1] - actions * masked,
         actions,
         initial,
         discrete=discrete,
-        vector_actions=vector_actions,
+        masked=masked,
+        vector_actions=isinstance(guard.action_space, gymnasium.spaces.Box),
         grid=grid,
         states=states if states <= MOST_STATES else 0,
         first_state=first_state,
@@ -214,6 +220,9 @@ def _pair(value: Any) -> tuple[float, float] | None:
         return None
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise ConfigError.must_be("score_range", value, "two numbers, for example 0 1")
+    if all(isinstance(number, int | float) for number in value) and value[0] >= value[1]:
+        allowed = "a minimum and a larger maximum, for example 0 1"
+        raise ConfigError.must_be("score_range", value, allowed)
     return value[0], value[1]
 
 
@@ -238,7 +247,7 @@ def _grid(space: Any, axes: Any) -> tuple[tuple[int, int] | None, tuple[Coordina
             message += "does not have; flatten a Dict or Tuple with gymnasium.wrappers."
             message += "FlattenObservation first"
             raise ConfigError("axes", axes, "None", message)
-        allowed = f"two different indices below {len(low)}, for example 0 1"
+        allowed = f"two distinct indices below {len(low)}, for example 0 1"
         raise ConfigError.must_be("axes", axes, allowed)
     ends = np.where(bounded, (low, high), [[-EDGE], [EDGE]])
     integers = space.dtype.kind in "iub"

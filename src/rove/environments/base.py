@@ -6,13 +6,18 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+from gymnasium import spaces
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
+from rove.environments.action_masks import given_mask
 from rove.errors import ConfigError
+from rove.parts import noise
 from rove.parts.images import Image
+from rove.parts.masks import masked
 from rove.parts.noise import Key
 from rove.parts.onehot import Form, Observation
 
@@ -100,7 +105,7 @@ class Task(eqx.Module):
     @property
     def form(self) -> Form:
         """The form of observations, as agents take it."""
-        return Form(self.coded, self.image)
+        return Form(self.coded, self.masked, self.image)
 
     @property
     @abc.abstractmethod
@@ -111,6 +116,25 @@ class Task(eqx.Module):
     def continuous(self) -> bool:
         """Whether actions are vectors in [−1, 1]^k."""
         return False
+
+    @property
+    def action_space(self) -> spaces.Space:
+        """The actions as a space of Gymnasium."""
+        if self.continuous:
+            return spaces.Box(-1.0, 1.0, (self.num_actions,), np.float32)
+        return spaces.Discrete(self.num_actions)
+
+    @property
+    def masked(self) -> bool:
+        """Whether the agent's observations have masks: some actions may not be allowed."""
+        return False
+
+    def action_mask(self, state: State) -> Bool[Array, " actions"] | None:
+        """Return which actions are allowed in a state; None if always all of them are.
+
+        Agents take no other actions, and targets do not consider others.
+        """
+        return None
 
     @property
     def action_names(self) -> tuple[str, ...]:
@@ -182,8 +206,9 @@ class Task(eqx.Module):
         """Return the observation as the agent sees it, for example normalised."""
         return observation
 
-    def observation(self, given: Any) -> Observation:
-        """Convert a user's observation to one that `agent_observation` takes."""
+    def observation(self, given: Any, action_mask: Any = None) -> Observation:
+        """Convert a user's observation to one that `agent_observation` takes, with the mask of its
+        actions if there is one."""
         shape = (self.observation_size,)
         try:
             x = np.asarray(given, np.float32)
@@ -193,7 +218,7 @@ class Task(eqx.Module):
             raise ConfigError.must_be(
                 "observation", given, f"an array of shape {shape} with finite numbers"
             )
-        return jnp.asarray(x)
+        return masked(jnp.asarray(x), given_mask(self.action_space, action_mask, self.masked))
 
     def action(self, chosen: Array) -> int | np.ndarray:
         """Convert a learner's action to one of the environment."""
@@ -212,6 +237,16 @@ class Environment(Task):
         """The minimum and maximum values of observations."""
         return -math.inf, math.inf
 
+    @property
+    def masked(self) -> bool:
+        mask = jax.eval_shape(lambda: self.action_mask(self.reset(noise.root(0))[0]))
+        return mask is not None
+
     @abc.abstractmethod
     def step(self, state: State, action: Int[Array, ""] | Float[Array, " k"], key: Key) -> Step:
         """Return the next state, its observation and the reward."""
+
+
+def shown(task: Task, state: State, observation: Observation) -> Observation:
+    """Return an observation of a state with the mask of its actions, if it has one."""
+    return masked(observation, task.action_mask(state))

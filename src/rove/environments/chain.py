@@ -39,7 +39,7 @@ class Chain(Environment):
     permuted: bool = eqx.field(default=False, static=True)
     """Swap left and right in about half of the states, so that no constant policy is optimal."""
     map_seed: int = eqx.field(default=0, static=True)
-    """Seed that decides in which states left and right are swapped."""
+    """Seed that decides in which states left and right are swapped; no effect unless permuted."""
 
     def __check_init__(self) -> None:
         check_integer("n", self.n, at_least=3, at_most=100_000)

@@ -37,9 +37,9 @@ class DeepSea(Environment):
     n: int = eqx.field(static=True)
     """N, the number of rows and of columns."""
     map_seed: int = eqx.field(default=0, static=True)
-    """Seed of the map of actions (bsuite's mapping_seed)."""
+    """Seed of the random choice of actions (bsuite's mapping_seed); no effect unless randomised."""
     randomised: bool = eqx.field(default=True, static=True)
-    """Draw at random, for each cell, which action goes right; otherwise it is action 1."""
+    """Choose at random, for each cell, which action moves right; if not, it is always action 1."""
 
     def __check_init__(self) -> None:
         check_integer("n", self.n, at_least=2, at_most=1000)

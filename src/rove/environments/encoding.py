@@ -15,12 +15,12 @@ MOST_ENTRIES = 10_000_000
 """Maximum number of entries of an observation."""
 
 
-def encoder(space: Any) -> Encode:
+def encoder(space: Any, left_out: str | None = None) -> Encode:
     """Return a function that converts the observations of a space to columns.
 
     Those of a Discrete space are their index. Boxes are flattened, images with their channels last;
     discrete parts are one-hot encoded, and parts concatenated. Parts of a dictionary without a
-    fixed size, such as text, are left out.
+    fixed size, such as text, are left out, and so is the part that is named.
     """
     entries = spaces.flatdim(space) if _fixed(space) else 0
     if entries > MOST_ENTRIES:
@@ -47,7 +47,7 @@ def encoder(space: Any) -> Encode:
                 return _finite(x.astype(np.float32).ravel())
 
         return of_box
-    used = without_unsized_parts(space)
+    used = without_unsized_parts(space, left_out)
     if used is not space:
         encode = encoder(used)
 
@@ -92,11 +92,12 @@ def channels_first(space: spaces.Box) -> bool:
     return len(space.shape) == 3 and space.shape[0] < min(space.shape[1:])
 
 
-def without_unsized_parts(space: Any) -> Any:
-    """Return a space without the parts of a dictionary that have no fixed size."""
+def without_unsized_parts(space: Any, left_out: str | None = None) -> Any:
+    """Return a space without the parts of a dictionary that have no fixed size, and without the
+    part that is named."""
     if not isinstance(space, spaces.Dict):
         return space
-    parts = {key: part for key, part in space.items() if _fixed(part)}
+    parts = {key: part for key, part in space.items() if _fixed(part) and key != left_out}
     return spaces.Dict(parts) if 0 < len(parts) < len(space.spaces) else space
 
 

@@ -1,4 +1,4 @@
-"""Errors about environments, which say what an environment did wrong."""
+"""Errors of environments that are not rove's own: what was wrong, in one line."""
 
 import traceback
 from pathlib import Path

@@ -9,22 +9,24 @@ from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
 from rove.environments import ENVIRONMENTS, Environment, Sparse, drawing
+from rove.environments.action_masks import KEY
 from rove.errors import check_number
 from rove.parts import noise
 
 
 @jax.jit
-def _reset(environment: Environment, seed: int | jax.Array) -> tuple[Any, tuple]:
-    """Return an episode's key, and its initial state and observation."""
+def _reset(environment: Environment, seed: int | jax.Array) -> tuple[Any, ...]:
+    """Return an episode's key, and its initial state, observation and action mask."""
     key = noise.root(seed)
-    return key, environment.reset(noise.fold(key, 0))
+    state, observation = environment.reset(noise.fold(key, 0))
+    return key, state, observation, environment.action_mask(state)
 
 
-_step = jax.jit(
-    lambda environment, state, action, key, time: environment.step(
-        state, action, noise.fold(key, time)
-    )
-)
+@jax.jit
+def _step(environment: Environment, state: Any, action: Any, key: Any, time: Any) -> tuple:
+    """Return the result of a step, and the action mask of the next state."""
+    after = environment.step(state, action, noise.fold(key, time))
+    return after, environment.action_mask(after.state)
 
 
 class CompiledEnv(gymnasium.Env):
@@ -37,12 +39,7 @@ class CompiledEnv(gymnasium.Env):
         shape = (environment.observation_size,)
         low, high = (np.full(shape, x, np.float32) for x in environment.observation_bounds)
         self.observation_space = spaces.Box(low, high, shape, np.float32)
-        actions = environment.num_actions
-        self.action_space: Any = (
-            spaces.Box(-1.0, 1.0, (actions,), np.float32)
-            if environment.continuous
-            else spaces.Discrete(actions)
-        )
+        self.action_space: Any = environment.action_space
         self._state: Any = None
         self._episode_key: Any = None
         self._time = 0
@@ -54,8 +51,8 @@ class CompiledEnv(gymnasium.Env):
         super().reset(seed=seed)
         self._time, seed = 0, int(self.np_random.integers(2**31))
         self._visited = set()
-        self._episode_key, (self._state, observation) = _reset(self.environment, seed)
-        return np.asarray(observation, np.float32), {}
+        self._episode_key, self._state, observation, mask = _reset(self.environment, seed)
+        return np.asarray(observation, np.float32), _info(mask)
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         if self._state is None:
@@ -65,14 +62,14 @@ class CompiledEnv(gymnasium.Env):
         self._time += 1
         action = np.asarray(action, np.float32 if self.environment.continuous else np.int32)
         time = np.int32(self._time)
-        after = _step(self.environment, self._state, action, self._episode_key, time)
+        after, mask = _step(self.environment, self._state, action, self._episode_key, time)
         self._state = after.state
         return (
             np.asarray(after.observation, np.float32),
             float(after.reward),
             bool(after.terminated),
             bool(after.truncated),
-            {},
+            _info(mask),
         )
 
     def render(self) -> np.ndarray | None:
@@ -89,6 +86,11 @@ class CompiledEnv(gymnasium.Env):
         return drawing.board(
             task.cells, at, self._visited, task.landmarks, upwards=bool(task.coordinates)
         )
+
+
+def _info(mask: jax.Array | None) -> dict[str, Any]:
+    """Return the `info` of a state with the given action mask."""
+    return {} if mask is None else {KEY: np.asarray(mask, np.int8)}
 
 
 class SparseReward(gymnasium.Wrapper, RecordConstructorArgs):

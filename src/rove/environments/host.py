@@ -1,9 +1,8 @@
 """Gymnasium environments as training environments: `make("gym/CartPole-v1")`, or custom ones."""
 
-import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,21 +13,26 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from rove.environments import registered
+from rove.environments.action_masks import KEY, given_mask, in_observations
 from rove.environments.base import Coordinate, State, Task, cell
-from rove.environments.encoding import Encode, without_unsized_parts
-from rove.environments.faults import BadEnvironment, environment_error
-from rove.environments.guard import Decode, Guard
-from rove.environments.normalising import Statistics
-from rove.errors import ConfigError, RoveError, check_flag, check_integer, check_number
+from rove.environments.encoding import without_unsized_parts
+from rove.environments.faults import BadEnvironment
+from rove.environments.guard import Guard
+from rove.environments.source import Source
+from rove.errors import ConfigError, check_flag, check_integer, check_number
 from rove.parts.images import Image
+from rove.parts.masks import allowed_actions, masked, unmasked
 from rove.parts.noise import Key
-from rove.parts.onehot import Form, Observation, OneHot, from_columns
+from rove.parts.normalising import Statistics
+from rove.parts.onehot import Features, Observation, OneHot, from_columns
 
 LONGEST_EPISODE = 100_000
 """Default number of steps after which an unfinished episode raises an error."""
 PROBES = 3
 """Number of initial observations for which diagnostics are recorded."""
-ROVE_OPTIONS = ("normalise", "longest_episode", "sparse", "optimum", "score_range", "axes")
+ROVE_OPTIONS = (
+    "normalise", "longest_episode", "sparse", "optimum", "score_range", "axes", "ignore_mask",
+)  # fmt: skip
 """Options of rove, which are not passed to Gymnasium."""
 
 _SPACES = ("observation_space", "action_space")
@@ -41,48 +45,6 @@ class HostState(NamedTuple):
     """Statistics of the observations, if they are normalised."""
     cell: Int[Array, ""] | None
     """The cell of the last observation, if visits are counted."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Source:
-    """The origin of an environment: a registered id with options, or an object from the user."""
-
-    name: str
-    options: str = "{}"
-    """The options of a registered id, as JSON."""
-    object_id: int = 0
-    """The identity of the user's object; 0 if it was created from its name."""
-    package: str = dataclasses.field(default="", compare=False)
-    """The package that has to be imported to register the id, if the user named it."""
-    build: Callable[[], Any] = dataclasses.field(default=lambda: None, compare=False)
-    """Creates an environment."""
-    spaces: tuple[Any, Any] = dataclasses.field(default=(None, None), compare=False)
-    """The spaces of observations and actions."""
-    encode: Encode = dataclasses.field(default=np.asarray, compare=False)
-    """Converts an observation to columns."""
-    decode: Decode = dataclasses.field(default=int, compare=False)
-    """Converts a learner's action to the environment's."""
-
-    @property
-    def registered(self) -> bool:
-        """Whether the environment is one that Gymnasium creates from `name` and `options`."""
-        return self.name.startswith(registered.PREFIX)
-
-    @property
-    def full_name(self) -> str:
-        """The name with the package that registers it: gym/PACKAGE:ID."""
-        prefix = registered.PREFIX
-        package = f"{self.package}:" if self.package else ""
-        return prefix + package + self.name.removeprefix(prefix)
-
-    def new(self) -> Any:
-        """Create an environment; raise `BadEnvironment` if that fails."""
-        try:
-            return self.build()
-        except RoveError:
-            raise
-        except BaseException as error:
-            raise environment_error("creating the environment", error) from error
 
 
 class HostEnvironment(Task):
@@ -122,12 +84,17 @@ class HostEnvironment(Task):
     """The number of the first state of a discrete space."""
     image: Image | None = eqx.field(default=None, static=True)
     """The form of observations that are images; None for all others."""
+    masked: bool = eqx.field(default=False, static=True)
+    """Whether the environment returns action masks, which are not ignored."""
+    ignore_mask: bool = eqx.field(default=False, static=True)
+    """Ignore the environment's action masks, and choose from all actions."""
     one_hot: tuple[tuple[int, int, int], ...] = eqx.field(default=(), static=True)
     """For each entry of a multi-discrete observation its first value, its number of values and the
     position of its one-hot code in the vector; () for other spaces."""
 
     def __check_init__(self) -> None:
         check_flag("normalise", self.normalise)
+        check_flag("ignore_mask", self.ignore_mask)
         if self.sparse is not None:
             check_number("sparse", self.sparse, at_least=-1e6, at_most=1e6)
         if self.optimum is not None:
@@ -160,6 +127,17 @@ class HostEnvironment(Task):
     @property
     def continuous(self) -> bool:
         return self.vector_actions
+
+    @property
+    def action_space(self) -> gymnasium.Space:
+        return self.source.spaces[1]
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        if self.continuous:
+            return super().action_names
+        actions = [self.source.decode(i).tolist() for i in range(self.actions)]
+        return tuple(f"action {action}" for action in actions)
 
     @property
     def score_label(self) -> str:
@@ -202,23 +180,24 @@ class HostEnvironment(Task):
 
     def reset(self, key: Key) -> tuple[State, Observation]:
         """Return the state before the first episode, and zeros in place of an observation."""
-        zeros, zero = jnp.zeros(self.size), jnp.zeros(())
         observation = self.received(jnp.zeros(self.initial.shape[1]))
-        state = HostState(
-            Statistics(zero, zeros, zeros) if self.normalise else None, self._cell(observation)
-        )
+        statistics = Statistics.of_shape(self.size) if self.normalise else None
+        state = HostState(statistics, self._cell(unmasked(observation)))
         return state, self.agent_observation(state, observation)
 
     def received(self, columns: Float[Array, " width"]) -> Observation:
-        """Return an observation that the host has encoded as columns."""
-        return from_columns(columns, self.size, Form(self.discrete))
+        """Return an observation that the host has encoded as columns, followed by its mask."""
+        end = columns.shape[-1] - self.actions * self.masked
+        allowed = columns[end:] > 0.5 if self.masked else None
+        return masked(from_columns(columns[:end], self.size, self.discrete), allowed)
 
     def updated(self, state: HostState, observation: Observation) -> HostState:
         """Return the state after an observation."""
-        statistics = state.statistics and state.statistics.updated(jnp.asarray(observation))
-        return HostState(statistics, self._cell(observation))
+        x = unmasked(observation)
+        statistics = state.statistics and state.statistics.updated(jnp.asarray(x))
+        return HostState(statistics, self._cell(x))
 
-    def _cell(self, observation: Observation) -> Int[Array, ""] | None:
+    def _cell(self, observation: Features) -> Int[Array, ""] | None:
         if isinstance(observation, OneHot):
             return observation.index if self.states else None
         if not self.axes:
@@ -236,17 +215,21 @@ class HostEnvironment(Task):
     def agent_observation(self, state: HostState, observation: Observation) -> Observation:
         if state.statistics is None:
             return observation
-        return state.statistics.normalised(jnp.asarray(observation))
+        x = state.statistics.normalised(jnp.asarray(unmasked(observation)))
+        return masked(x, allowed_actions(observation))
 
-    def observation(self, given: Any) -> Observation:
+    def observation(self, given: Any, action_mask: Any = None) -> Observation:
         try:
-            return self.received(jnp.asarray(self.source.encode(given)))
+            x = from_columns(jnp.asarray(self.source.encode(given)), self.size, self.discrete)
         except BadEnvironment as error:
             raise ConfigError("observation", given, str(error), str(error)) from None
+        if self.masked and in_observations(self.source.spaces[0]):
+            action_mask = given[KEY] if action_mask is None else action_mask
+        return masked(x, given_mask(self.action_space, action_mask, self.masked))
 
     def action(self, chosen: Array) -> int | np.ndarray:
         action = self.source.decode(chosen)
-        return action if self.continuous else int(action)
+        return action if np.ndim(action) else int(action)
 
     def make(self) -> Guard:
         """Create an environment that is checked at every step.
@@ -255,7 +238,8 @@ class HostEnvironment(Task):
         """
         env = self.source.new()
         owned = id(env) != self.source.object_id
-        guard = Guard(env, self.longest_episode, owned, self.sparse)
+        options = self.longest_episode, owned, self.sparse, self.masked, self.ignore_mask
+        guard = Guard(env, *options)
         for field, first in zip(_SPACES, self.source.spaces, strict=True):
             space = getattr(env, field)
             if without_unsized_parts(space) != without_unsized_parts(first):

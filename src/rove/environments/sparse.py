@@ -6,7 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
 from rove.environments.base import Bound, Coordinate, Environment, State, Step
 from rove.errors import ConfigError, check_number
@@ -59,6 +59,9 @@ class Sparse(Environment):
     @property
     def num_actions(self) -> int:
         return self.environment.num_actions
+
+    def action_mask(self, state: State) -> Bool[Array, " actions"] | None:
+        return self.environment.action_mask(state)
 
     @property
     def optimum(self) -> float | None:

@@ -19,7 +19,7 @@ from rove.runs.tables import as_csv, episodes_csv, publish_text
 from rove.search.grids import variant_settings
 
 SEARCHED = ("figure-3",)
-"""The searches that the settings of the agents come from."""
+"""The searches from which the agents' settings are taken."""
 CAR = "sparse-mountain-car"
 EPISODES = {CAR: 600, "sparse-acrobot": 200, "sparse-cartpole": 400}
 QUICK_EPISODES = {CAR: 100, "sparse-acrobot": 30, "sparse-cartpole": 150}
@@ -30,8 +30,8 @@ VISITS_AFTER, QUICK_VISITS_AFTER = (10, 30), (2, 5)
 VISITS_AGENTS = ("ge-step", *DQNS)
 RARELY = 0.05
 """The threshold for "very rarely", as a fraction of all episodes."""
-KEPT = 0.9
-"""Fraction of the effective number of cells that must be kept for a distribution to be
+MAINTAINED = 0.9
+"""Minimum ratio of the later to the earlier effective number of cells for a distribution that is
 "maintained"."""
 
 
@@ -167,30 +167,30 @@ class Figure3(Experiment):
         return tested
 
     def _visits_claims(self, runs: Runs) -> list[Claim]:
-        """Test the claims about panel (d). Changes are tested seed by seed, from the first
-        iterations to the later ones."""
+        """Test the claims about panel (d), with changes over iterations tested seed by seed."""
         first, last = self.visits_after[0], self.visits_after[-1]
         cells = {}
         for agent in self.visits_agents:
-            early, whole = (self.visits(runs, after, agent).visits for after in (first, last))
-            # The longer run starts with the shorter one, so this is the rest of it.
-            later = (last * whole - first * early) / (last - first)
+            early, total = (self.visits(runs, after, agent).visits for after in (first, last))
+            # The longer run begins with the shorter one: subtract it to get the later part.
+            later = (last * total - first * early) / (last - first)
             cells[agent, first], cells[agent, last] = spread_of(early), spread_of(later)
-        kept = cells["ge-step", last] > KEPT * cells["ge-step", first]
+        maintained = cells["ge-step", last] > MAINTAINED * cells["ge-step", first]
         return [
             *(
                 Claim.count(
                     f"{CAR}: the visits of {label(dqn)} increasingly cluster, from {first} to "
                     f"{last} iterations",
-                    f"the effective number of cells falls below {KEPT:g} times its earlier value",
-                    cells[dqn, last] < KEPT * cells[dqn, first],
+                    f"the effective number of cells falls below {MAINTAINED:g} times its earlier "
+                    "value",
+                    cells[dqn, last] < MAINTAINED * cells[dqn, first],
                 )
                 for dqn in self.dqns
             ),
             Claim.count(
                 f"{CAR}: GE maintains a widespread distribution, from {first} to {last} iterations",
-                f"the effective number of cells stays above {KEPT:g} times its earlier value",
-                kept,
+                f"the effective number of cells stays above {MAINTAINED:g} times its earlier value",
+                maintained,
             ),
             *(
                 Claim.ahead(
@@ -209,8 +209,12 @@ class Figure3(Experiment):
 def draw(
     scores: Mapping[Key, np.ndarray], visits: Mapping[tuple[int, str], np.ndarray], out: Path
 ) -> None:
-    """Write figure-3.png and figure-3.svg, given the scores of each environment and agent, of shape
-    [seeds, episodes], and the visits after some iterations of each agent, [seeds, cells]."""
+    """Write figure-3.png and figure-3.svg.
+
+    **Arguments**
+    - `scores`: the scores of each environment and agent, of shape [seeds, episodes].
+    - `visits`: the visits after some iterations of each agent, of shape [seeds, cells].
+    """
     from rove.analysis import panels, plots  # imported here because Matplotlib is slow to import
 
     figure = plots.figure(3, 3, width=11.0, height=8.6)
@@ -243,8 +247,10 @@ def draw(
 
 
 def redraw(data: str | Path, visits: str | Path, out: str | Path) -> None:
-    """Draw the figure without training, from files such as docs/data/figure-3.csv.gz and
-    docs/data/figure-3-visits.csv.gz."""
+    """Draw the figure again from its data, without training.
+
+    The data are files such as docs/data/figure-3.csv.gz and docs/data/figure-3-visits.csv.gz.
+    """
     runs = recorded.grouped(recorded.read(data), "environment", "agent")
     scores = {(key[0], key[1]): recorded.by_seed(rows, "score") for key, rows in runs.items()}
     seeds, cells = len(scores[CAR, "dqn"]), make(CAR).bins
@@ -259,8 +265,7 @@ def redraw(data: str | Path, visits: str | Path, out: str | Path) -> None:
 
 
 def spread_of(visits: np.ndarray) -> np.ndarray:
-    """Return the effective number of cells visited by each seed: exp of the entropy of its
-    visits."""
+    """Return the effective number of cells visited by each seed: exp(entropy of its visits)."""
     visits = np.maximum(visits, 0.0)  # a difference may be slightly negative by rounding
     share = visits / visits.sum(axis=1, keepdims=True)
     return np.exp(-np.sum(np.where(share > 0, share * np.log(np.maximum(share, 1e-12)), 0.0), 1))
@@ -277,8 +282,11 @@ def _ahead(text: str, better: Run, worse: Run, early: bool = False) -> Claim:
 
 
 def _steady(run: Run) -> np.ndarray:
-    """Return the steadiness of the mean scores of iterations for each seed. Curves start at 0, so
-    that constant scores do not count as steady progress."""
-    whole = run.scores.shape[1] // EPISODES_PER_ITERATION * EPISODES_PER_ITERATION
-    means = run.scores[:, :whole].reshape(len(run.scores), -1, EPISODES_PER_ITERATION).mean(axis=2)
+    """Return the steadiness of the mean scores of iterations, for each seed.
+
+    Curves start at 0, so that constant scores do not count as steady progress.
+    """
+    num_episodes = run.scores.shape[1] // EPISODES_PER_ITERATION * EPISODES_PER_ITERATION
+    iterations = run.scores[:, :num_episodes].reshape(len(run.scores), -1, EPISODES_PER_ITERATION)
+    means = iterations.mean(axis=2)
     return steadiness(np.pad(means, ((0, 0), (1, 0))))

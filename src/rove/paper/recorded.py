@@ -1,4 +1,4 @@
-"""Reading the data files of experiments, such as those in docs/data, to draw figures again."""
+"""Reading the data files of experiments, such as those in docs/data, to redraw figures."""
 
 import csv
 import gzip
@@ -11,7 +11,7 @@ Rows = list[dict[str, str]]
 
 
 def read(path: str | Path) -> Rows:
-    """Read a CSV table, which may be compressed."""
+    """Read a CSV table, which may be compressed by gzip."""
     path = Path(path)
     with gzip.open(path, "rt") if path.suffix == ".gz" else open(path) as file:
         return list(csv.DictReader(file))

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from rove.errors import ConfigError
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import Features
 
 Make: TypeAlias = Callable[[tuple[int, ...], int, Array], Callable[[Array], Array]]
 """A user's function: from the shape of an observation, the number of outputs and a JAX key to a
@@ -65,7 +65,7 @@ class Parameters(eqx.Module):
         """Number of outputs."""
         return self.function.outputs
 
-    def __call__(self, x: Observation) -> Float[Array, "*n outputs"]:
+    def __call__(self, x: Features) -> Float[Array, "*n outputs"]:
         structure, others = _constant_parts(self.function)
         arrays = iter(self.arrays)
         leaves = [next(arrays) if other is _ARRAY else other for other in others]

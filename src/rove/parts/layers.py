@@ -15,7 +15,7 @@ from jaxtyping import Float
 from rove.parts import noise
 from rove.parts.functions import Function, Parameters
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation, Scaled
+from rove.parts.onehot import Features, Scaled
 
 
 class Linear(NamedTuple):
@@ -37,7 +37,7 @@ class Linear(NamedTuple):
         """Number of outputs."""
         return self.bias.shape[-1]
 
-    def __call__(self, x: Observation | Scaled) -> Float[Array, "*n outputs"]:
+    def __call__(self, x: Features | Scaled) -> Float[Array, "*n outputs"]:
         return x @ self.weight + self.bias
 
 
@@ -136,7 +136,7 @@ class Convolution(eqx.Module):
         """Number of outputs."""
         return self.window.outputs
 
-    def __call__(self, x: Observation) -> Float[Array, "*n outputs"]:
+    def __call__(self, x: Features) -> Float[Array, "*n outputs"]:
         patches = self.window.patches(jnp.asarray(x))
         return (patches @ self.weight + self.bias).reshape(*x.shape[:-1], self.outputs)
 

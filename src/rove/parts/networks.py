@@ -11,7 +11,7 @@ from jaxtyping import Float
 from rove.parts import noise
 from rove.parts.layers import Dense, Layer, LayerSpec, Linear, Theta, Weighted
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation, OneHot
+from rove.parts.onehot import Features, OneHot
 
 __all__ = [
     "Layer",
@@ -61,13 +61,13 @@ def mlp(*sizes: int) -> Network:
     return Network(tuple(Dense(*pair) for pair in pairwise(sizes)))
 
 
-def affine(layer: Layer, x: Observation) -> Float[Array, "*n outputs"]:
+def affine(layer: Layer, x: Features) -> Float[Array, "*n outputs"]:
     """Apply a layer to vectors, or to codes."""
     return layer(x)
 
 
 def forward(
-    layers: Sequence, x: Observation, linear: Callable[..., Array] = affine
+    layers: Sequence, x: Features, linear: Callable[..., Array] = affine
 ) -> Float[Array, "*n outputs"]:
     """Compute f_θ(x), with ReLU between layers.
 
@@ -78,7 +78,7 @@ def forward(
 
 
 def trunk(
-    layers: Sequence, x: Observation, linear: Callable[..., Array] = affine
+    layers: Sequence, x: Features, linear: Callable[..., Array] = affine
 ) -> Float[Array, "*n hidden"] | OneHot:
     """Return the last hidden layer; without hidden layers, x itself."""
     for layer in layers:
@@ -86,6 +86,6 @@ def trunk(
     return x
 
 
-def forward_many(stack: Theta, xs: Observation) -> Float[Array, "count *n outputs"]:
+def forward_many(stack: Theta, xs: Features) -> Float[Array, "count *n outputs"]:
     """Evaluate every network of a stack on every row."""
     return jax.vmap(forward, (0, None))(stack, xs)

@@ -10,6 +10,7 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from rove.parts.images import Image
+from rove.parts.masks import Masked
 
 
 class OneHot(eqx.Module):
@@ -59,8 +60,10 @@ class Scaled(eqx.Module):
         return self.factor * (self.vectors @ matrix)
 
 
-Observation: TypeAlias = Float[Array, "*n features"] | OneHot
-"""One or more observations: vectors, or codes."""
+Features: TypeAlias = Float[Array, "*n features"] | OneHot
+"""One or more inputs of a network: vectors, or codes."""
+Observation: TypeAlias = Features | Masked
+"""One or more observations: features, possibly with the actions that are allowed."""
 
 
 class Form(NamedTuple):
@@ -68,6 +71,8 @@ class Form(NamedTuple):
 
     coded: bool = False
     """Whether they are `OneHot`."""
+    masked: bool = False
+    """Whether they are `Masked`, with the actions that are allowed."""
     image: Image | None = None
     """The form of images, which are flattened to vectors."""
 
@@ -75,16 +80,16 @@ class Form(NamedTuple):
 VECTORS = Form()
 
 
-def width(features: int, form: Form) -> int:
+def width(features: int, coded: bool) -> int:
     """Return the number of columns that store an observation."""
-    return 1 if form.coded else features
+    return 1 if coded else features
 
 
-def to_columns(x: Observation) -> Float[Array, "*n width"]:
-    """Return observations as columns of numbers. An index is exact up to 2²⁴."""
+def to_columns(x: Features) -> Float[Array, "*n width"]:
+    """Return features as columns of numbers. An index is exact up to 2²⁴."""
     return x.index[..., None].astype(jnp.float32) if isinstance(x, OneHot) else x
 
 
-def from_columns(columns: Float[Array, "*n width"], features: int, form: Form) -> Observation:
-    """Return observations of `features` entries from their columns."""
-    return OneHot(columns[..., 0].astype(jnp.int32), features) if form.coded else columns
+def from_columns(columns: Float[Array, "*n width"], features: int, coded: bool) -> Features:
+    """Return features of `features` entries from their columns."""
+    return OneHot(columns[..., 0].astype(jnp.int32), features) if coded else columns

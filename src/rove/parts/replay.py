@@ -1,7 +1,8 @@
 """The replay buffer B: a ring buffer of transitions that is part of the compiled program."""
 
+from collections.abc import Callable
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -9,13 +10,18 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
-from rove.parts import noise
+from rove.parts import masks, noise
+from rove.parts.masks import allowed_actions, masked, unmasked
 from rove.parts.noise import Key
-from rove.parts.onehot import VECTORS, Form, Observation, from_columns, to_columns, width
+from rove.parts.onehot import Features, Observation, from_columns, to_columns, width
 
 
 class Transition(NamedTuple):
-    """(s, a, r, s′), and whether s′ is terminal. Time limits do not terminate an episode."""
+    """(s, a, r, s′), and whether s′ is terminal. Time limits do not terminate an episode.
+
+    A transition from the buffer may consist of up to n steps (see `Layout.n_step`): its reward is
+    then r₀ + γ·r₁ + … + γᵏ⁻¹·rₖ₋₁, and s′ is the state after the k-th step.
+    """
 
     observation: Observation
     action: Int[Array, "*n"] | Float[Array, "*n k"]
@@ -23,12 +29,21 @@ class Transition(NamedTuple):
     vectors; that of a discrete action has its index as the only entry."""
     reward: Float[Array, "*n"]
     next_observation: Observation
+    """s′; if actions are masked, with those that are allowed there."""
     terminated: Bool[Array, "*n"]
     priors: Float[Array, "*n cached"] | None = None
     """Cached values of the prior functions at s (see `posteriors.priors.cache`); of width 0 if none
     are cached."""
     next_priors: Float[Array, "*n cached"] | None = None
     """Cached values of the prior functions at s′."""
+    truncated: Bool[Array, "*n"] | None = None
+    """Whether the episode was cut off after s′, by a time limit for example; None counts as False.
+    Returns of several steps do not continue into the next episode."""
+    discount: Float[Array, "*n"] | None = None
+    """γᵏ, the weight of the value of s′; None for a transition of one step, where it is γ."""
+    cell: Int[Array, "*n"] | None = None
+    """Index of the cell of s′, for intrinsic rewards that count visits (see `Task.bins`); None if
+    visits are not counted, or the buffer does not store cells."""
 
     @property
     def action_index(self) -> Int[Array, "*n"]:
@@ -37,7 +52,12 @@ class Transition(NamedTuple):
 
 
 class Layout(eqx.Module):
-    """The layout of a row: s, s′, a, r, terminated, and the cached prior values at s and s′."""
+    """The layout of a row: s, s′, a, r, its end, the cached prior values at s and s′, the cell of
+    s′, and the mask of the actions at s′.
+
+    The end is 1 if the episode terminated after the transition, −1 if it was truncated, and 0 if it
+    continued.
+    """
 
     features: int = eqx.field(static=True)
     """Size of an observation."""
@@ -45,18 +65,27 @@ class Layout(eqx.Module):
     """Size of an action's vector; 1 for discrete actions."""
     cached: int = eqx.field(default=0, static=True)
     """Number of cached values of the prior functions per observation."""
-    form: Form = eqx.field(default=VECTORS, static=True)
-    """The form of observations. Of a code, only the index is stored."""
+    coded: bool = eqx.field(default=False, static=True)
+    """Whether observations are `OneHot`, of which only the index is stored."""
+    n_step: int = eqx.field(default=1, static=True)
+    """Maximum number of steps of a transition from the buffer. Rows are always single steps."""
+    cells: bool = eqx.field(default=False, static=True)
+    """Whether the cell of s′ is stored."""
+    stride: int = eqx.field(default=1, static=True)
+    """Number of rows from one step of an episode to the next: the number of environments that take
+    turns in adding transitions."""
+    masked: int = eqx.field(default=0, static=True)
+    """Number of actions of the mask; 0 if actions are not masked."""
 
     @property
     def widths(self) -> tuple[int, ...]:
         """Number of columns of each part."""
-        observation = width(self.features, self.form)
-        return (observation, observation, self.actions, 1, 1, self.cached, self.cached)
+        s, cached, cell = width(self.features, self.coded), self.cached, int(self.cells)
+        return (s, s, self.actions, 1, 1, cached, cached, cell, masks.width(self.masked))
 
-    def observation(self, columns: Float[Array, "n width"]) -> Observation:
+    def observation(self, columns: Float[Array, "n width"]) -> Features:
         """Return observations from their columns."""
-        return from_columns(columns, self.features, self.form)
+        return from_columns(columns, self.features, self.coded)
 
 
 class Replay(NamedTuple):
@@ -71,11 +100,23 @@ class Replay(NamedTuple):
     layout: Layout
 
 
+Reward: TypeAlias = Callable[[Transition], Float[Array, " n"]]
+"""Returns the rewards of single steps from the buffer: those that are stored, or more."""
+
+
 def init(
-    capacity: int, features: int, actions: int = 1, cached: int = 0, form: Form = VECTORS
+    capacity: int,
+    features: int,
+    actions: int = 1,
+    cached: int = 0,
+    coded: bool = False,
+    n_step: int = 1,
+    cells: bool = False,
+    stride: int = 1,
+    masked: int = 0,
 ) -> Replay:
     """Return an empty buffer. See `Layout` for the arguments."""
-    layout = Layout(features, actions, cached, form)
+    layout = Layout(features, actions, cached, coded, n_step, cells, stride, masked)
     rows = jnp.zeros((capacity, sum(layout.widths)))
     return Replay(rows, jnp.zeros((), jnp.int32), layout)
 
@@ -86,10 +127,15 @@ def add(replay: Replay, transition: Transition, where: bool | Array = True) -> R
     If `where` is False, the rows are unchanged, and the caller has to restore `added`. (Seeds that
     run in lockstep would otherwise have to select between two copies of the whole buffer.)
     """
-    s, a, r, s_next, terminated, *cached = transition
-    action, outcome = jnp.atleast_1d(a).astype(jnp.float32), jnp.stack([r, terminated])
-    states = to_columns(s), to_columns(s_next)
-    row = jnp.concatenate([*states, action, outcome, *(x for x in cached if x is not None)])
+    s, a, r, s_next, terminated, *cached, truncated, _, cell = transition
+    cached = [x for x in cached if x is not None]
+    if replay.layout.cells:
+        cached.append(jnp.atleast_1d(jnp.asarray(cell, jnp.float32)))
+    end = terminated if truncated is None else jnp.where(terminated, 1.0, -1.0 * truncated)
+    action, outcome = jnp.atleast_1d(a).astype(jnp.float32), jnp.stack([r, end])
+    states = to_columns(unmasked(s)), to_columns(unmasked(s_next))
+    mask = masks.to_columns(allowed_actions(s_next))
+    row = jnp.concatenate([*states, action, outcome, *cached, mask])
     slot = replay.added % replay.rows.shape[0]
     if where is not True:
         row = jnp.where(where, row, replay.rows[slot])
@@ -97,19 +143,32 @@ def add(replay: Replay, transition: Transition, where: bool | Array = True) -> R
     return replay._replace(rows=rows, added=replay.added + 1)
 
 
-def sample(replay: Replay, key: Key, batch_size: int) -> tuple[Transition, Int[Array, " n"]]:
-    """Sample a minibatch D uniformly, with replacement.
+def stored_reward(steps: Transition) -> Float[Array, " n"]:
+    """Return the rewards that the environment gave."""
+    return steps.reward
 
-    Also returns each transition's number, in the order in which transitions were added, from 0.
+
+def sample(
+    replay: Replay,
+    key: Key,
+    batch_size: int,
+    gamma: float | Array,
+    reward: Reward = stored_reward,
+) -> tuple[Transition, Int[Array, " n"]]:
+    """Sample a minibatch D of transitions of up to `n_step` steps uniformly, with replacement.
+
+    Also returns the number of each transition's first step, in the order in which steps were added,
+    from 0. `gamma` is the discount factor γ of the rewards, and `reward` returns those of single
+    steps.
     """
     slots = noise.integers(key, (batch_size,), stored(replay))
-    return _transitions(replay, slots), _numbers(replay, slots)
+    return _transitions(replay, slots, gamma, reward), _numbers(replay, slots)
 
 
 def last(replay: Replay) -> Transition:
-    """Return the transition that was added last."""
+    """Return the step that was added last."""
     slot = (replay.added - 1) % replay.rows.shape[0]
-    return jax.tree.map(lambda column: column[0], _transitions(replay, slot[None]))
+    return jax.tree.map(lambda column: column[0], _steps(replay, slot[None]))
 
 
 def stored(replay: Replay) -> Int[Array, ""]:
@@ -117,24 +176,67 @@ def stored(replay: Replay) -> Int[Array, ""]:
     return jnp.minimum(replay.added, replay.rows.shape[0])
 
 
-def block(replay: Replay, i: int | Array, size: int) -> tuple[Transition, Bool[Array, " size"]]:
-    """Return the i-th block of `size` slots, and which of them contain a transition."""
+def block(
+    replay: Replay,
+    i: int | Array,
+    size: int,
+    gamma: float | Array,
+    reward: Reward = stored_reward,
+) -> tuple[Transition, Bool[Array, " size"]]:
+    """Return the transitions that begin in the i-th block of `size` slots, and which of the slots
+    contain one. `gamma` and `reward` are those of `sample`."""
     slots = i * size + jnp.arange(size)
-    return _transitions(replay, slots), slots < stored(replay)
+    return _transitions(replay, slots, gamma, reward), slots < stored(replay)
 
 
-def everything(replay: Replay) -> tuple[Transition, Bool[Array, " capacity"]]:
-    """Return all slots, and which of them contain a transition."""
-    return block(replay, 0, replay.rows.shape[0])
+def everything(
+    replay: Replay, gamma: float | Array, reward: Reward = stored_reward
+) -> tuple[Transition, Bool[Array, " capacity"]]:
+    """Return the transitions that begin in each slot, and which of the slots contain one."""
+    return block(replay, 0, replay.rows.shape[0], gamma, reward)
 
 
-def _transitions(replay: Replay, slots: Int[Array, " n"]) -> Transition:
-    """Return the transitions in the given slots."""
+def _transitions(
+    replay: Replay, slots: Int[Array, " n"], gamma: float | Array, reward: Reward
+) -> Transition:
+    """Return the transitions of up to n steps that begin in the given slots.
+
+    A transition has fewer steps if the episode ends before, or if the newest step is reached.
+    """
+    layout, capacity = replay.layout, replay.rows.shape[0]
+    first = _steps(replay, slots)
+    if layout.n_step == 1:
+        return first._replace(reward=reward(first))
+    ahead = layout.stride * jnp.arange(layout.n_step)
+    window = (slots[:, None] + ahead) % capacity
+    rewards = reward(_steps(replay, window.reshape(-1))).reshape(window.shape)
+    end = replay.rows[window, sum(layout.widths[:4])]
+    # A step belongs to the transition if it was added, and if no step before it ended the episode.
+    follows = (_numbers(replay, slots)[:, None] + ahead[1:] < replay.added) & (end[:, :-1] == 0.0)
+    used = jnp.cumprod(follows, axis=1)
+    k = 1 + jnp.sum(used, axis=1)
+    last = _steps(replay, jnp.take_along_axis(window, k[:, None] - 1, axis=1)[:, 0])
+    weights = jnp.asarray(gamma, jnp.float32) ** jnp.arange(layout.n_step + 1)
+    return first._replace(
+        reward=rewards[:, 0] + jnp.sum(used * weights[1:-1] * rewards[:, 1:], axis=1),
+        next_observation=last.next_observation,
+        terminated=last.terminated,
+        next_priors=last.next_priors,
+        truncated=last.truncated,
+        discount=weights[k],
+    )
+
+
+def _steps(replay: Replay, slots: Int[Array, " n"]) -> Transition:
+    """Return the single steps in the given slots."""
     ends = list(accumulate(replay.layout.widths[:-1]))
     columns = jnp.split(replay.rows[slots], ends, axis=1)
-    s, s_next, a, r, terminated, priors, next_priors = columns
+    s, s_next, a, r, end, priors, next_priors, cell, mask = columns
     s, s_next = replay.layout.observation(s), replay.layout.observation(s_next)
-    return Transition(s, a, r[:, 0], s_next, terminated[:, 0] > 0.5, priors, next_priors)
+    s_next = masked(s_next, masks.from_columns(mask, replay.layout.masked))
+    terminated, truncated = end[:, 0] > 0.5, end[:, 0] < -0.5
+    steps = Transition(s, a, r[:, 0], s_next, terminated, priors, next_priors, truncated)
+    return steps._replace(cell=cell[:, 0].astype(jnp.int32) if replay.layout.cells else None)
 
 
 def _numbers(replay: Replay, slots: Int[Array, " n"]) -> Int[Array, " n"]:

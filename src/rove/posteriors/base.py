@@ -16,7 +16,7 @@ from rove.parts import noise
 from rove.parts.architectures import Architecture, is_function
 from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
-from rove.parts.replay import Replay, Transition
+from rove.parts.replay import Replay, Reward, Transition
 from rove.posteriors.priors import Input
 
 Law = TypeVar("Law")
@@ -96,9 +96,13 @@ class Data(NamedTuple):
 
     scale: float | Array
     """`Return.scale`."""
+    gamma: float | Array
+    """Discount factor γ, which reading transitions from the buffer requires."""
     counter: Int[Array, ""]
     """Number of environment steps so far."""
     replay: Replay
+    reward: Reward
+    """Returns the rewards of single steps from the replay buffer, with intrinsic ones."""
     pairs: Callable[[Any, Transition], Pairs]
     """Converts transitions from the replay buffer to inputs of f_θ, given `Phi.priors`."""
     target: Callable[[Transition, Key, int | Array], Float[Array, " n"]]

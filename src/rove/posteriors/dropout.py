@@ -12,7 +12,7 @@ from rove.errors import check_number
 from rove.parts import networks, noise
 from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import Features
 from rove.posteriors.base import Paired, Phi, Posterior, Rows, Spec, check_layers, row_count
 from rove.posteriors.priors import Input
 
@@ -71,9 +71,7 @@ class Dropout(Posterior[Theta, Array]):
         return kept / (1.0 - self.rate)
 
 
-def _masked(
-    law: Theta, masks: Float[Array, "n units"], xs: Observation
-) -> Float[Array, "n outputs"]:
+def _masked(law: Theta, masks: Float[Array, "n units"], xs: Features) -> Float[Array, "n outputs"]:
     """Return the outputs of the network with masked hidden units."""
     widths = [layer.outputs for layer in law[:-1]]
     layer_masks = jnp.split(masks, list(accumulate(widths[:-1])), axis=1)

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from rove.parts import networks, noise
 from rove.parts.networks import Linear, Network, Theta, Weighted
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import Features
 from rove.posteriors.base import Paired, Phi, Posterior, Rows, Spec, check_layers, row_count
 from rove.posteriors.mean_field import centred, check_rho, softplus
 from rove.posteriors.priors import Input
@@ -37,7 +37,7 @@ class FactorRows(Rows[FactorisedLaw]):
         convolution are formed for each row: they are few, and used at all positions.
         """
 
-        def linear(layer: tuple[Weighted, Weighted, Array, Array], x: Observation) -> Array:
+        def linear(layer: tuple[Weighted, Weighted, Array, Array], x: Features) -> Array:
             mean, std, e_in, e_out = layer
             if isinstance(mean, Linear) and isinstance(std, Linear):
                 return mean(x) + std(x * e_in) * e_out

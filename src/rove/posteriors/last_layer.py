@@ -13,7 +13,7 @@ from rove.errors import ConfigError, check_integer, check_number
 from rove.parts import networks, noise, replay
 from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import Features
 from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows, Spec, check_layers
 from rove.posteriors.priors import Input
 
@@ -114,7 +114,7 @@ class LastLayer(Posterior[LastLayerLaw, Array]):
         actions = jnp.arange(phi.fitted.mean.shape[0])
 
         def block(i: Array) -> tuple[Array, Array]:
-            transitions, stored = replay.block(data.replay, i, BLOCK)
+            transitions, stored = replay.block(data.replay, i, BLOCK, data.gamma, data.reward)
             inputs, action = data.pairs(phi.priors, transitions)
             own = (action[None, :] == actions[:, None]) & stored[None, :]
             a = jnp.where(own[:, :, None], hidden(phi.learned, inputs.features), 0.0)
@@ -193,7 +193,7 @@ def _triangle(*rows: Float[Array, "actions _ columns"]) -> Float[Array, "actions
     return lax.map(partial(jnp.linalg.qr, mode="r"), jnp.concatenate(rows, axis=1))
 
 
-def hidden(body: Theta, x: Observation) -> Float[Array, "*n weights"]:
+def hidden(body: Theta, x: Features) -> Float[Array, "*n weights"]:
     """Return the last hidden layer, with a 1 appended for the bias."""
     h = jnp.asarray(networks.trunk(body, x))
     return jnp.concatenate([h, jnp.ones((*h.shape[:-1], 1))], axis=-1)

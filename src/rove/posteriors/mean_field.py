@@ -15,7 +15,7 @@ from rove.parts import networks, noise
 from rove.parts.architectures import is_function
 from rove.parts.networks import Layer, Linear, Network, Theta
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import Features
 from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows, Spec, row_count
 from rove.posteriors.priors import Input
 
@@ -51,7 +51,7 @@ class NoiseRows(Rows[MeanFieldLaw]):
     epsilon: Float[Array, "n numbers"]
 
     def __call__(self, law: MeanFieldLaw, x: Input) -> Float[Array, "1 n outputs"]:
-        def linear(layer: tuple[Layer, Layer, Array], x: Observation) -> Array:
+        def linear(layer: tuple[Layer, Layer, Array], x: Features) -> Array:
             mean, std, epsilon = layer
             if isinstance(mean, Linear):
                 spread = jnp.sqrt(networks.affine(jax.tree.map(jnp.square, std), x**2))

@@ -66,7 +66,9 @@ def follow(
 
 def _paths(folders: Folders) -> list[Path]:
     """Return the paths of folders and runs."""
-    listed = [folders] if isinstance(folders, str | os.PathLike | Run) else list(folders)
+    listed = [folders] if isinstance(folders, str | os.PathLike | Run) else folders
+    if not isinstance(listed, Sequence) or not listed:
+        raise ConfigError.must_be("folders", folders, "one or more folders or runs")
     for run in listed:
         if isinstance(run, Run) and run.path is None:
             allowed = "saved to a folder first: run.save(), or rove.train(..., out=FOLDER)"

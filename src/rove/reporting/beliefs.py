@@ -13,7 +13,7 @@ from rove.analysis import densities
 from rove.analysis.boards import merged
 from rove.analysis.curves import learning_start, moving_average
 from rove.analysis.sentences import note_above_optimum
-from rove.core.diagnostics import pictures_of
+from rove.core.diagnostics import density_curves
 from rove.errors import RoveError
 from rove.reporting import summaries
 from rove.reporting.binning import FEW_POINTS, common_episodes
@@ -126,7 +126,7 @@ def _densities(run: RunData) -> Callable[[Array], list[tuple[Array, Array]]] | N
         returns = agent_from({"composition": run.composition["returns"]})
     except (RoveError, KeyError, TypeError, ValueError):
         return None
-    return partial(pictures_of, returns) if isinstance(returns, Return) else None
+    return partial(density_curves, returns) if isinstance(returns, Return) else None
 
 
 def _names(known: Sequence[str], count: int, kind: str) -> list[str]:

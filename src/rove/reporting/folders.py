@@ -194,8 +194,9 @@ def read(paths: Sequence[Path | str]) -> list[Results]:
     sources, loose = [], []
     for path in dict.fromkeys(map(Path, paths)):
         if not path.is_dir():
+            problem = f"{path} is not a folder" if path.exists() else f"{path} does not exist"
             raise RunFolderError(
-                f"{path} is not a folder" if path.exists() else f"the folder {path} does not exist"
+                f"{problem}; give a folder written by rove train, sweep or reproduce"
             )
         folders = list(_folders(path))
         if not folders:

@@ -82,14 +82,15 @@ class Episode:
         self.score = np.nan
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, str]]:
-        observation, _ = self._env.reset(seed=self._seed)
+        observation, info = self._env.reset(seed=self._seed)
         returns, length, over = 0.0, 0, False
         if self._most:
             yield self._frame(length, returns)
         longest = getattr(self._environment, "longest_episode", np.inf)
         while not over and length < longest:
-            action = self._policy(observation)
-            observation, reward, terminated, truncated, _ = self._env.step(action)
+            mask = info.get("action_mask") if self._environment.masked else None
+            action = self._policy(observation, mask)
+            observation, reward, terminated, truncated, info = self._env.step(action)
             returns, length, over = returns + float(reward), length + 1, terminated or truncated
             if length < self._most:
                 yield self._frame(length, returns)

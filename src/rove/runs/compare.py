@@ -30,7 +30,8 @@ def compare(runs: Sequence[Run], path: str | Path | None = None) -> Figure:
     """
     from rove.analysis import plots, run_plots  # lazily, because importing Matplotlib is slow
 
-    if isinstance(runs, Run) or not runs or not all(isinstance(run, Run) for run in runs):
+    listed = isinstance(runs, Sequence) and len(runs) > 0
+    if not listed or not all(isinstance(run, Run) for run in runs):
         raise ConfigError.must_be("runs", runs, "a list of runs, from rove.train or rove.load")
     for run in runs:
         _check_episodes("runs", run)

@@ -1,4 +1,4 @@
-"""The configuration of a run, and its form as JSON."""
+"""The configuration of a run, and its conversion to and from JSON."""
 
 import dataclasses
 import hashlib
@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from rove import environments, posteriors, returns
+from rove import bonuses, environments, posteriors, returns
 from rove.agents import AGENTS, tabular
 from rove.agents.settings import Settings, with_settings
 from rove.core.actor_critic import ActorCritic
@@ -43,7 +43,7 @@ class Config:
     until_solved: bool = False
     """Whether each seed stops as soon as it has solved its task."""
     extendable: bool = False
-    """Whether checkpoints of finished seeds contain all that is needed to train further."""
+    """Whether checkpoints of finished seeds contain all that is needed to extend the run."""
 
     @property
     def agent_name(self) -> str:
@@ -56,7 +56,7 @@ class Config:
 
     @property
     def default_folder(self) -> Path:
-        """The run folder of the command line if the user gives none."""
+        """The run folder that the command line uses if the user gives none."""
         return Path("runs") / f"{self.agent_name}-{re.sub(r'[/:]', '-', self.environment.name)}"
 
     def compose(self) -> Learner:
@@ -66,10 +66,10 @@ class Config:
     def jobs(self, folder: Path | None) -> list[Job]:
         """Return one training job per seed, with checkpoints in the run folder if one is given."""
         agent = self.compose()
-        free = (*EXTENDABLE, *(() if self.until_solved else RESTATABLE))
-        identity = {k: v for k, v in self.identity().items() if k not in free}
+        changeable = (*EXTENDABLE, *(() if self.until_solved else RESTATABLE))
+        identity = {k: v for k, v in self.identity().items() if k not in changeable}
         run = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
-        lanes, label = folder / "lanes" if folder else None, self.label
+        checkpoints, label = folder / "lanes" if folder else None, self.label
         return [
             Job(
                 agent=agent,
@@ -78,7 +78,7 @@ class Config:
                 episodes=self.episodes or UNLIMITED,
                 steps=self.steps or UNLIMITED,
                 in_a_row=IN_A_ROW if self.until_solved else UNLIMITED,
-                path=lanes / f"seed-{seed}.safetensors" if lanes else None,
+                path=checkpoints / f"seed-{seed}.safetensors" if checkpoints else None,
                 name=f"{label}, seed {seed}",
                 run=run,
                 extendable=self.extendable,
@@ -100,7 +100,7 @@ class Config:
         )
 
     def identity(self) -> dict[str, Any]:
-        """Return, as JSON, all that distinguishes this run from others."""
+        """Return all that distinguishes this run from others, as JSON values."""
         if isinstance(self.agent, Settings):
             agent = {"name": self.agent.name, "settings": settings_identity(self.agent)}
         else:
@@ -155,8 +155,10 @@ def with_network(agent: Trainable, environment: Task) -> Trainable:
 
 
 def _environment_identity(environment: Task) -> dict[str, Any]:
-    """Return what distinguishes an environment from others. A Gymnasium object that no name stands
-    for is marked, since JSON cannot rebuild it."""
+    """Return what distinguishes an environment from others.
+
+    A Gymnasium object without a registered name is marked, since it cannot be rebuilt from JSON.
+    """
     if isinstance(environment, RecordedTask):
         return environment.identity
     options = environments.options(environment)
@@ -169,8 +171,8 @@ def _environment_identity(environment: Task) -> dict[str, Any]:
 def environment_from(contents: dict[str, Any], trust: bool = False) -> Task:
     """Rebuild the environment of a config.json, or of `Config.identity`.
 
-    If it is from a package, that would be imported, and so run its code. That needs `trust`, unless
-    the package has already been imported.
+    An environment from a package is rebuilt by importing the package, which runs its code. This
+    requires `trust`, unless the package has already been imported.
     """
     description, facts = contents["environment"], contents.get("task") or {}
     name, options = description["name"], description["options"]
@@ -178,14 +180,14 @@ def environment_from(contents: dict[str, Any], trust: bool = False) -> Task:
     package = facts.get("package") or _package_in(description)
     if package and package not in sys.modules and not trust:
         raise RunFolderError(
-            f"the run's environment is from the package {package}, which would be imported: if you "
-            "trust the folder, use --trust, or rove.load(folder, trust=True)"
+            f"the run's environment is from the package {package}, which has to be imported; if "
+            "you trust the folder, use --trust, or rove.load(folder, trust=True)"
         )
     if description.get("given") or facts.get("given"):
         registered = name.startswith(PREFIX)
         hint = f", for example {name!r}" if registered else ""
         raise RunFolderError(
-            f"the run's environment, {name}, was given as an object: "
+            f"the run's environment, {name}, was given as an object, which cannot be rebuilt; "
             f"pass it to rove.load(folder, environment=...){hint}"
         )
     if facts.get("package"):
@@ -195,12 +197,12 @@ def environment_from(contents: dict[str, Any], trust: bool = False) -> Task:
     except ConfigError as error:
         raise RunFolderError(
             f"the run's environment cannot be created: {error}. If it is a custom one, pass it to "
-            "rove.load(folder, environment=...), or import what registers it first"
+            "rove.load(folder, environment=...), or first import the module that registers it"
         ) from None
 
 
 def _package_in(description: Any) -> str:
-    """Return the package that creating an environment, or one inside it, would import, or ""."""
+    """Return the package that an environment, or one inside it, is imported from, or ""."""
     if not isinstance(description, dict):
         return ""
     package = str(description.get("name")).removeprefix(PREFIX).rpartition(":")[0]
@@ -228,12 +230,12 @@ def _plain(value: Any) -> Any:
 def _rebuild(description: dict[str, Any]) -> Any:
     """Rebuild a composed agent from `_describe`. Only rove's own classes can be rebuilt."""
     kinds: dict[str, Any] = {"Agent": Agent, "ActorCritic": ActorCritic, "ConvNet": ConvNet}
-    for module in (returns, posteriors, tabular):
+    for module in (returns, posteriors, bonuses, tabular):
         kinds |= {name: getattr(module, name) for name in module.__all__}
     name = description["type"]
     if name not in kinds:
         raise RunFolderError(
-            f"the run used {name}, which is not one of rove's own classes or networks: "
+            f"the run used {name}, which is not one of rove's own classes or networks; "
             "pass the agent to rove.load(folder, agent=...)"
         )
     fields = {k: v for k, v in description.items() if k != "type"}
@@ -247,12 +249,14 @@ def _rebuild(description: dict[str, Any]) -> Any:
 
 
 def _check_fields(name: str, fields: dict[str, Any], kind: type) -> None:
-    """Raise `RunFolderError` if a class has other fields than when the run was written: a missing
-    one would silently take its default value."""
+    """Raise `RunFolderError` if the fields of a class have changed since the run was written.
+
+    A missing field would silently take its default value.
+    """
     known = [f.name for f in dataclasses.fields(kind)]
     if changed := sorted(set(known) ^ set(fields)):
-        what = "has no" if changed[0] in known else "has"
+        verb = "has no" if changed[0] in known else "has the"
         raise RunFolderError(
-            f"the run was written by another version of rove: its {name} {what} setting "
+            f"the run was written by another version of rove: its {name} {verb} setting "
             f"{changed[0]!r}. Use that version, or train again in another folder"
         )

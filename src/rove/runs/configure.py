@@ -1,4 +1,4 @@
-"""From the arguments of `rove.train` to a validated configuration."""
+"""Converting the arguments of `rove.train` to a validated configuration."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def configure(
             if not hasattr(agent, field):
                 if field in advice.TRAIN:
                     reason = advice.TRAIN[field]
-                    message = f"rove.train has no argument {field!r}: {reason}"
+                    message = f"rove.train has no argument {field!r}; {reason}"
                     raise ConfigError(field, value, reason, message)
                 _check_not_an_option(field, value, environment, given)
                 raise unknown_setting(agent, field, value, ARGUMENTS)
@@ -76,8 +76,8 @@ def configure(
         raise ConfigError(
             field,
             value,
-            "set it on the Agent itself",
-            f"{field} = {value!r} has no effect on a composed agent: set it on the Agent itself",
+            "pass it to rove.Agent instead",
+            f"{field}={value!r} has no effect on a composed agent; pass it to rove.Agent instead",
         )
     agent = with_network(agent, environment)
     learner = agent.compose() if isinstance(agent, Settings) else agent
@@ -92,7 +92,7 @@ def configure(
     check_observations(agent.name, learner, environment)
     if episodes is not None and steps is not None:
         reason = "give either episodes or steps"
-        message = f"{reason}, got episodes={episodes!r} and steps={steps!r}"
+        message = f"{reason}, not both; got episodes={episodes!r} and steps={steps!r}"
         raise ConfigError("episodes", episodes, reason, message)
     if episodes is None and steps is None:
         episodes, steps = DEFAULT_BUDGET[environment.continuous]
@@ -101,7 +101,7 @@ def configure(
             check_integer(field, value, at_least=1, at_most=UNLIMITED - 1)
     if hasattr(seeds, "tolist"):  # NumPy and JAX arrays
         seeds = seeds.tolist()
-    if isinstance(seeds, bytes):
+    if isinstance(seeds, bytes | str):
         raise ConfigError.must_be("seeds", seeds, "a number of seeds, or a list of them")
     if not isinstance(seeds, Iterable):
         check_integer("seeds", seeds, at_least=1, at_most=100_000)
@@ -110,7 +110,7 @@ def configure(
     for seed in seeds:
         check_integer("seeds", seed, at_least=0, part="every seed in ")
     if len(set(seeds)) != len(seeds) or not len(seeds):
-        raise ConfigError.must_be("seeds", list(seeds), "one or more different integers")
+        raise ConfigError.must_be("seeds", list(seeds), "one or more distinct integers")
     check_flag("until_solved", until_solved)
     if until_solved and environment.optimum is None:
         reason = f"{environment.name} has no known optimum"
@@ -124,8 +124,10 @@ def configure(
 
 
 def _check_not_an_option(field: str, value: Any, environment: Task, given: Any) -> None:
-    """Raise `ConfigError` if a setting that the agent does not have is an option of the
-    environment. `given` is the environment as the user passed it."""
+    """Raise `ConfigError` if a field that the agent does not have is an option of the environment.
+
+    `given` is the environment as the user passed it.
+    """
     custom = isinstance(environment, HostEnvironment) and not environment.source.registered
     known = ROVE_OPTIONS
     if not custom:
@@ -163,10 +165,11 @@ def check_environment(environment: Environment) -> None:
         key, k = noise.root(0), environment.num_actions
         action = jnp.zeros(k) if environment.continuous else jnp.zeros((), jnp.int32)
         state, first = environment.reset(key)
-        return first, environment.step(state, action, key)
+        after = environment.step(state, action, key)
+        return first, after, environment.action_mask(state)
 
     try:
-        first, after = jax.eval_shape(first_steps)
+        first, after, mask = jax.eval_shape(first_steps)
         shapes = {
             "reset's observation": (first.shape, (environment.observation_size,)),
             "step's observation": (after.observation.shape, (environment.observation_size,)),
@@ -174,17 +177,26 @@ def check_environment(environment: Environment) -> None:
             "step's terminated": (after.terminated.shape, ()),
             "step's truncated": (after.truncated.shape, ()),
         }
+        if mask is not None:
+            shapes["action_mask"] = (mask.shape, (environment.num_actions,))
     except RoveError:
         raise
     except Exception as error:
         reason = f"reset or step cannot be compiled: {type(error).__name__}: {error}"
         message = f"environment {environment.name}: {reason}"
         raise ConfigError("environment", environment.name, reason, message) from error
-    for field, (actual, expected) in shapes.items():
-        if actual != expected:
-            reason = f"{field} must have shape {expected}, got {actual}"
-            message = f"environment {environment.name}: {reason}"
-            raise ConfigError("environment", environment.name, reason, message)
+    reasons = [
+        f"{field} must have shape {expected}, got {actual}"
+        for field, (actual, expected) in shapes.items()
+        if actual != expected
+    ]
+    if mask is not None and mask.dtype != bool:
+        reasons.append(f"action_mask must be an array of bool, got {mask.dtype}")
+    if mask is not None and environment.continuous:
+        reasons.append("action_mask must be None if actions are continuous")
+    for reason in reasons:
+        message = f"environment {environment.name}: {reason}"
+        raise ConfigError("environment", environment.name, reason, message)
 
 
 def check_observations(name: str, learner: Learner, environment: Task) -> None:

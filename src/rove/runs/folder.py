@@ -84,11 +84,13 @@ class RunFolder:
         if isinstance(error, RunFolderError):
             return error
         if isinstance(error, Timeout):
-            return RunFolderError(f"{self.path} is in use by another process")
+            return RunFolderError(
+                f"{self.path} is in use by another process; wait for it, or use another folder"
+            )
         if isinstance(error, FileExistsError):
             return RunFolderError(f"{self.path} is a file; give a folder")
         reason = error.strerror if isinstance(error, OSError) else error
-        return RunFolderError(f"cannot write to {self.path}: {reason}")
+        return RunFolderError(f"cannot write to {self.path} ({reason}); use another folder")
 
     def check(self, config: Identified) -> None:
         """Raise `RunFolderError` if the folder contains anything else than this run, or one that it
@@ -153,7 +155,9 @@ class RunFolder:
             contents = json.loads(read_text(path))
         except FileNotFoundError:
             if not self.path.exists():
-                raise RunFolderError(f"the folder {self.path} does not exist") from None
+                raise RunFolderError(
+                    f"the folder {self.path} does not exist; give a folder written by rove train"
+                ) from None
             inside = sorted(p.parent for p in self.path.glob("*/config.json"))
             hint = "give a folder written by rove train, such as runs/ge-chain-10"
             if inside:

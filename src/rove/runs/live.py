@@ -1,4 +1,4 @@
-"""The live display of training: progress bars in a terminal or a notebook, or lines of a log."""
+"""The live display of training: progress bars in a terminal or a notebook, otherwise log lines."""
 
 import contextlib
 import sys
@@ -18,19 +18,18 @@ from rove.training.outcomes import Job
 from rove.training.progress import Progress
 
 MOST_ROWS = 12
-"""Maximum number of seeds that get a row each; with more, the seeds of a run share one."""
+"""Maximum number of seeds with a row each; if there are more, the seeds of a run share a row."""
 LINE_SECONDS = 5.0
 """Seconds between two lines of the log."""
 COMPILING = "compiling takes about 10 s"
 STATUS_WIDTH, BAR_WIDTH = 50, (8, 60)
-"""Columns of a terminal that are left to the status of a row, and the least and the most that a bar
-has of the rest."""
+"""The width of the status of a row, and the minimum and maximum width of its bar, in characters."""
 
 
 class Live:
-    """Shows the progress of jobs: a row for each, and one for all of them with the time left.
+    """Shows the progress of jobs: a row for each, and a row for the total with the time left.
 
-    A console that is neither a terminal nor a notebook with ipywidgets gets a line every few
+    If the console is neither a terminal nor a notebook with ipywidgets, a line is printed every few
     seconds instead.
     """
 
@@ -38,8 +37,8 @@ class Live:
         self._console, self._quiet = console, quiet
         # rich draws bars in a notebook with ipywidgets.
         notebook = console.is_jupyter and find_spec("ipywidgets") is not None
-        drawn = notebook if console.is_jupyter else console.is_terminal
-        self._bars_shown = not quiet and drawn
+        can_draw = notebook if console.is_jupyter else console.is_terminal
+        self._bars_shown = not quiet and can_draw
         self._lock = threading.Lock()
         self._last_line, self._created = 0.0, time.monotonic()
         runs = {job.name.rpartition(", seed")[0] for job in jobs}
@@ -64,7 +63,7 @@ class Live:
         status = _Ticking(self._created, f"starting, {{}} ({COMPILING})")
         self._total = self._progress.add_task("total", total=1.0, count="", status=status)
         self._latest: dict[int, Progress] = {}
-        """The latest progress by the identity of its job: jobs of an experiment may share names."""
+        """The latest progress by the id of its job, since jobs of an experiment may share names."""
         self._pace = Pace()
 
     def _row_of(self, job: Job) -> str:
@@ -74,7 +73,7 @@ class Live:
         return f"seed {seed}" if self._title else job.name
 
     def _bar_width(self) -> int:
-        """Return how wide bars are if names, counts and statuses have the columns they need."""
+        """Return the width of bars that leaves enough space for names, counts and statuses."""
         counts = [_count(group, group[0].goal[1], len(group)) for group in self._jobs.values()]
         name, count = (
             max(map(len, texts), default=0) for texts in (["total", *self._jobs], counts)
@@ -142,7 +141,7 @@ class Live:
 
 
 class _Ticking:
-    """A text with the time since a moment, which is that at which it is drawn."""
+    """A text that contains the time elapsed since a moment, updated whenever it is drawn."""
 
     def __init__(self, since: float, text: str):
         self._since, self._text = since, text
@@ -152,7 +151,7 @@ class _Ticking:
 
 
 def _count(group: Sequence[Job], done: int, finished: int) -> str:
-    """Return how much of a row is done: episodes or steps of one seed, or seeds of several."""
+    """Describe how much of a row is done: episodes or steps of one seed, or seeds of several."""
     goal = group[0].goal[1]
     return f"{done:,}/{goal:,}" if len(group) == 1 else f"{finished}/{len(group)} seeds"
 
@@ -165,7 +164,7 @@ def _clock(seconds: float) -> str:
 
 
 def shown_by_default() -> bool:
-    """Whether `rove.train` shows its progress unless told otherwise: in a terminal or notebook."""
+    """Whether `rove.train` shows its progress by default: in a terminal or a notebook."""
     return sys.stderr.isatty() or Console(stderr=True).is_jupyter
 
 
@@ -205,9 +204,11 @@ def _solved(progress: Progress) -> bool:
 
 
 def _score(reported: Sequence[Progress]) -> str:
-    """Describe the recent score: 'return 8.250 of 11', or 'return 8.250' without an optimum. While
-    nothing has been found, this is how many cells were visited: 'return 0.000, 31 of 72 cells'. Of
-    a grid over coordinates, whose cells need not all be reachable, it is not said of how many."""
+    """Describe the recent score: 'return 8.250 of 11', or 'return 8.250' without an optimum.
+
+    While all scores are 0, the number of visited cells is added: 'return 0.000, 31 of 72 cells'.
+    The total is left out for a grid over coordinates, not all of whose cells need be reachable.
+    """
     environment = reported[0].job.environment
     recent = [p.recent for p in reported if np.isfinite(p.recent)]
     text = f"{environment.score_label} {format_score(np.mean(recent)) if recent else '–'}"

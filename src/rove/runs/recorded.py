@@ -13,6 +13,7 @@ from rove.environments.host import HostEnvironment
 from rove.environments.registered import module_of
 from rove.errors import ConfigError, RunFolderError, check_flag, check_integer, check_number
 from rove.parts.images import Image
+from rove.parts.masks import masked
 from rove.parts.onehot import Observation, from_columns, width
 
 NAMED = 10
@@ -33,6 +34,7 @@ def facts_of(task: Task) -> dict[str, Any]:
         "observation_size": task.observation_size,
         "coded": task.coded,
         "image": task.image,
+        "masked": task.masked,
         "num_actions": task.num_actions,
         "continuous": task.continuous,
         "cells": task.cells,
@@ -85,6 +87,10 @@ class RecordedTask(Task):
     def image(self) -> Image | None:
         shape = self.facts.get("image")
         return None if shape is None else Image(*shape)
+
+    @property
+    def masked(self) -> bool:
+        return self.facts.get("masked", False)
 
     @property
     def num_actions(self) -> int:
@@ -142,7 +148,8 @@ class RecordedTask(Task):
 
     def _no_observation(self) -> Observation:
         size = self.observation_size
-        return from_columns(jnp.zeros(width(size, self.form)), size, self.form)
+        x = from_columns(jnp.zeros(width(size, self.coded)), size, self.coded)
+        return masked(x, jnp.ones(self.num_actions, bool) if self.masked else None)
 
 
 def check_created(task: Task) -> None:
@@ -158,7 +165,7 @@ def check_facts(facts: Any) -> None:
     names = [facts.get(key, "") for key in ("score_label", "package", "module")]
     for name in (*names, *facts.get("action_names", ()), *facts.get("probes", ())):
         _check(isinstance(name, str), name, "a name")
-    for flag in ("coded", "continuous", "given"):
+    for flag in ("coded", "masked", "continuous", "given"):
         check_flag("task", facts.get(flag, False))
     for size in ("observation_size", "num_actions"):
         check_integer("task", facts.get(size, 0), at_least=0)

@@ -110,10 +110,11 @@ class Run:
         rows = [o.visits / max(len(o.episodes.returns), 1) for o in self.outcomes]
         return np.array(rows).reshape(len(rows), bins)
 
-    def policy(self, seed: int | None = None) -> Callable[[Any], Any]:
+    def policy(self, seed: int | None = None) -> Callable[..., Any]:
         """Return the greedy policy of the posterior mean, which maps observations to actions.
 
-        `seed` defaults to the first one.
+        `seed` defaults to the first one. If the environment masks actions, the policy takes the
+        mask as its second argument, as in `act(observation, info["action_mask"])`.
 
         **Example**
         >>> run = rove.train("ge", "gym/CartPole-v1", episodes=20)
@@ -128,8 +129,8 @@ class Run:
         check_created(environment)
         lane = outcome.lane
 
-        def act(observation: Any) -> Any:
-            given = environment.observation(observation)
+        def act(observation: Any, action_mask: Any = None) -> Any:
+            given = environment.observation(observation, action_mask)
             x = environment.agent_observation(lane.environment, given)
             return environment.action(_greedy(agent, lane.agent, x))
 

@@ -35,6 +35,8 @@ def seeds_of(run: Run) -> list[Seed]:
     greedy = run.greedy if lost else [None] * len(rows)
 
     def value(outcome: Outcome) -> float | None:
+        if task.masked:  # values of actions that are not allowed are never learned
+            return None
         values = np.asarray(outcome.lane.snapshots.values)
         learned = int(np.sum(outcome.episodes.step >= outcome.job.agent.learning_starts))
         rows = outcome.scores, outcome.episodes.terminated

@@ -1,5 +1,7 @@
-"""Values of a swept field, written as `-10:-1:10`, `1e-8:1e-1:log8` or `1e-5,1e-4,1e-3`. A single
-value is written with a comma, `1e-3,`."""
+"""Parsing the values of a swept field: `-10:-1:10`, `1e-8:1e-1:log8` or `1e-5,1e-4,1e-3`.
+
+A list of one value ends in a comma: `1e-3,`.
+"""
 
 import dataclasses
 import math
@@ -21,7 +23,7 @@ _WORDS = {"None": None, "True": True, "False": False}
 
 
 def is_span(text: str) -> bool:
-    """Whether a command-line value stands for several values."""
+    """Whether a command-line value is a range or a list."""
     return ":" in text or "," in text
 
 
@@ -32,9 +34,9 @@ def values(settings: Settings, field: str, given: str | Iterable[Any]) -> tuple[
         raise unknown_setting(settings, field, given)
     if isinstance(given, str):
         if get_origin(kinds[field]) is tuple:
-            what = "it cannot be swept on the command line; use rove.sweep in Python. "
-            what += f"To set it, write its values with spaces: --agent.{field} 64 64"
-            raise ConfigError(field, given, what)
+            reason = "it can be swept only in Python, by rove.sweep with a list of tuples. "
+            reason += f"To set it, separate its values by spaces: --agent.{field} 64 64"
+            raise ConfigError(field, given, reason)
         swept = _read(field, given, whole=kinds[field] is int)
     elif isinstance(given, Iterable) and getattr(given, "ndim", 1):
         swept = tuple(given)
@@ -63,7 +65,7 @@ def _read(field: str, text: str, whole: bool) -> tuple[Any, ...]:
     if len(parts) != 3 or not math.isfinite(high - low):
         raise ConfigError.must_be(field, text, SPELLING)
     if low == high:
-        raise ConfigError(field, text, "the two ends of the range must differ")
+        raise ConfigError(field, text, "the ends of a range must differ")
     if not 2 <= count <= MOST:
         raise ConfigError(field, text, f"a range must have between 2 and {MOST:,} values")
     if geometric and min(low, high) <= 0:
@@ -114,6 +116,7 @@ def split_arguments(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]
         if option.startswith("--env."):
             raise ConfigError(field, text, "only --agent options can be swept; give a single value")
         if field in fields:
-            raise ConfigError(field, text, f"given twice; it is also {fields[field]!r}")
+            reason = f"it is given twice, also as {fields[field]!r}; give it once"
+            raise ConfigError(field, text, reason)
         fields[field] = text
     return fields, others

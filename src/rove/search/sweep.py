@@ -1,4 +1,4 @@
-"""`rove.sweep`: try points of an agent's settings on tuning seeds, confirm the best on others."""
+"""`rove.sweep`: try many settings of an agent, and confirm the best ones on fresh seeds."""
 
 from __future__ import annotations
 
@@ -44,21 +44,24 @@ def sweep(
     log: str | None = None,
     **options: Any,
 ) -> Sweep:
-    """Try points of an agent's settings on tuning seeds, and confirm the best on other seeds.
+    """Try many settings of an agent on tuning seeds, and confirm the best ones on fresh seeds.
+
+    A point of a sweep is one combination of values of the swept settings.
 
     **Arguments**
-    - `agent`, `environment`, `workers`, `on`, `log`, and in `options` the budget (`episodes` or
-      `steps`) and fixed settings: as for `train`.
+    - `agent`, `environment`, `workers`, `on`, `log`: as for `rove.train`.
     - `fields`: the settings to sweep, each with a list of values or a range such as "-10:-1:10" or
       "1e-8:1e-1:log8".
     - `seeds`: number of tuning seeds (1000, 1001, …).
-    - `confirm_seeds`: number of fresh seeds (0, 1, …) to confirm the best point on; by default as
-      many as tuning seeds.
+    - `confirm_seeds`: number of fresh seeds (0, 1, …) to confirm the best point on, by default the
+      value of `seeds`; 0: none.
     - `method`: "grid" tries all points; "random" tries `points` of them; "halving" tries all on one
       seed, the better half on two, the better half of those on four, … up to `seeds`.
     - `points`: number of points to draw from the grid, for "random" and "halving".
     - `out`: folder for the results; an interrupted sweep resumes from it.
-    - `report`: called with a `SweepProgress` whenever a run makes progress.
+    - `report`: a function that is called with a `SweepProgress` whenever a run makes progress.
+    - `options`: the budget (`episodes` or `steps`), `until_solved`, and settings of the agent that
+      are not swept, as for `rove.train`.
 
     **Example**
     >>> sweep = rove.sweep("ge", "chain-10", {"rho": [-6.0, -4.0]}, seeds=2, episodes=50)
@@ -95,9 +98,9 @@ def run(
     """Run a sweep in a folder, or resume it."""
     recorder = _Recorder(planned, folder, report)
 
-    def try_points(stage: str, chosen: Sequence[int], seeds: Sequence[int]) -> list[list[float]]:
-        folders = [recorder.run_folder(stage, i, seeds) for i in chosen]
-        configs = [planned.config(i, seeds) for i in chosen]
+    def try_points(stage: str, points: Sequence[int], seeds: Sequence[int]) -> list[list[float]]:
+        folders = [recorder.run_folder(stage, i, seeds) for i in points]
+        configs = [planned.config(i, seeds) for i in points]
         runs = list(zip(configs, folders, strict=True))
         return trials.train(runs, recorder.update, workers, on, tracker)
 
@@ -106,7 +109,7 @@ def run(
         scores = trials.race(
             len(planned.points),
             planned.rungs,
-            lambda chosen, seeds: try_points("tuning", chosen, seeds),
+            lambda points, seeds: try_points("tuning", points, seeds),
         )
         best = ranking(scores)[0]
         if not math.isfinite(np.mean(scores[best])):
@@ -119,7 +122,7 @@ def run(
 
 
 class _Recorder:
-    """The scores so far, by stage, point and seed. Keeps sweep.csv and sweep.json up to date."""
+    """Collects scores by stage, point and seed, and keeps sweep.csv and sweep.json up to date."""
 
     def __init__(self, planned: Plan, folder: Path, report: Callable[[SweepProgress], None]):
         self._plan, self._folder, self._report = planned, folder, report
@@ -128,9 +131,9 @@ class _Recorder:
         self._folders: dict[Path, tuple[str, int]] = {}
         """The stage and point of each run folder."""
         self._fractions: dict[Path, float] = {}
-        """The fraction done of each run that has started."""
+        """The finished fraction of each run that has started, by the path of its checkpoint."""
         self._resumed: set[Path] = set()
-        """Runs that had finished before this call."""
+        """Checkpoints of runs that had finished before this call."""
         self._best: Point | None = None
         self._began = time.monotonic()
 
@@ -142,8 +145,10 @@ class _Recorder:
         return path
 
     def update(self, progress: Progress) -> None:
-        """Record the progress of a run and, once it has finished, its score. `trials.train` raises
-        the errors of runs without a score."""
+        """Record the progress of a run and, once it has finished, its score.
+
+        A run without a score is skipped here; `trials.train` raises its error.
+        """
         assert progress.job.path is not None
         stage, point = self._folders[progress.job.folder]
         score = None
@@ -152,8 +157,8 @@ class _Recorder:
                 score = trials.score(storage.load(progress.job))
         with self._lock:
             unit, goal = progress.job.goal
-            done = 1.0 if progress.finished else getattr(progress, unit) / goal
-            self._fractions[progress.job.path] = done
+            fraction = 1.0 if progress.finished else getattr(progress, unit) / goal
+            self._fractions[progress.job.path] = fraction
             if score is not None:
                 self._scores.setdefault((stage, point), {})[progress.job.seed] = score
                 if progress.steps_per_second:
@@ -164,23 +169,24 @@ class _Recorder:
             self._report(self._progress(progress.finished))
 
     def _progress(self, finished: bool) -> SweepProgress:
-        """Return the progress; the time left is extrapolated from the runs of this call."""
-        done, before = sum(self._fractions.values()), len(self._resumed)
-        left = None
-        if done - before >= 1.0:
-            pace = (time.monotonic() - self._began) / (done - before)
-            left = pace * max(self._plan.total - done, 0.0)
+        """Return the progress, with the time left extrapolated from the runs of this call."""
+        done = sum(self._fractions.values())
+        done_now = done - len(self._resumed)
+        seconds_left = None
+        if done_now >= 1.0:
+            seconds_per_run = (time.monotonic() - self._began) / done_now
+            seconds_left = seconds_per_run * max(self._plan.total - done, 0.0)
         finished_runs = sum(len(scores) for scores in self._scores.values())
-        return SweepProgress(finished_runs, self._plan.total, self._best, left, finished)
+        return SweepProgress(finished_runs, self._plan.total, self._best, seconds_left, finished)
 
     def _sweep(self, finished: bool) -> Sweep:
         """Return the sweep with the scores so far."""
         points = []
         for i, settings in enumerate(self._plan.points):
-            tuning, confirmed = (self._scores.get((stage, i), {}) for stage in STAGES)
+            tuning, fresh = (self._scores.get((stage, i), {}) for stage in STAGES)
             seeds = sorted(tuning)
-            fresh = [confirmed[seed] for seed in sorted(confirmed)] or None
-            points.append(Point(settings, [tuning[s] for s in seeds], seeds, fresh))
+            confirmed = [fresh[seed] for seed in sorted(fresh)] or None
+            points.append(Point(settings, [tuning[s] for s in seeds], seeds, confirmed))
         return Sweep(self._plan, points, self._folder, finished)
 
     def write(self, finished: bool = False) -> Sweep:

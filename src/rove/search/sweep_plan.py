@@ -27,7 +27,7 @@ class Plan:
     """The points, seeds and method of a sweep."""
 
     base: Config
-    """The agent without the swept settings, the environment, the budget and the tuning seeds."""
+    """The agent with the settings that are not swept, the environment, budget and tuning seeds."""
     fields: Mapping[str, tuple[Any, ...]]
     """The values of each swept setting."""
     method: str = "grid"
@@ -38,14 +38,15 @@ class Plan:
 
     @cached_property
     def points(self) -> list[dict[str, Any]]:
-        """The grid, with the last field varying fastest, or a reproducible uniform sample of it."""
+        """The points of the grid, the last field varying fastest, or a fixed sample of them."""
         total = math.prod(map(len, self.fields.values()))
-        chosen = range(total)
+        numbers = range(total)
         if self.count is not None:
-            chosen = sorted(random.Random(0).sample(chosen, min(self.count, total)))
-        return [self._point(i) for i in chosen]
+            numbers = sorted(random.Random(0).sample(numbers, min(self.count, total)))
+        return [self._point(number) for number in numbers]
 
     def _point(self, number: int) -> dict[str, Any]:
+        """Return the point of the grid with a number."""
         point: dict[str, Any] = {}
         for name, values in reversed(list(self.fields.items())):
             number, index = divmod(number, len(values))
@@ -73,13 +74,13 @@ class Plan:
 
     def identity(self) -> dict[str, Any]:
         """Return what identifies this sweep, as JSON."""
-        own = {
+        choices = {
             "fields": self.fields,
             "method": self.method,
             "points": self.count,
             "confirm_seeds": self.confirm_seeds,
         }
-        return {"sweep": json.loads(json.dumps(own)) | self.base.identity()}
+        return {"sweep": json.loads(json.dumps(choices)) | self.base.identity()}
 
 
 def plan(
@@ -101,21 +102,23 @@ def plan(
     if not isinstance(fields, Mapping) or not fields:
         allowed = "a mapping from at least one setting to its values, such as {'rho': [-6, -4]}"
         raise ConfigError.must_be("fields", fields, allowed)
-    chosen = {name: space.values(base.agent, name, given) for name, given in fields.items()}
-    if both := [name for name in chosen if name in options]:
-        raise ConfigError(both[0], options[both[0]], "either sweep it or set it, not both")
+    swept = {name: space.values(base.agent, name, given) for name, given in fields.items()}
+    if clashes := [name for name in swept if name in options]:
+        field = clashes[0]
+        raise ConfigError(field, options[field], "it is also swept; either sweep it or set it")
     check_choice("method", method, METHODS)
     if confirm_seeds is None:
         confirm_seeds = min(seeds, TUNING)
     check_integer("confirm_seeds", confirm_seeds, at_least=0, at_most=TUNING)
     if method == "halving" and seeds < 2:
-        allowed = "at least 2 with the method halving, which tries the better half on more seeds"
-        raise ConfigError.must_be("seeds", seeds, allowed)
-    _check_count(method, points, math.prod(map(len, chosen.values())))
-    # The swept settings of the base have no effect: fix them, so that equal sweeps are equal.
-    first = {name: values[0] for name, values in chosen.items()}
+        hint = "; it tries the better half of the points on more seeds"
+        raise ConfigError.must_be("seeds", seeds, "at least 2 with the method halving", hint)
+    _check_count(method, points, math.prod(map(len, swept.values())))
+    # The base's values of swept settings have no effect: set them to the first ones, so that equal
+    # sweeps have equal plans.
+    first = {name: values[0] for name, values in swept.items()}
     base = replace(base, agent=with_settings(base.agent, first))
-    planned = Plan(base, chosen, method, points, confirm_seeds)
+    planned = Plan(base, swept, method, points, confirm_seeds)
     for i in range(len(planned.points)):
         planned.config(i, base.seeds).compose()
     return planned
@@ -124,10 +127,10 @@ def plan(
 def _check_count(method: str, points: int | None, total: int) -> None:
     """Raise `ConfigError` if the method does not support this number of points."""
     if method == "grid" and points is not None:
-        what = "points requires the method random or halving; the method grid tries all points"
-        raise ConfigError("points", points, what)
+        reason = "only the methods random and halving draw points; the method grid tries all points"
+        raise ConfigError("points", points, reason)
     if method == "random" and points is None:
-        message = "the method random requires points, the number of points to draw"
+        message = "the method random needs a number of points to draw: --points N, or points=N"
         raise ConfigError("points", points, "a number", message)
     if points is not None:
         check_integer("points", points, at_least=1, at_most=space.MOST)

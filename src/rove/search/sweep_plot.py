@@ -1,4 +1,4 @@
-"""The picture of a sweep."""
+"""The figure of a sweep."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,43 +20,45 @@ if TYPE_CHECKING:
 TUNING, FRESH = "#555555", "#c44e52"
 """The colours of scores on tuning seeds, and of the best point and its score on fresh seeds."""
 MEAN, BEST, CONFIRMED = "mean on tuning seeds", "best point", "best point, mean on fresh seeds"
-"""What the legend says."""
-BESIDE = 0.12
-"""Distance from a point to its score on fresh seeds; the points have a distance of 1."""
-SHOWN = 20
-"""Maximum number of points of a sweep of three fields or more that are drawn."""
+"""Labels of the legend."""
+FRESH_OFFSET = 0.12
+"""Distance on the x-axis from the best point to its score on fresh seeds; points are 1 apart."""
+MOST_POINTS = 20
+"""Maximum number of points that are drawn for a sweep of three fields or more."""
 
 
 def draw(result: "Sweep") -> Figure:
-    """Draw a curve for one field, a heat map for two, or else the best points. The best point is
-    marked, with its score on fresh seeds beside it, and a legend names the marks."""
+    """Draw a curve for one field, a heat map for two, or the best points for more.
+
+    The best point is marked, with its score on fresh seeds beside it.
+    """
     fields, base = result.plan.fields, result.plan.base
     support, best = base.environment.score_range, result.best
     label = f"mean {base.environment.score_label} of a seed"
     if len(fields) == 2:
-        drawn = _map(result, label, support)
+        drawing = _map(result, label, support)
     elif len(fields) == 1:
-        drawn = figure()
+        drawing = figure()
         ((name, values),) = fields.items()
-        axes, scores = drawn.axes[0], [point.scores for point in result.points]
+        axes, scores = drawing.axes[0], [point.scores for point in result.points]
         interval_curve(axes, values, scores, name, TUNING, MEAN, support)
-        at = result.points.index(best)
-        _mark(axes, best, at, at + BESIDE, support)
+        position = result.points.index(best)
+        _mark(axes, best, position, position + FRESH_OFFSET, support)
         axes.set_ylabel(label)
     else:
-        points = [p for p in result.ranked if np.all(np.isfinite(p.scores))][:SHOWN]
-        drawn = figure(width=8.0, height=1.8 + 0.25 * len(points))
-        _best_points(drawn.axes[0], points, support)
-        drawn.axes[0].set_xlabel(label)
+        points = [p for p in result.ranked if np.all(np.isfinite(p.scores))][:MOST_POINTS]
+        drawing = figure(width=8.0, height=1.8 + 0.25 * len(points))
+        _best_points(drawing.axes[0], points, support)
+        drawing.axes[0].set_xlabel(label)
     agent, task = label_of(base.agent_name), base.environment.name
     title = sweep_headline(agent, task, len(result.points), best.label, best.confirmed)
-    titled(drawn, title, _seeds(result))
-    legend(drawn, loc="outside lower left")
-    return drawn
+    titled(drawing, title, _seeds_text(result))
+    legend(drawing, loc="outside lower left")
+    return drawing
 
 
-def _seeds(result: "Sweep") -> str:
-    """Say how many tuning seeds points have, and whether intervals are drawn."""
+def _seeds_text(result: "Sweep") -> str:
+    """Return how many tuning seeds points have, and whether intervals are drawn, as a subtitle."""
     counts = [len(point.scores) for point in result.points if point.scores]
     fewest, most = min(counts), max(counts)
     seeds = f"{fewest} to {most}" if fewest < most else f"{most}"
@@ -64,8 +66,11 @@ def _seeds(result: "Sweep") -> str:
 
 
 def _best_points(axes: Any, points: Sequence["Point"], support: Support | None) -> None:
-    """Draw points from top to bottom, each with its seeds, its mean and, from five seeds on, its
-    interval. The second row is the score of the first point on fresh seeds, if there is one."""
+    """Draw points from top to bottom, each with its seeds, their mean and, from five seeds, its
+    interval.
+
+    The second row is the score of the first point on fresh seeds, if there is one.
+    """
     rows = [0, *range(1 + bool(_fresh(points[0])), len(points) + bool(_fresh(points[0])))]
     for i, point in zip(rows, points, strict=True):
         scores = np.asarray(point.scores, float)
@@ -85,30 +90,37 @@ def _fresh(point: "Point") -> list[float]:
 
 
 def _mark(
-    axes: Any, best: "Point", at: float, place: float, support: Support | None, upright: bool = True
+    axes: Any,
+    best: "Point",
+    position: float,
+    fresh_position: float,
+    support: Support | None,
+    upright: bool = True,
 ) -> None:
-    """Draw a ring around the best point, which is at `at`, and its score on fresh seeds at `place`,
-    with the seeds and, from five on, the interval. Scores are on the y-axis if `upright`, else on
-    the x-axis."""
+    """Draw a ring around the best point, and its score on fresh seeds.
 
-    def plot(at: float, scores: Sequence[float], mark: str, **style: Any) -> None:
-        pair = ([at] * len(scores), scores)
-        axes.plot(*(pair if upright else pair[::-1]), mark, color=FRESH, **style)
+    The two are at `position` and `fresh_position`. Fresh seeds are drawn with their mean and, from
+    five seeds, its interval. Scores are on the y-axis if `upright`, else on the x-axis.
+    """
+
+    def plot(position: float, scores: Sequence[float], marker: str, **style: Any) -> None:
+        xy = ([position] * len(scores), scores)
+        axes.plot(*(xy if upright else xy[::-1]), marker, color=FRESH, **style)
 
     ring: dict[str, Any] = {"ms": 10, "mfc": "none", "mew": 1.6, "label": BEST}
-    plot(at, [float(np.mean(best.scores))], "o", **ring)
+    plot(position, [float(np.mean(best.scores))], "o", **ring)
     fresh = _fresh(best)
     if not fresh:
         return
     mean = float(np.mean(fresh))
     if len(fresh) >= MIN_SEEDS:
-        ends = mean_band(np.array(fresh), support, draws=DRAWS)
-        plot(place, list(map(float, ends)), "-", lw=1.6)
-    plot(place, fresh, ".", ms=3, alpha=0.5)
-    plot(place, [mean], "D", ms=5.5, label=CONFIRMED)
+        interval = mean_band(np.array(fresh), support, draws=DRAWS)
+        plot(fresh_position, list(map(float, interval)), "-", lw=1.6)
+    plot(fresh_position, fresh, ".", ms=3, alpha=0.5)
+    plot(fresh_position, [mean], "D", ms=5.5, label=CONFIRMED)
     axes.annotate(
         f"{mean:.3g}",
-        (place, mean) if upright else (mean, place),
+        (fresh_position, mean) if upright else (mean, fresh_position),
         (8, -3) if upright else (0, 6),
         ha="left" if upright else "center",
         textcoords="offset points",
@@ -119,12 +131,14 @@ def _mark(
 
 
 def _map(result: "Sweep", label: str, support: Support | None) -> Figure:
-    """Draw a heat map of two fields, with a box around the best point and its score on fresh seeds
-    in it."""
+    """Draw a heat map of two fields, with a box around the best point.
+
+    Its mean score on fresh seeds, if there is one, is written in the box.
+    """
     rows, columns = result.plan.fields.items()
     size = {"width": max(5.0, 1.8 + 0.62 * len(columns[1])), "height": 1.8 + 0.46 * len(rows[1])}
-    drawn = figure(**size)
-    axes, best = drawn.axes[0], result.best
+    drawing = figure(**size)
+    axes, best = drawing.axes[0], result.best
     scores = {tuple(point.settings.values()): point.scores for point in result.points}
     heat_map(axes, rows, columns, scores, label, support=support)
     i, j = (list(f[1]).index(best.settings[f[0]]) for f in (rows, columns))
@@ -137,4 +151,4 @@ def _map(result: "Sweep", label: str, support: Support | None) -> Figure:
         text = f"fresh {np.mean(_fresh(best)):.3g}"
         style = {"fontsize": 6, "color": FRESH, "path_effects": outline, "weight": "bold"}
         axes.text(j, i - 0.46, text, ha="center", va="bottom", **style)
-    return drawn
+    return drawing

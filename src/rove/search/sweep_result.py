@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rove.runs.tables import as_csv
+from rove.search.sweep_plan import TUNING, Plan
 from rove.search.trials import ranking
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-from rove.search.sweep_plan import TUNING, Plan
 
 STAGES = {"tuning": ("points", TUNING), "confirmed": ("confirmed", 0)}
-"""The subfolder for the runs of each stage of a sweep, and its first seed."""
+"""The stages of a sweep: the subfolder for the runs of each stage, and its first seed."""
 
 
 class Point(NamedTuple):
@@ -53,6 +53,7 @@ class SweepProgress(NamedTuple):
     total: int
     """Total number of runs."""
     best: Point | None
+    """The best point so far; None until a run has finished."""
     seconds_left: float | None
     """Estimated time left; None while there is no estimate."""
     finished: bool
@@ -82,8 +83,10 @@ class Sweep:
         return self.ranked[0]
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw a curve for one field, a heat map for two, or else the best points; optionally write
-        the figure to `path`."""
+        """Draw a curve for one field, a heat map for two, or the best points for more.
+
+        The figure is also written to `path`, if it is given.
+        """
         from rove.analysis import plots  # imported here because Matplotlib is slow to import
         from rove.search import sweep_plot
 

@@ -17,15 +17,17 @@ from rove.parts.files import check_regular, is_regular, publish
 
 
 def save_arrays(path: Path, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> None:
-    """Write named arrays and a JSON description to one file, with a checksum of both. The file
-    before is kept: see `previous`."""
-    whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    described = metadata | {"checksum": _checksum(whole, metadata)}
-    publish(path, save(whole, metadata={"rove": json.dumps(described)}), previous(path))
+    """Write named arrays and a JSON description to one file, with a checksum of both.
+
+    The checkpoint that it replaces is kept; see `previous`.
+    """
+    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    description = metadata | {"checksum": _checksum(contiguous, metadata)}
+    publish(path, save(contiguous, metadata={"rove": json.dumps(description)}), previous(path))
 
 
 def previous(path: Path) -> Path:
-    """Return where the checkpoint before the last one is kept."""
+    """Return the path of the second-latest checkpoint."""
     return path.parent / "previous" / path.name
 
 
@@ -33,8 +35,8 @@ def load_arrays(path: Path, prefix: str = "") -> tuple[dict[str, np.ndarray], di
     """Read the arrays whose names begin with `prefix`, and the description, from a file.
 
     If the file is not a checkpoint, or if any bit of it has changed since it was written, the
-    previous one is read, with a warning; if there is none, `RunFolderError` is raised. Nothing in
-    the file is executed.
+    previous one is read instead, with a warning; without a previous one, `RunFolderError` is
+    raised. Nothing in the file is executed.
     """
     try:
         arrays, metadata = _load(path)
@@ -45,7 +47,7 @@ def load_arrays(path: Path, prefix: str = "") -> tuple[dict[str, np.ndarray], di
             arrays, metadata = _load(previous(path))
         except RunFolderError:
             raise error from None
-        warnings.warn(f"{path} is damaged; the checkpoint before it is used", RoveWarning, 2)
+        warnings.warn(f"{path} is damaged; the previous checkpoint is used instead", RoveWarning, 2)
     return {k: array for k, array in arrays.items() if k.startswith(prefix)}, metadata
 
 
@@ -68,8 +70,10 @@ def _load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def _checksum(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> str:
-    """Return the SHA-256 checksum of arrays with their names, types and shapes, and a description.
-    It detects damage; it does not prove who wrote a file."""
+    """Return the SHA-256 checksum of arrays, with their names, types and shapes, and a description.
+
+    It detects damage; it does not prove who wrote a file.
+    """
     digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -85,7 +89,7 @@ def flatten(tree: Any) -> dict[str, np.ndarray]:
 
 
 def incompatible(path: Path, name: str, array: np.ndarray | None, needed: str) -> RunFolderError:
-    """An error about an array whose shape or type is not the one that the run needs."""
+    """Return the error for an array whose shape or type is not what the run needs."""
     actual = "missing" if array is None else f"{array.dtype}{list(array.shape)}"
     return RunFolderError(
         f"{path} was written by another version of rove: {name} is {actual}, but the run needs "

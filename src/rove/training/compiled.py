@@ -10,7 +10,7 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
 from rove.core.learner import AgentState, Learner
-from rove.environments.base import Environment
+from rove.environments.base import Environment, shown
 from rove.parts import noise
 from rove.training.lane import (
     ENVIRONMENT,
@@ -151,13 +151,15 @@ def evaluate(
     """
     key = noise.fold(noise.root(seed), EVALUATION, episode)
     first, observation = environment.reset(noise.fold(key, 0))
+    observation = shown(environment, first, observation)
 
     def step(carry: tuple) -> tuple:
         environment_state, observation, (returns, length, _), _ = carry
         action = agent.greedy(state, observation)
         after = environment.step(environment_state, action, noise.fold(key, length + 1))
         played = returns + after.reward, length + 1, after.terminated
-        return after.state, after.observation, played, after.terminated | after.truncated
+        observation = shown(environment, after.state, after.observation)
+        return after.state, observation, played, after.terminated | after.truncated
 
     def unfinished(carry: tuple) -> Array:
         return ~carry[3] & (carry[2][1] < LONGEST_EVALUATION)
@@ -178,9 +180,11 @@ def _step(
     k_environment = noise.fold(noise.root(lane.seed), ENVIRONMENT, lane.step + 1)
     action = act(agent, lane)
     after = environment.step(lane.environment, action, noise.fold(k_environment, 1))
+    after = after._replace(observation=shown(environment, after.state, after.observation))
     lane, done = complete_step(agent, environment, lane, action, after, learn, where)
 
     state, observation = environment.reset(noise.fold(k_environment, 0))
+    observation = shown(environment, state, observation)
     seen = mark(environment, state, jnp.zeros_like(lane.seen))
     state, observation, seen = jax.tree.map(
         lambda new, old: jnp.where(done, new, old),

@@ -238,7 +238,8 @@ class _Trainer:
                 returns, over = returns + reward, any(ended)
         received = self._environment.received(jnp.asarray(observation))
         shown = self._environment.agent_observation(lane.environment, received)
-        same = np.allclose(shown, lane.observation, rtol=1e-5, atol=1e-6)
+        pairs = zip(*map(jax.tree.leaves, (shown, lane.observation)), strict=True)
+        same = all(np.allclose(*pair, rtol=1e-5, atol=1e-6) for pair in pairs)
         if over or not same or not np.isclose(returns, lane.returns, rtol=1e-4, atol=1e-4):
             raise LaneError(
                 f"{self.job.name} cannot be trained further: the run ended within an episode, and "

@@ -1,4 +1,4 @@
-"""The compiled programs of the loop on the host: the first and every later step of an episode."""
+"""The compiled programs of the loop on the host, which begin, resume and step an episode."""
 
 import functools
 from collections.abc import Callable
@@ -47,8 +47,8 @@ def _step(
 ) -> tuple[Lane, Array]:
     """Complete an environment's step, and choose the next action.
 
-    The environment's response is one vector, the columns of the observation | reward | terminated
-    | truncated, to transfer it at once.
+    The environment's response is a single vector, so that it is transferred at once: the columns of
+    the observation, then the reward, terminated and truncated.
     """
     observation, reward = environment.received(response[:-3]), response[-3]
     ended = response[-2:] > 0.5
@@ -62,7 +62,7 @@ def _step(
 
 
 class Programs(NamedTuple):
-    """Compiled functions.
+    """The compiled functions of an agent and an environment.
 
     They take the numbers of an agent and an environment as a list, and a lane as a few packed
     arrays: flattening modules, or passing fifty arrays, would take longer than acting. They return

@@ -12,8 +12,9 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
 from rove.core.learner import AgentState, Beliefs, Learner
-from rove.environments.base import State, Step, Task
+from rove.environments.base import State, Step, Task, shown
 from rove.parts import noise
+from rove.parts.masks import allowed_actions, unmasked
 from rove.parts.noise import Key
 from rove.parts.onehot import Observation
 from rove.parts.replay import Transition
@@ -32,8 +33,8 @@ HISTORY_BINS = 10_000
 """Maximum number of cells of an environment for which a history of visits is kept."""
 UNLIMITED = 2**31 - 1
 """A number of steps or episodes that is never reached."""
-FAULTS = ("", "observation", "action", "reward", "loss", "optimiser")
-"""What was the first to contain a number that is not finite."""
+FAULTS = ("", "observation", "action", "reward", "loss", "optimiser", "action_mask")
+"""What was the first to contain a number that is not finite or, of masks, no allowed action."""
 
 
 class Log(NamedTuple):
@@ -110,7 +111,7 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
         seed=seed,
         agent=agent_state,
         environment=state,
-        observation=observation,
+        observation=shown(environment, state, observation),
         step=zero,
         episode=zero,
         returns=jnp.zeros(()),
@@ -160,7 +161,13 @@ def complete_step(
     """
     key = step_key(lane)
     transition = Transition(
-        lane.observation, action, after.reward, after.observation, after.terminated
+        observation=lane.observation,
+        action=action,
+        reward=after.reward,
+        next_observation=after.observation,
+        terminated=after.terminated,
+        truncated=after.truncated,
+        cell=environment.bin(after.state) if environment.bins else None,
     )
     agent_state, loss = agent.observe(lane.agent, transition, where), lane.loss
     if learn:
@@ -179,9 +186,14 @@ def complete_step(
 
     # An early fault causes later ones, so report the first.
     names = "observation", "action", "observation", "reward", "loss"
-    values = lane.observation, action, after.observation, after.reward, loss
+    s, s_next = unmasked(lane.observation), unmasked(after.observation)
+    values = s, action, s_next, after.reward, loss
     not_finite = [jnp.any(~jnp.isfinite(leaf)) for leaf in jax.tree.leaves(values)]
     faults = [FAULTS.index(name) for name in names]
+    for x, terminal in ((lane.observation, False), (after.observation, after.terminated)):
+        if (allowed := allowed_actions(x)) is not None:
+            not_finite.append(~jnp.any(allowed) & ~terminal)
+            faults.append(FAULTS.index("action_mask"))
     lane = lane._replace(
         agent=agent.resample_theta(agent_state, done, key),
         environment=after.state,

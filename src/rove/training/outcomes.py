@@ -1,6 +1,6 @@
-"""The training of one seed as the host sees it: its job and its outcome.
+"""The training of one seed: its job and its outcome, as stored on the host.
 
-A lane is the state of one seed's training on the device.
+The state of the training on the device is a `Lane`.
 """
 
 from collections.abc import Sequence
@@ -39,17 +39,16 @@ class Job:
     run: str = ""
     """Hash of its agent and environment, so that the checkpoint of another run is not used."""
     extendable: bool = False
-    """Whether its last checkpoint contains all that is needed to train further, such as the replay
-    buffer."""
+    """Whether its last checkpoint contains all that is needed to extend it, such as the replay."""
 
     @property
     def identity(self) -> str:
-        """Identifies the job in its checkpoint."""
+        """The text that identifies the job in its checkpoint."""
         return f"{self.run} seed {self.seed}"
 
     @property
     def goal(self) -> tuple[str, int]:
-        """The unit of its budget, "step" or "episode", and how many of them to train for."""
+        """Its budget: the unit, "step" or "episode", and the number of them to train for."""
         by_steps = self.episodes == UNLIMITED
         return ("step", self.steps) if by_steps else ("episode", self.episodes)
 
@@ -80,14 +79,17 @@ class Episodes(NamedTuple):
 
 
 def structures(jobs: Sequence[Job]) -> list[Any]:
-    """Return the structure of each job's agent and environment: jobs with the same one share a
-    compiled program. Jobs of one run share these objects, whose structure is computed once."""
-    found: dict[tuple[int, int], Any] = {}
+    """Return the tree structure of each job's agent and environment.
+
+    Jobs with the same structure share a compiled program. It is computed once for jobs that share
+    these objects, such as those of one run.
+    """
+    structure_of: dict[tuple[int, int], Any] = {}
     for job in jobs:
         key = id(job.agent), id(job.environment)
-        if key not in found:
-            found[key] = jax.tree.structure((job.agent, job.environment))
-    return [found[id(job.agent), id(job.environment)] for job in jobs]
+        if key not in structure_of:
+            structure_of[key] = jax.tree.structure((job.agent, job.environment))
+    return [structure_of[id(job.agent), id(job.environment)] for job in jobs]
 
 
 NO_ACTIONS = np.zeros((0, 1), np.float32)
@@ -114,10 +116,10 @@ class Outcome(NamedTuple):
 
     @property
     def history(self) -> np.ndarray:
-        """Visits by episodes 1, 2, 3 and 4, 5 to 8, 9 to 16, …, of shape [periods, cells]."""
-        taken = min(len(self.episodes.returns).bit_length(), SNAPSHOTS)
-        counts = np.asarray(self.lane.snapshots.visits)[:taken]
-        if counts.size and len(self.episodes.returns) > 2 ** (taken - 1):
+        """Visits in episodes 1, 2, 3–4, 5–8, 9–16 and so on, of shape [periods, cells]."""
+        num_snapshots = min(len(self.episodes.returns).bit_length(), SNAPSHOTS)
+        counts = np.asarray(self.lane.snapshots.visits)[:num_snapshots]
+        if counts.size and len(self.episodes.returns) > 2 ** (num_snapshots - 1):
             counts = np.vstack([counts, self.visits])
         return np.diff(counts, axis=0, prepend=0)
 
@@ -137,19 +139,23 @@ def fresh(job: Job) -> Outcome:
 def extended(before: Outcome, lane: Lane) -> Outcome:
     """Return the outcome after `lane` has run further.
 
-    Raises `LaneError` if the environment returned a number that is not finite. If the agent
-    computed one, the job ends and keeps the episodes completed before.
+    Raises `LaneError` if the environment returned a number that is not finite, or a mask without
+    an allowed action. If the agent computed such a number, the job ends and keeps the episodes
+    completed before.
     """
     job, fault = before.job, FAULTS[int(lane.fault)]
     problem = f"{job.name}: the {fault} was not a finite number at step {int(lane.step):,}"
     if fault in ("observation", "reward"):
         raise LaneError(f"{problem}; fix the environment")
+    if fault == "action_mask":
+        problem = f"{job.name}: action_mask allowed no action at step {int(lane.step):,}; at least "
+        raise LaneError(f"{problem}one must be allowed unless the task has terminated")
     diverged = f"{problem} (try a smaller lr)" if fault else ""
     if fault == "optimiser":
         remedy = "a smaller lr, smaller rewards, a larger sigma or a wider prior"
         diverged = f"{job.name}: the square of a gradient overflowed (try {remedy})"
-    # The episode that the faulty step ended does not count; on the host, an action that is not
-    # finite is not taken, so that the last episode had ended before.
+    # An episode that ended in the faulty step does not count. In a Gymnasium environment, an action
+    # that is not finite is never taken, so that no episode ended in that step.
     not_taken = fault == "action" and isinstance(job.environment, HostEnvironment)
     ended = bool(diverged) and int(lane.length) == 0 and not not_taken
     count = max(int(lane.log.count) - ended, 0)
@@ -166,13 +172,14 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
 
 
 def retired(outcome: Outcome) -> Outcome:
-    """Return the outcome; if it is finished, without the memory that only learning needs."""
+    """Return the outcome, `without_memory` if it is finished."""
     return outcome._replace(lane=without_memory(outcome.lane)) if outcome.finished else outcome
 
 
 def without_memory(lane: Lane) -> Lane:
-    """Return a finished lane without its replay buffer, optimiser and target parameters."""
+    """Return a lane without what only learning needs: replay buffer, optimiser, target and the
+    state of the intrinsic reward."""
     memory = lane.agent.replay
     memory = memory._replace(rows=memory.rows[:0])
-    agent = lane.agent._replace(replay=memory, optimiser=None, phi_target=None)
+    agent = lane.agent._replace(replay=memory, optimiser=None, phi_target=None, bonus=None)
     return lane._replace(agent=agent)

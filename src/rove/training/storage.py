@@ -1,4 +1,4 @@
-"""Saving the outcome of a job in its checkpoint, and loading it."""
+"""Saving the outcome of a job to its checkpoint, and loading it."""
 
 import os
 import zlib
@@ -57,7 +57,7 @@ def load(job: Job) -> Outcome:
     finished = _finished(job, metadata)
     if not finished and not metadata.get("has_replay"):
         raise RunFolderError(
-            f"{job.path} cannot be trained further: it was written without its replay buffer. "
+            f"{job.path} cannot be extended: it was written without its replay buffer. "
             "Train again in another folder"
         )
     seed = jax.ShapeDtypeStruct((), jnp.int32)
@@ -84,7 +84,7 @@ def load(job: Job) -> Outcome:
 
 
 def _fill(rows: np.ndarray, added: int, saved: np.ndarray | None, path: Path) -> None:
-    """Decompress the rows of a replay buffer to which `added` transitions have been added."""
+    """Decompress the rows of a replay buffer, given the number of transitions `added` so far."""
     count = min(added, len(rows))
     target = rows[:count].reshape(-1).view(np.uint8)
     reader, filled = zlib.decompressobj(), 0
@@ -110,8 +110,10 @@ def _compressed(rows: np.ndarray) -> bytes:
 
 
 def is_done(metadata: dict[str, Any], steps: int, episodes: int, in_a_row: int) -> bool:
-    """Whether a checkpoint with the given description diverged or has reached a limit. Raises
-    `ValueError` if it does not say how far it is."""
+    """Whether a checkpoint with the given description diverged or has reached a limit.
+
+    Raises `ValueError` if the description lacks its progress.
+    """
     if not isinstance(metadata.get("diverged"), str):
         raise ValueError("it does not say whether it diverged")
     reached = bool(metadata["diverged"])
@@ -124,7 +126,7 @@ def is_done(metadata: dict[str, Any], steps: int, episodes: int, in_a_row: int) 
 
 
 def _finished(job: Job, metadata: dict[str, Any]) -> bool:
-    """Whether a checkpoint with the given description is finished, for the limits of the job."""
+    """Whether a checkpoint with the given description has reached a limit of the job."""
     assert job.path is not None
     try:
         return is_done(metadata, job.steps, job.episodes, job.in_a_row)
@@ -172,8 +174,8 @@ def _episodes(arrays: dict[str, np.ndarray], path: Path) -> Episodes:
     return episodes
 
 
-def _damaged(path: Path, why: str) -> RunFolderError:
-    return RunFolderError(f"{path} is damaged ({why}); remove it to train this seed again")
+def _damaged(path: Path, reason: str) -> RunFolderError:
+    return RunFolderError(f"{path} is damaged ({reason}); remove it to train this seed again")
 
 
 def _read(job: Job, prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -192,7 +194,9 @@ def _read(job: Job, prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, 
 
 
 def _without_log_and_rows(lane: Any) -> Any:
-    """Return a lane without its log, which is empty, and the replay's rows, which are stored
-    separately."""
+    """Return a lane without its log, which is empty, and without the rows of its replay buffer.
+
+    The rows are stored separately.
+    """
     agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=None))
     return lane._replace(agent=agent, log=None)

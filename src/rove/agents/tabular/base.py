@@ -10,7 +10,8 @@ from jaxtyping import Float, Int
 from rove.core.learner import AgentState, Learner
 from rove.errors import ConfigError
 from rove.parts import replay
-from rove.parts.onehot import Form, Observation, OneHot
+from rove.parts.masks import unmasked
+from rove.parts.onehot import Features, Form, Observation, OneHot
 from rove.parts.replay import Transition
 from rove.posteriors.base import Phi
 from rove.returns.base import normal_density
@@ -23,9 +24,10 @@ def state_index(observation: Observation) -> Int[Array, ""]:
     Correct for codes, and for one-hot and thermometer features; there are as many states as
     entries.
     """
-    if isinstance(observation, OneHot):
-        return jnp.where(observation.index < observation.size, observation.index, 0)
-    return jnp.max(jnp.where(observation != 0, jnp.arange(observation.shape[0]), 0))
+    x: Features = unmasked(observation)
+    if isinstance(x, OneHot):
+        return jnp.where(x.index < x.size, x.index, 0)
+    return jnp.max(jnp.where(x != 0, jnp.arange(x.shape[0]), 0))
 
 
 class Tabular(Learner):
@@ -63,14 +65,14 @@ def point_masses(values: Float[Array, " actions"]) -> list[tuple[Array, Array]]:
     return [normal_density(value, jnp.zeros(())) for value in values]
 
 
-def init_state(tables: Any, features: int, form: Form, theta: Any = ()) -> AgentState:
+def init_state(tables: Any, features: int, actions: int, form: Form, theta: Any = ()) -> AgentState:
     """Return an initial state: φ consists of the tables, and the replay buffer holds one
-    transition."""
+    transition. The other arguments are those of `Learner.init`."""
     return AgentState(
         phi=Phi(learned=(), fitted=tables),
         phi_target=(),
         theta=theta,
         optimiser=None,
-        replay=replay.init(1, features, form=form),
+        replay=replay.init(1, features, coded=form.coded, masked=actions * form.masked),
         counter=jnp.zeros((), jnp.int32),
     )

@@ -8,6 +8,7 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
 from rove.agents.tabular.base import Tabular, init_state, state_index
+from rove.core.control import best_action
 from rove.core.diagnostics import DRAWS, Beliefs
 from rove.core.learner import AgentState, Memory
 from rove.errors import check_number
@@ -95,7 +96,7 @@ class QValueSampling(Tabular):
     def init(self, features: int, actions: int, key: Key, form: Form = VECTORS) -> AgentState:
         prior = (self.mu, self.lam, self.alpha, self.beta)
         tables = NormalGamma(*(jnp.full((features, actions), jnp.float32(x)) for x in prior))
-        return init_state(tables, features, form)
+        return init_state(tables, features, actions, form)
 
     def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
         """Return the state unchanged: nothing is drawn for longer than a step."""
@@ -103,18 +104,19 @@ class QValueSampling(Tabular):
 
     def act(self, state: AgentState, observation: Observation, key: Key) -> Int[Array, ""]:
         """Q-value sampling: draw a μ for each action, and choose the highest."""
-        return jnp.argmax(_row(state.phi.fitted, observation).sample(key))
+        return best_action(_row(state.phi.fitted, observation).sample(key), observation)
 
     def greedy(self, state: AgentState, observation: Observation) -> Int[Array, ""]:
         """Choose the action with the highest mean."""
-        return jnp.argmax(_row(state.phi.fitted, observation).mu)
+        return best_action(_row(state.phi.fitted, observation).mu, observation)
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """Update the last pair's distribution, and return its squared error before the update."""
         transition, tables = replay.last(state.replay), state.phi.fitted
         s, a = state_index(transition.observation), transition.action_index
         next_actions = _row(tables, transition.next_observation)
-        mean, variance = (x[jnp.argmax(next_actions.mu)] for x in next_actions.moments())
+        best = best_action(next_actions.mu, transition.next_observation)
+        mean, variance = (x[best] for x in next_actions.moments())
         discount = self.gamma * (1.0 - transition.terminated)
         mean, variance = transition.reward + discount * mean, jnp.square(discount) * variance
         pair = NormalGamma(*(table[s, a] for table in tables))

@@ -8,10 +8,12 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
 from rove.agents.tabular.base import Tabular, init_state, point_masses, state_index
+from rove.core.control import best_action
 from rove.core.diagnostics import DRAWS, Beliefs
 from rove.core.learner import AgentState, Memory
 from rove.errors import check_integer, check_number
 from rove.parts import noise, replay
+from rove.parts.masks import allowed_actions
 from rove.parts.noise import Key
 from rove.parts.onehot import VECTORS, Form, Observation
 
@@ -19,13 +21,15 @@ from rove.parts.onehot import VECTORS, Form, Observation
 _TRANSITIONS, _REWARDS = range(2)
 
 
-class Counts(NamedTuple):
+class ModelCounts(NamedTuple):
     """Sufficient statistics of the posterior over MDPs."""
 
     next: Int[Array, "states actions outcomes"]
     """Number of transitions from each pair to each state; the last outcome is termination."""
     reward: Float[Array, "states actions"]
     """Mean reward of each pair so far."""
+    allowed: Bool[Array, "states actions"] | None = None
+    """The actions that each state allows, all until it is reached; None if no action is masked."""
 
 
 class Model(NamedTuple):
@@ -35,6 +39,8 @@ class Model(NamedTuple):
     """p(s′ | s, a); the last outcome is termination."""
     reward: Float[Array, "states actions"]
     """E[r | s, a]."""
+    allowed: Bool[Array, "states actions"] | None = None
+    """The actions that each state allows; None: all of them."""
 
 
 def solve(
@@ -43,7 +49,7 @@ def solve(
     """Return Q of the optimal policy over `sweeps` steps, by value iteration."""
 
     def sweep(_: Array, q: Array) -> Array:
-        v = jnp.append(jnp.max(q, axis=1), 0.0)
+        v = jnp.append(jnp.max(q, axis=1, where=model.allowed, initial=-jnp.inf), 0.0)
         return model.reward + gamma * (model.transition @ v)
 
     return lax.fori_loop(0, sweeps, sweep, jnp.zeros_like(model.reward))
@@ -85,11 +91,13 @@ class PosteriorSampling(Tabular):
         return Memory(nbytes, "the tables", "states", features, "a smaller environment")
 
     def init(self, features: int, actions: int, key: Key, form: Form = VECTORS) -> AgentState:
-        counts = Counts(
+        counts = ModelCounts(
             next=jnp.zeros((features, actions, features + 1), jnp.int32),
             reward=jnp.zeros((features, actions)),
+            allowed=jnp.ones((features, actions), bool) if form.masked else None,
         )
-        return init_state(counts, features, form, self._solved(self.sample(counts, key)))
+        theta = self._solved(self.sample(counts, key))
+        return init_state(counts, features, actions, form, theta)
 
     def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
         """Draw an MDP and solve it if an episode begins."""
@@ -102,11 +110,12 @@ class PosteriorSampling(Tabular):
 
     def act(self, state: AgentState, observation: Observation, key: Key) -> Int[Array, ""]:
         """Choose the best action in the current episode's MDP."""
-        return jnp.argmax(state.theta[state_index(observation)])
+        return best_action(state.theta[state_index(observation)], observation)
 
     def greedy(self, state: AgentState, observation: Observation) -> Int[Array, ""]:
         """Choose the best action in the mean MDP."""
-        return jnp.argmax(self._solved(self.mean(state.phi.fitted))[state_index(observation)])
+        q = self._solved(self.mean(state.phi.fitted))
+        return best_action(q[state_index(observation)], observation)
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """Count the last transition, and return −log of its predicted probability."""
@@ -117,9 +126,10 @@ class PosteriorSampling(Tabular):
         alpha = self._alpha(counts.next[s, a])
         before = counts.reward[s, a]
         n = jnp.sum(counts.next[s, a]) + 1
-        counts = Counts(
+        counts = ModelCounts(
             next=counts.next.at[s, a, s_next].add(1),
             reward=counts.reward.at[s, a].add((transition.reward - before) / n),
+            allowed=_with_mask(counts.allowed, s_next, transition.next_observation),
         )
         loss = -jnp.log(alpha[s_next] / jnp.sum(alpha))
         return state._replace(phi=state.phi._replace(fitted=counts)), loss
@@ -142,13 +152,13 @@ class PosteriorSampling(Tabular):
         """Return the parameters of the Dirichlet posterior."""
         return self.concentration / counts.shape[-1] + counts
 
-    def _reward(self, counts: Counts) -> tuple[Array, Array]:
+    def _reward(self, counts: ModelCounts) -> tuple[Array, Array]:
         """Return the posterior mean and standard deviation of E[r | s, a]."""
         data = jnp.sum(counts.next, axis=-1) / jnp.square(self.noise_std)
         precision = 1.0 / jnp.square(self.reward_std) + data
         return data * counts.reward / precision, lax.rsqrt(precision)
 
-    def sample(self, counts: Counts, key: Key) -> Model:
+    def sample(self, counts: ModelCounts, key: Key) -> Model:
         """Draw an MDP from the posterior."""
 
         def rows(state: tuple[Array, Array]) -> Array:  # state by state, to save memory
@@ -158,12 +168,23 @@ class PosteriorSampling(Tabular):
         mean, std = self._reward(counts)
         keys = noise.folds(noise.fold(key, _TRANSITIONS), mean.shape[0])
         draws = noise.normal(noise.fold(key, _REWARDS), mean.shape)
-        return Model(lax.map(rows, (counts.next, keys)), mean + std * draws)
+        return Model(lax.map(rows, (counts.next, keys)), mean + std * draws, counts.allowed)
 
-    def mean(self, counts: Counts) -> Model:
+    def mean(self, counts: ModelCounts) -> Model:
         """Return the mean of the posterior."""
         alpha = self._alpha(counts.next)
-        return Model(alpha / jnp.sum(alpha, axis=-1, keepdims=True), self._reward(counts)[0])
+        transition = alpha / jnp.sum(alpha, axis=-1, keepdims=True)
+        return Model(transition, self._reward(counts)[0], counts.allowed)
 
     def _solved(self, model: Model) -> Float[Array, "states actions"]:
         return solve(model, self.gamma, self.sweeps)
+
+
+def _with_mask(
+    allowed: Bool[Array, "states actions"] | None, s: Int[Array, ""], observation: Observation
+) -> Bool[Array, "states actions"] | None:
+    """Return `ModelCounts.allowed` with the mask of state s, unless s is beyond the last state."""
+    mask = allowed_actions(observation)
+    if allowed is None or mask is None:
+        return None
+    return allowed.at[s].set(mask, mode="drop")

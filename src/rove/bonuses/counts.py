@@ -1,0 +1,71 @@
+"""Counts: an intrinsic reward that falls with the number of visits to a cell (Strehl and Littman
+2008), with cells of unknown tasks by SimHash (Tang et al. 2017)."""
+
+from typing import ClassVar, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array, lax
+from jaxtyping import Float, Int
+
+from rove.bonuses.base import Bonus, Spread
+from rove.errors import check_integer, check_number
+from rove.parts import noise
+from rove.parts.masks import unmasked
+from rove.parts.noise import Key
+from rove.parts.onehot import Features
+from rove.parts.replay import Transition
+
+
+class Visits(NamedTuple):
+    """The number of visits to each cell, and the random hyperplanes that hash observations."""
+
+    count: Int[Array, " cells"]
+    normals: Float[Array, "features bits"]
+    offsets: Float[Array, " bits"]
+
+
+class Counts(Bonus[Visits]):
+    """i = 1/√n(s′), where n(s′) is the number of visits to the cell of s′ so far.
+
+    Cells are those in which the environment counts visits (`Environment.bins`). In an environment
+    without them, they are hashes of observations: on which side of each of a number of random
+    hyperplanes an observation lies, so that similar observations share a cell. Visits are counted
+    over the whole run. (A count that begins again in each episode would not be a function of s′,
+    which is all that Q sees.)
+    """
+
+    weight: float | Array = 0.1
+    """Weight η of the intrinsic reward."""
+    bits: int = eqx.field(default=16, static=True)
+    """Number of hyperplanes of the hash. There are 2^bits counts, and a cell beyond them shares the
+    count of another."""
+    uses_cells: ClassVar[bool] = True
+
+    def __check_init__(self) -> None:
+        check_number("weight", self.weight, at_least=0.0)
+        check_integer("bits", self.bits, at_least=1, at_most=24)  # a float32 stores 24 exactly
+
+    def init(self, features: int, coded: bool, key: Key) -> Visits:
+        normals = noise.normal(noise.fold(key, 0), (features, self.bits))
+        offsets = noise.normal(noise.fold(key, 1), (self.bits,))
+        return Visits(jnp.zeros(2**self.bits, jnp.int32), normals, offsets)
+
+    def observe(self, state: Visits, transition: Transition) -> tuple[Visits, Transition]:
+        """Count a visit to the cell of s′, and have the cell stored with the step."""
+        cell = transition.cell
+        if cell is None:
+            cell = simhash(state, unmasked(transition.next_observation))
+        cell = cell % len(state.count)
+        counted = state._replace(count=state.count.at[cell].add(1))
+        return counted, transition._replace(cell=cell)
+
+    def reward(self, state: Visits, steps: Transition, spread: Spread) -> Float[Array, " n"]:
+        visits = jnp.maximum(state.count[steps.cell], 1)
+        return steps.reward + self.weight * lax.rsqrt(visits.astype(jnp.float32))
+
+
+def simhash(state: Visits, x: Features) -> Int[Array, "*n"]:
+    """Return Σⱼ 2ʲ·[x·aⱼ + bⱼ > 0] for random normal vectors aⱼ and offsets bⱼ."""
+    above = x @ state.normals + state.offsets > 0.0
+    return jnp.sum(above << jnp.arange(above.shape[-1]), axis=-1)

@@ -1,0 +1,21 @@
+"""Disagreement: the spread of Q over θ ~ q_φ as an intrinsic reward."""
+
+from jax import Array
+from jaxtyping import Float
+
+from rove.bonuses.base import Bonus, Spread
+from rove.errors import check_number
+from rove.parts.replay import Transition
+
+
+class Disagreement(Bonus[tuple[()]]):
+    """i = the standard deviation of Q_θ(s, a) over θ ~ q_φ. Needs a posterior other than Dirac."""
+
+    weight: float | Array = 0.1
+    """Weight η of the intrinsic reward."""
+
+    def __check_init__(self) -> None:
+        check_number("weight", self.weight, at_least=0.0)
+
+    def reward(self, state: tuple[()], steps: Transition, spread: Spread) -> Float[Array, " n"]:
+        return steps.reward + self.weight * spread()

@@ -1,0 +1,90 @@
+"""Counts: visits by hand on a chain, hashes against NumPy, and a task that DQN alone misses."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import rove
+from rove.bonuses.counts import simhash
+from rove.parts import noise, replay
+from rove.parts.onehot import OneHot
+from rove.parts.replay import Transition
+from rove.training.lane import complete_step, start
+
+AGENT = rove.Agent(
+    rove.Gaussian(0.0), rove.Dirac(), bonus=rove.Counts(0.5, bits=4),
+    hidden=(4,), batch_size=4, buffer_size=8,
+)  # fmt: skip
+
+
+def rewards(agent, state) -> np.ndarray:
+    """The rewards of all stored transitions, as an update sees them."""
+    law = agent.posterior.law(state.phi)
+    batch, stored = replay.everything(
+        state.replay, 0.99, lambda steps: agent.reward(state.bonus, (), law, noise.root(0), steps)
+    )
+    return np.asarray(batch.reward)[np.asarray(stored)]
+
+
+def test_visits_on_a_chain_by_hand():
+    """From s₂, right, right, left, right and four times left visit s₃, s₄, s₃, s₄, s₃, s₂, s₁ and
+    s₁, where the last step pays 0.001. An update sees 0.5/√n of the state that a step reached, for
+    all n visits so far."""
+    chain = rove.Chain(5)
+    lane = jax.jit(lambda: start(AGENT, chain, jnp.int32(0)))()
+    step = jax.jit(
+        lambda lane, action: complete_step(
+            AGENT, chain, lane, action, chain.step(lane.environment, action, noise.root(0)), False
+        )[0]
+    )
+    for action in (1, 1, 0, 1, 0, 0, 0, 0):
+        lane = step(lane, jnp.int32(action))
+    np.testing.assert_array_equal(lane.agent.bonus.count, [2, 1, 3, 2, *[0] * 12])
+    visits, paid = np.array([3, 2, 3, 2, 3, 1, 2, 2]), np.array([0.0] * 7 + [0.001])
+    expected = paid + 0.5 / np.sqrt(visits)
+    np.testing.assert_allclose(rewards(AGENT, lane.agent), expected, rtol=1e-6)
+
+
+def step_to(x, cell=None) -> Transition:
+    return Transition(x, jnp.int32(0), jnp.zeros(()), x, jnp.zeros((), bool), cell=cell)
+
+
+def test_cells_beyond_the_table_share_its_counts():
+    state = AGENT.init(2, 2, noise.root(0))
+    for cell in (3, 19, 3 + 16 * 1000):  # 16 counts
+        state = AGENT.observe(state, step_to(jnp.zeros(2), jnp.int32(cell)))
+    assert int(state.bonus.count[3]) == int(state.bonus.count.sum()) == 3
+
+
+def test_a_hash_is_that_of_numpy():
+    """The j-th bit says on which side of the j-th plane an observation lies; a one-hot vector and
+    its code have one hash, and all 2¹⁰ − 1 others of 10 bits are possible."""
+    bonus = rove.Counts(bits=10)
+    state = bonus.init(3, False, noise.root(1))
+    x = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
+    sides = x.astype(np.float64) @ np.asarray(state.normals, np.float64) + np.asarray(state.offsets)
+    expected = (sides > 0) @ (1 << np.arange(10))
+    np.testing.assert_array_equal(simhash(state, jnp.asarray(x)), expected)
+    assert 0 <= expected.min() < expected.max() < 2**10
+    codes = OneHot(jnp.array([0, 2, 3]), 3)  # the last one is a vector of zeros
+    hashes = simhash(state, codes)
+    np.testing.assert_array_equal(hashes, simhash(state, jnp.asarray(codes)))
+    assert int(hashes[2]) == int((np.asarray(state.offsets) > 0) @ (1 << np.arange(10)))
+    seen, stored = bonus.observe(state, step_to(jnp.asarray(x[7])))
+    assert int(stored.cell) == expected[7]
+    assert int(seen.count[expected[7]]) == int(seen.count.sum()) == 1
+
+
+def test_planes_are_drawn_at_random_and_near_observations_share_a_cell():
+    """The angle φ of two vectors decides: a plane through 0 separates them with chance φ/π. With
+    offsets of standard deviation 1 this holds for vectors with a 1 appended."""
+    bonus = rove.Counts(bits=24)
+    x = jnp.array([[1.0, 0.5], [1.2, 0.4], [-2.0, 1.0]])
+    planes = jax.jit(jax.vmap(lambda key: bonus.init(2, False, key)._replace(count=())))
+    drawn = planes(noise.folds(noise.root(0), 200))
+    hashes = np.asarray(jax.jit(jax.vmap(simhash, (0, None)))(drawn, x))
+    apart = np.array([[bin(a ^ row[0]).count("1") for a in row] for row in hashes])
+    extended = np.c_[x, np.ones(3)]
+    unit = extended / np.linalg.norm(extended, axis=1, keepdims=True)
+    expected = np.arccos(np.clip(unit @ unit[0], -1, 1)) / np.pi
+    np.testing.assert_allclose(apart.mean(axis=0) / 24, expected, atol=4 * 0.5 / np.sqrt(200 * 24))
