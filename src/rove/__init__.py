@@ -42,6 +42,7 @@ from rove.errors import (
     no_attribute,
 )
 from rove.parts import platform
+from rove.parts.architectures import ConvNet
 from rove.posteriors import *  # noqa: F403
 from rove.returns import *  # noqa: F403
 from rove.runs import advice
@@ -70,6 +71,7 @@ __all__ = [
     "CartPole",
     "Chain",
     "ConfigError",
+    "ConvNet",
     "DeepSea",
     "Environment",
     "LaneError",

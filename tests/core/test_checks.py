@@ -15,8 +15,8 @@ class Own(rove.Posterior):
 
     wrong: str = eqx.field(default="", static=True)
 
-    def init(self, sizes, key):
-        theta = networks.init(key, sizes)
+    def init(self, network, key):
+        theta = network.init(key)
         return theta if self.wrong == "init" else rove.Phi(theta)
 
     def law(self, phi):
@@ -88,6 +88,6 @@ def test_a_mistake_in_a_return_family_is_named():
 def test_the_families_of_named_agents_pass(name):
     agent = rove.AGENTS[name]().compose()
     if isinstance(agent, CriticLearner):
-        rove.check_posterior(agent.posterior, (4, *agent.hidden, 2))
+        rove.check_posterior(agent.posterior, networks.mlp(4, *agent.hidden, 2))
         rove.check_returns(agent.returns)
     rove.check_posterior(Own())

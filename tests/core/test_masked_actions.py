@@ -12,6 +12,7 @@ from rove.core.algorithm import Agent
 from rove.parts import noise
 from rove.parts.masks import Masked
 from rove.parts.networks import Linear
+from rove.parts.onehot import Form
 from rove.parts.replay import Transition
 from rove.posteriors import Dirac, Phi
 from rove.returns import Categorical, Gaussian
@@ -86,7 +87,7 @@ def test_an_empty_mask_at_the_end_of_the_task_is_harmless_for_a_distribution():
 def test_the_greedy_and_the_acting_policy_choose_the_best_allowed_action():
     """Q(2) = (1, −1.5, 6): best 2, then 0, then 1."""
     learner = agent()
-    state = learner.init(1, 3, noise.root(0), masked=True)._replace(phi=Phi(NETWORK))
+    state = learner.init(1, 3, noise.root(0), Form(masked=True))._replace(phi=Phi(NETWORK))
     choose = jax.jit(lambda x: (learner.greedy(state, x), learner.act(state, x, noise.root(1))))
     for allowed, best in (([1, 1, 1], 2), ([1, 1, 0], 0), ([0, 1, 0], 1), ([0, 1, 1], 2)):
         chosen = choose(Masked(jnp.array([2.0]), jnp.asarray(allowed, bool)))

@@ -13,7 +13,7 @@ from safetensors import safe_open
 import rove
 from returns import test_families as families
 from rove.cli import main as cli
-from rove.parts import noise
+from rove.parts import networks, noise
 from rove.posteriors.base import Rows
 from rove.posteriors.priors import Input
 
@@ -76,7 +76,7 @@ def test_the_posterior_of_the_guide_is_short_and_its_cheap_rows_have_its_law():
     exec(isotropic + fast, page)
     assert len(isotropic.splitlines()) <= 45
     slow, quick = page["Isotropic"](-1.0), page["FastIsotropic"](-1.0)
-    draws, law = 20_000, slow.law(slow.init((2, 4, 1), noise.root(0)))
+    draws, law = 20_000, slow.law(slow.init(networks.mlp(2, 4, 1), noise.root(0)))
     xs = Input(jnp.tile(jnp.array([0.8, -1.5]), (draws, 1)))
     moments = []
     for posterior, key in ((slow, noise.root(1)), (quick, noise.root(2))):

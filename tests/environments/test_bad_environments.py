@@ -13,7 +13,8 @@ from gymnasium import spaces
 import rove
 from rove.cli import main as cli
 from rove.environments import guard
-from rove.environments.guard import BadEnvironment, Guard
+from rove.environments.faults import BadEnvironment
+from rove.environments.guard import Guard
 from rove.errors import ConfigError, LaneError, RoveWarning
 from rove.runs.configure import configure
 from rove.runs.execution import run_all

@@ -13,7 +13,8 @@ from gymnasium.utils.env_checker import check_env
 import rove
 from rove.environments.base import Coordinate
 from rove.environments.control import ControlState
-from rove.environments.guard import BadEnvironment, encoder
+from rove.environments.encoding import encoder
+from rove.environments.faults import BadEnvironment
 from rove.errors import ConfigError
 from rove.parts import noise
 

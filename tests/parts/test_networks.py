@@ -11,7 +11,7 @@ from rove.parts.networks import Linear
 
 SIZES = (300, 200, 100, 7)
 
-init = jax.jit(networks.init, static_argnums=1)
+init = jax.jit(lambda key, sizes: networks.mlp(*sizes).init(key), static_argnums=1)
 forward = jax.jit(jax.vmap(networks.forward, (None, 0)))
 
 

@@ -12,7 +12,7 @@ from scipy import integrate, stats
 from helpers import refit as refitted
 from rove.core.algorithm import Agent
 from rove.errors import ConfigError
-from rove.parts import noise, replay
+from rove.parts import networks, noise, replay
 from rove.parts.replay import Transition
 from rove.posteriors import Conjugate, Phi
 from rove.posteriors.conjugate import Table
@@ -28,6 +28,7 @@ def agent(**settings) -> Agent:
     return Agent(Gaussian(SIGMA, draw="mean"), posterior, **shape)
 
 
+NETWORK = networks.mlp(4, 2)
 init = jax.jit(Agent.init, static_argnums=(1, 2))
 observe, learn, act = jax.jit(Agent.observe), jax.jit(Agent.learn), jax.jit(Agent.act)
 add = jax.jit(replay.add)
@@ -85,7 +86,7 @@ def visits(n: int = 11):
 def test_every_cell_has_its_own_posterior():
     memory, kept = visits()
     posterior = Conjugate(PRIOR)
-    phi = posterior.init((4, 2), noise.root(0))
+    phi = posterior.init(NETWORK, noise.root(0))
     table = refit(posterior, phi, jnp.int32(1), memory)
     for s in range(4):
         for a in range(2):
@@ -97,7 +98,7 @@ def test_every_cell_has_its_own_posterior():
 def test_what_empty_slots_would_give_as_targets_does_not_matter():
     memory, _ = visits()
     posterior = Conjugate(PRIOR)
-    phi = posterior.init((4, 2), noise.root(0))
+    phi = posterior.init(NETWORK, noise.root(0))
     poisoned = memory._replace(rows=memory.rows.at[11:].set(jnp.nan).at[11:, :9].set(1.0))
     for clean, other in zip(
         *(refit(posterior, phi, jnp.int32(1), m) for m in (memory, poisoned)), strict=True
@@ -108,7 +109,7 @@ def test_what_empty_slots_would_give_as_targets_does_not_matter():
 def test_refit_is_every_period_steps_and_only_then():
     memory, _ = visits()
     posterior = Conjugate(PRIOR, period=4)
-    phi = posterior.init((4, 2), noise.root(0))
+    phi = posterior.init(NETWORK, noise.root(0))
     for counter in range(1, 10):
         table = refit(posterior, phi, jnp.int32(counter), memory)
         for now, before in zip(table, phi.fitted, strict=True):
@@ -116,7 +117,7 @@ def test_refit_is_every_period_steps_and_only_then():
 
 
 def test_it_starts_at_the_prior_with_nothing_to_learn_by_gradient():
-    phi = Conjugate(PRIOR).init((4, 2), noise.root(0))
+    phi = Conjugate(PRIOR).init(NETWORK, noise.root(0))
     assert phi.learned == ()
     assert not np.any(phi.fitted.mean)
     np.testing.assert_allclose(phi.fitted.variance, PRIOR**2, rtol=1e-6)

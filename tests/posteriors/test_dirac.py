@@ -9,7 +9,7 @@ from rove.parts import networks, noise
 from rove.posteriors import Dirac
 from rove.posteriors.priors import Input
 
-SIZES = (3, 5, 2)
+NETWORK = networks.mlp(3, 5, 2)
 X = jnp.array([0.5, -1.0, 2.0])
 
 POSTERIOR = Dirac()
@@ -18,15 +18,15 @@ rows_of = jax.jit(lambda law, xs, key: rows(POSTERIOR, law, xs, key))
 
 
 def test_phi_is_a_fresh_network_and_nothing_is_held():
-    phi = init(SIZES, noise.root(0))
-    network = jax.jit(networks.init, static_argnums=1)(noise.root(0), SIZES)
+    phi = init(NETWORK, noise.root(0))
+    network = jax.jit(NETWORK.init)(noise.root(0))
     for mine, fresh in zip(jax.tree.leaves(phi.learned), jax.tree.leaves(network), strict=True):
         assert np.array_equal(mine, fresh)
     assert phi.fitted == ()
 
 
 def test_every_draw_is_phi():
-    phi = init(SIZES, noise.root(0))
+    phi = init(NETWORK, noise.root(0))
     law, network = POSTERIOR.law(phi), phi.learned
     for of_law, centre in zip(jax.tree.leaves(law), jax.tree.leaves(network), strict=True):
         assert np.array_equal(of_law, centre)
@@ -44,7 +44,7 @@ def test_every_draw_is_phi():
 
 
 def test_a_batch_is_the_network_row_by_row_whatever_the_key():
-    phi = init(SIZES, noise.root(0))
+    phi = init(NETWORK, noise.root(0))
     xs = jnp.asarray(np.random.default_rng(0).normal(size=(9, 3)), jnp.float32)
     expected = np.stack([np.asarray(networks.forward(phi.learned, x)) for x in xs])
     for seed in range(2):
@@ -54,7 +54,7 @@ def test_a_batch_is_the_network_row_by_row_whatever_the_key():
 
 
 def test_entropy_is_0_and_has_no_gradient():
-    phi = init(SIZES, noise.root(0))
+    phi = init(NETWORK, noise.root(0))
     value, gradient = jax.value_and_grad(lambda phi: POSTERIOR.entropy(POSTERIOR.law(phi)))(phi)
     assert float(value) == 0.0
     assert all(not np.any(g) for g in jax.tree.leaves(gradient))

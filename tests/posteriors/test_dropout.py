@@ -28,7 +28,7 @@ def limit(several: int) -> float:
 def some_law(sizes: tuple[int, ...], seed: int = 0):
     """Biases too."""
     rng = np.random.default_rng(seed)
-    network = networks.init(noise.root(seed), sizes)
+    network = networks.mlp(*sizes).init(noise.root(seed))
     return tuple(
         Linear(w, jnp.asarray(0.3 * rng.normal(size=b.shape), jnp.float32)) for w, b in network
     )

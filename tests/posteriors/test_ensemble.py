@@ -14,7 +14,7 @@ from scipy import stats
 from helpers import draw, in_buffer
 from rove.core.algorithm import Agent
 from rove.errors import ConfigError
-from rove.parts import noise
+from rove.parts import networks, noise
 from rove.parts.replay import Transition
 from rove.posteriors import Ensemble
 from rove.posteriors.ensemble import MemberRows, OwnMemberRows
@@ -22,10 +22,10 @@ from rove.posteriors.priors import cache, inputs
 from rove.returns import Gaussian
 
 K, FEATURES, ACTIONS, N = 5, 3, 2, 8
-SIZES = (FEATURES, 6, ACTIONS)
+NETWORK = networks.mlp(FEATURES, 6, ACTIONS)
 POSTERIOR = Ensemble(K, mask=0.5, prior=2.0)
 init = jax.jit(Ensemble.init, static_argnums=1)
-PHI = init(POSTERIOR, SIZES, noise.root(0))
+PHI = init(POSTERIOR, NETWORK, noise.root(0))
 LAW = POSTERIOR.law(PHI)
 AGENT = Agent(
     Gaussian(0.0), POSTERIOR, hidden=(6,), batch_size=N, buffer_size=32, gamma=0.9, lr=0.01
@@ -126,7 +126,7 @@ def test_a_member_is_its_network_and_beta_times_its_prior():
         got = at_rows(POSTERIOR, PHI, k, xs)
         np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-5)
     plain = Ensemble(K)
-    phi = init(plain, SIZES, noise.root(0))
+    phi = init(plain, NETWORK, noise.root(0))
     assert phi.priors == ()
     exact = [np_network(phi.learned, k, xs[0]) for k in range(K)]
     got = [at_rows(plain, phi, k, xs[:1])[0] for k in range(K)]
@@ -240,7 +240,7 @@ def test_masks_have_their_rate_and_are_independent(rate):
 
 
 def test_two_seeds_have_masks_of_their_own():
-    other = POSTERIOR.law(init(POSTERIOR, SIZES, noise.root(1)))
+    other = POSTERIOR.law(init(POSTERIOR, NETWORK, noise.root(1)))
     ids = np.arange(40)
     assert np.any(np.asarray(any_masks(POSTERIOR, other, jnp.asarray(ids))) != masks_of(ids))
 

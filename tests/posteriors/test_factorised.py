@@ -54,8 +54,9 @@ def noise_of(law: FactorisedLaw, theta) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def test_init_is_centred_on_a_fresh_network_with_one_rho():
-    network = jax.jit(networks.init, static_argnums=1)(noise.root(0), SIZES)
-    phi = jax.jit(Factorised(-2.0).init, static_argnums=0)(SIZES, noise.root(0))
+    form = networks.mlp(*SIZES)
+    network = jax.jit(form.init)(noise.root(0))
+    phi = jax.jit(Factorised(-2.0).init, static_argnums=0)(form, noise.root(0))
     assert phi.fitted == ()
     law = POSTERIOR.law(phi)
     for mean, centre in zip(jax.tree.leaves(law.mean), jax.tree.leaves(network), strict=True):

@@ -12,7 +12,7 @@ from helpers import in_buffer, targets_of_one
 from helpers import refit as refitted
 from rove.core.algorithm import Agent
 from rove.errors import ConfigError
-from rove.parts import noise, replay
+from rove.parts import networks, noise, replay
 from rove.parts.replay import Transition
 from rove.posteriors import LastLayer, Phi, last_layer
 from rove.posteriors.last_layer import Head, hidden, regression
@@ -21,7 +21,7 @@ from rove.returns import Categorical, Gaussian, LearnedGaussian, Mixture, Quanti
 
 FEATURES, ACTIONS, CAPACITY, SIGMA, PRIOR = 3, 3, 12, 0.4, 1.5
 POSTERIOR = LastLayer(prior=PRIOR, period=3)
-SIZES = (FEATURES, 5, ACTIONS)
+NETWORK = networks.mlp(FEATURES, 5, ACTIONS)
 
 
 @jax.jit
@@ -94,7 +94,7 @@ def filled(n: int) -> replay.Replay:
 
 
 def some_phi() -> Phi:
-    return POSTERIOR.init(SIZES, noise.root(3))
+    return POSTERIOR.init(NETWORK, noise.root(3))
 
 
 def same_law(one: Head, other: Head) -> None:

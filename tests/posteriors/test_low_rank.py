@@ -15,7 +15,7 @@ from scipy import stats
 from helpers import draw, in_buffer, objective, rows, targets
 from rove.core.algorithm import Agent
 from rove.errors import ConfigError
-from rove.parts import noise
+from rove.parts import networks, noise
 from rove.parts.networks import Linear
 from rove.parts.replay import Transition
 from rove.posteriors import LowRank
@@ -24,7 +24,7 @@ from rove.posteriors.priors import inputs
 from rove.returns import Gaussian
 
 DRAWS, M, BETA = 50_000, 3, 2.5
-SIZES = (3, 6, 2)
+NETWORK = networks.mlp(3, 6, 2)
 X = jnp.array([0.8, -1.5, 0.3])
 FULL, PLAIN = LowRank(M, prior=BETA, rho=-1.0), LowRank(M)
 
@@ -39,10 +39,10 @@ def limit(several: int) -> float:
     return stats.norm.isf(0.5e-4 / several)
 
 
-def some_law(posterior: LowRank, seed: int, sizes=SIZES) -> tuple[LowRankLaw, Any]:
+def some_law(posterior: LowRank, seed: int, network=NETWORK) -> tuple[LowRankLaw, Any]:
     """Biases too, and variances that differ from weight to weight; and its prior functions."""
     rng = np.random.default_rng(seed)
-    phi = init(posterior, sizes, noise.root(seed))
+    phi = init(posterior, network, noise.root(seed))
     move = lambda x: jnp.asarray(x + 0.4 * rng.normal(size=x.shape), jnp.float32)  # noqa: E731
     moved = jax.tree.map(move, jax.tree.map(np.asarray, phi.learned))
     return law_of(posterior, phi._replace(learned=moved)), phi.priors
@@ -193,7 +193,7 @@ def test_more_draws_are_the_same_objective_with_less_noise():
 
     def gradients(count: int) -> np.ndarray:
         agent = Agent(Gaussian(0.0), LowRank(M, BETA, draws=count), hidden=(6,))
-        phi = init(agent.posterior, SIZES, noise.root(9))
+        phi = init(agent.posterior, NETWORK, noise.root(9))
 
         def of(learned, key):
             law = agent.posterior.law(phi)
@@ -227,8 +227,8 @@ def index_behind(posterior, law, priors, xs, key) -> np.ndarray:
 def test_the_same_key_shares_the_index_between_values_and_targets():
     """Row by row, at other states and under other weights: what `paired` rests on. Rows differ."""
     posterior = LowRank(2, prior=BETA)
-    sizes, rng = (3, 6, 3), np.random.default_rng(7)
-    one, other = (some_law(posterior, seed, sizes) for seed in (7, 8))
+    network, rng = networks.mlp(3, 6, 3), np.random.default_rng(7)
+    one, other = (some_law(posterior, seed, network) for seed in (7, 8))
     xs, xs_next = jnp.asarray(rng.normal(size=(2, 10, 3)), jnp.float32)
     key = noise.root(9)
     z = index_behind(posterior, *one, xs, key)
@@ -329,7 +329,7 @@ def test_the_entropys_gradient_is_right_where_factors_are_nearly_dependent(rho):
 
 
 def test_the_variance_is_softplus_of_rho_squared():
-    phi = LowRank(M, rho=-2.0).init(SIZES, noise.root(0))
+    phi = LowRank(M, rho=-2.0).init(NETWORK, noise.root(0))
     for v in LowRank(M, rho=-2.0).law(phi).variance:
         np.testing.assert_allclose(v, np.log1p(np.exp(-2.0)) ** 2, rtol=1e-6)
 
@@ -337,10 +337,11 @@ def test_the_variance_is_softplus_of_rho_squared():
 @pytest.mark.parametrize(("rank", "sizes"), [(5, (1, 4)), (9, (3, 4, 2))])
 def test_more_directions_than_weights_have_no_density(rank, sizes):
     """The factors span no plane of so many dimensions: refused, unless there is a diagonal."""
-    LowRank(rank - 1).init(sizes, noise.root(0))
-    LowRank(rank, rho=-1.0).init(sizes, noise.root(0))
+    network = networks.mlp(*sizes)
+    LowRank(rank - 1).init(network, noise.root(0))
+    LowRank(rank, rho=-1.0).init(network, noise.root(0))
     with pytest.raises(ConfigError, match=f"at most {rank - 1}") as caught:
-        LowRank(rank).init(sizes, noise.root(0))
+        LowRank(rank).init(network, noise.root(0))
     assert caught.value.field == "rank"
 
 

@@ -73,8 +73,9 @@ jitted_sample = jax.jit(POSTERIOR.sample)
 
 
 def test_law_is_softplus_of_rho():
-    network = jax.jit(networks.init, static_argnums=1)(noise.root(0), (3, 4, 2))
-    phi = jax.jit(MeanField(-2.0).init, static_argnums=0)((3, 4, 2), noise.root(0))
+    form = networks.mlp(3, 4, 2)
+    network = jax.jit(form.init)(noise.root(0))
+    phi = jax.jit(MeanField(-2.0).init, static_argnums=0)(form, noise.root(0))
     assert phi.fitted == ()
     law = POSTERIOR.law(phi)
     for mean, centre in zip(jax.tree.leaves(law.mean), jax.tree.leaves(network), strict=True):

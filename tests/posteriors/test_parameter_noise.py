@@ -20,7 +20,7 @@ from rove.posteriors import ParameterNoise, Phi
 from rove.posteriors.priors import Input
 
 DRAWS = 50_000
-SIZES = (3, 6, 2)
+NETWORK = networks.mlp(3, 6, 2)
 
 init = jax.jit(ParameterNoise.init, static_argnums=1)
 
@@ -44,7 +44,7 @@ def refit(posterior, phi, counter, memory, key):
 def test_a_draw_is_the_network_and_noise_of_one_scale():
     """(θ − μ)/σ over all 38 parameters: means 0 and covariance I."""
     posterior = ParameterNoise(0.3)
-    law = posterior.law(init(posterior, SIZES, noise.root(0)))
+    law = posterior.law(init(posterior, NETWORK, noise.root(0)))
 
     @jax.jit
     def draw(law):
@@ -65,7 +65,7 @@ def test_a_draw_is_the_network_and_noise_of_one_scale():
 
 def test_learning_is_without_noise():
     posterior = ParameterNoise(0.3)
-    law = posterior.law(init(posterior, SIZES, noise.root(0)))
+    law = posterior.law(init(posterior, NETWORK, noise.root(0)))
     xs = jnp.asarray(np.random.default_rng(1).normal(size=(7, 3)), jnp.float32)
     exact = networks.forward(law.mean, xs)
     for seed in range(3):
@@ -76,7 +76,7 @@ def test_learning_is_without_noise():
 @pytest.mark.parametrize(("std", "factor"), [(1e-4, 1.01), (30.0, 1 / 1.01)])
 def test_the_scale_grows_where_values_are_near_and_shrinks_where_far(std, factor):
     posterior, (memory, _) = ParameterNoise(std), filled()
-    phi = init(posterior, SIZES, noise.root(2))
+    phi = init(posterior, NETWORK, noise.root(2))
     for seed in range(5):
         after = refit(posterior, phi, jnp.int32(10), memory, noise.root(seed))
         assert float(after) == pytest.approx(std * factor, rel=1e-6)
@@ -84,7 +84,7 @@ def test_the_scale_grows_where_values_are_near_and_shrinks_where_far(std, factor
 
 def test_the_scale_changes_every_period_steps_and_only_then():
     posterior, (memory, _) = ParameterNoise(period=4), filled()
-    phi = init(posterior, SIZES, noise.root(2))
+    phi = init(posterior, NETWORK, noise.root(2))
     for counter in range(1, 13):
         after = float(refit(posterior, phi, jnp.int32(counter), memory, noise.root(counter)))
         assert (after == float(phi.fitted)) == (counter % 4 != 0)
@@ -93,7 +93,7 @@ def test_the_scale_changes_every_period_steps_and_only_then():
 def test_only_states_that_are_held_count():
     """What lies in empty slots does not matter."""
     posterior, (memory, _) = ParameterNoise(0.05, 0.5, 1), filled(8)
-    phi = init(posterior, SIZES, noise.root(2))
+    phi = init(posterior, NETWORK, noise.root(2))
     empty = jnp.zeros((56, memory.rows.shape[1]))
     for seed in range(10):
         stds = [
@@ -110,7 +110,7 @@ def test_the_scale_converges_to_the_distance_on_a_fixed_network(distance, start)
     variance σ²·(|x|² + 1), so that σ* = distance·std(Q)/√(mean |x|² + 1). It is approached by
     steps of 1% and then kept, within what minibatches and draws of ε leave of luck."""
     posterior, (memory, states) = ParameterNoise(start, distance, 1), filled()
-    phi = init(posterior, (3, 60), noise.root(3))
+    phi = init(posterior, networks.mlp(3, 60), noise.root(3))
 
     @jax.jit
     def run(posterior, phi, memory):
@@ -131,7 +131,7 @@ def test_the_scale_converges_to_the_distance_on_a_fixed_network(distance, start)
 
 
 def test_the_gradient_does_not_move_the_scale():
-    phi = init(ParameterNoise(0.3), SIZES, noise.root(0))
+    phi = init(ParameterNoise(0.3), NETWORK, noise.root(0))
     assert float(phi.fitted) == pytest.approx(0.3)
     assert len(jax.tree.leaves(phi.learned)) == 4
 

@@ -20,7 +20,7 @@ from helpers import refit as refitted
 from rove.core.algorithm import Agent
 from rove.errors import ConfigError
 from rove.parts import networks, noise, replay
-from rove.parts.onehot import OneHot
+from rove.parts.onehot import Form, OneHot
 from rove.parts.replay import Layout, Replay, Transition
 from rove.posteriors import (
     Conjugate,
@@ -72,7 +72,7 @@ in learning; Ensemble takes its expectation whole, with every member at every ro
 
 all_families = pytest.mark.parametrize("name", FAMILIES)
 
-init = jax.jit(lambda posterior, sizes, key: posterior.init(sizes, key), static_argnums=1)
+init = jax.jit(lambda posterior, network, key: posterior.init(network, key), static_argnums=1)
 law_of = jax.jit(lambda posterior, phi: posterior.law(phi))
 rows_of = jax.jit(
     lambda posterior, phi, xs, key: rows(posterior, posterior.law(phi), inputs(phi.priors, xs), key)
@@ -119,9 +119,13 @@ def keys(seed: int, n: int):
 
 
 def some_phi(posterior: Posterior, hidden: tuple[int, ...], outputs: int = OUTPUTS) -> Phi:
+    return moved(posterior, networks.mlp(FEATURES, *hidden, outputs))
+
+
+def moved(posterior: Posterior, network: networks.Network) -> Phi:
     """Everything moved off its start; a general Gaussian where the law is one."""
     rng = np.random.default_rng(0)
-    phi = init(posterior, (FEATURES, *hidden, outputs), noise.root(0))
+    phi = init(posterior, network, noise.root(0))
 
     def normal(shape, scale: float = 0.4):
         return np.float32(scale * rng.normal(size=shape))
@@ -172,14 +176,19 @@ def test_rows_have_the_law_of_draws_applied(name):
     a = drawn(name)
     b = explicit(posterior, phi, jnp.asarray(X), keys(0, DRAWS))
     b = np.asarray(b, np.float64)
+    check_same_moments(a, b)
+
+
+def check_same_moments(a: np.ndarray, b: np.ndarray) -> None:
+    """Of two samples of shape [draws, 2 states, outputs]."""
     i, j = np.triu_indices(OUTPUTS)
     for state in range(2):
         x, y = a[:, state], b[:, state]
         assert np.min(x.std(0)) > 0.05
-        error = np.sqrt((x.var(0) + y.var(0)) / DRAWS)
+        error = np.sqrt((x.var(0) + y.var(0)) / len(a))
         assert np.max(np.abs(x.mean(0) - y.mean(0)) / error) < limit(4)
         products = [(z - z.mean(0))[:, i] * (z - z.mean(0))[:, j] for z in (x, y)]
-        error = np.sqrt((products[0].var(0) + products[1].var(0)) / DRAWS)
+        error = np.sqrt((products[0].var(0) + products[1].var(0)) / len(a))
         difference = products[0].mean(0) - products[1].mean(0)
         assert np.max(np.abs(difference) / error) < limit(6)
 
@@ -317,7 +326,7 @@ def test_the_entropy_has_a_finite_gradient(name):
 @pytest.mark.parametrize("make", [MeanField, functools.partial(LowRank, 3, None)])
 def test_the_entropy_is_finite_at_the_ends_of_rho(make, rho):
     posterior = make(rho)
-    phi = init(posterior, (FEATURES, 6, OUTPUTS), noise.root(0))
+    phi = init(posterior, networks.mlp(FEATURES, 6, OUTPUTS), noise.root(0))
     value, gradient = entropy(phi.learned, posterior, phi.fitted)
     assert np.isfinite(value)
     assert all(np.all(np.isfinite(g)) for g in jax.tree.leaves(gradient))
@@ -554,7 +563,7 @@ def test_an_agent_learns_from_codes_as_from_vectors(name):
     states = []
     for coded in (False, True):
         state = jax.jit(Agent.init, static_argnums=(1, 2, 4))(
-            agent, FEATURES, OUTPUTS, noise.root(0), coded
+            agent, FEATURES, OUTPUTS, noise.root(0), Form(coded)
         )
         for i in range(9):
             s, s_next = (

@@ -11,7 +11,7 @@ from helpers import in_buffer, targets
 from helpers import objective as objective_at
 from rove.core.algorithm import Agent
 from rove.errors import ConfigError
-from rove.parts import noise
+from rove.parts import networks, noise
 from rove.parts.replay import Transition
 from rove.posteriors import Phi
 from rove.returns import Categorical, Gaussian, LearnedGaussian, Mixture, Quantile, Return
@@ -124,7 +124,7 @@ def test_objective_is_the_loss_less_the_weighted_entropy(kind):
     returns, posterior = kind(weight=0.3), rove.MeanField(-2.0)
     n, rng = 4, np.random.default_rng(1)
     agent = Agent(returns, posterior, hidden=(5,), batch_size=n)
-    phi = posterior.init((3, 5, 2 * returns.outputs), noise.root(2))
+    phi = posterior.init(networks.mlp(3, 5, 2 * returns.outputs), noise.root(2))
     law = posterior.law(phi)
     batch = Transition(
         jnp.asarray(rng.normal(size=(n, 3)), jnp.float32),

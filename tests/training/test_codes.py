@@ -11,7 +11,7 @@ from rove.environments import DeepSea
 from rove.environments.base import Observation
 from rove.errors import ConfigError
 from rove.parts import noise
-from rove.parts.onehot import OneHot
+from rove.parts.onehot import Form, OneHot
 from rove.training.executors.base import fitting_workers
 from rove.training.outcomes import Job
 
@@ -54,10 +54,10 @@ def test_a_million_transitions_of_deep_sea_100_take_20_megabytes(agent):
     """Prior functions included: their values are looked up, not stored with a transition."""
     learner = rove.AGENTS[agent](buffer_size=10**6).compose()
     sea = DeepSea(100)
-    state = jax.eval_shape(lambda: learner.init(10_000, 2, noise.root(0), sea.coded))
+    state = jax.eval_shape(lambda: learner.init(10_000, 2, noise.root(0), sea.form))
     sizes = [x.size * x.dtype.itemsize for x in jax.tree.leaves(state.replay)]
     assert sum(sizes) == 20 * 10**6 + 4
-    coded, vectors = (learner.dry_run(10_000, 2, flag).nbytes for flag in (True, False))
+    coded, vectors = (learner.dry_run(10_000, 2, Form(flag)).nbytes for flag in (True, False))
     assert vectors - coded > 79e9
     needs = Job(learner, sea, 0), Job(learner, VectorSea(100), 0)
     assert fitting_workers(needs[:1], 1) == 1

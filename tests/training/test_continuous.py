@@ -8,7 +8,9 @@ from gymnasium import spaces
 
 import rove
 from helpers import lane_at
-from rove.environments.guard import BadEnvironment, Guard, decoder
+from rove.environments.actions import decoder
+from rove.environments.faults import BadEnvironment
+from rove.environments.guard import Guard
 from rove.errors import ConfigError
 from rove.parts import replay
 from rove.runs.configure import configure

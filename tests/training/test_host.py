@@ -256,7 +256,7 @@ def test_pictures_are_flattened_and_actions_have_the_environments_numbers():
 
 
 def test_parts_follow_one_another():
-    from rove.environments.guard import encoder
+    from rove.environments.encoding import encoder
 
     space = spaces.Dict({"a": spaces.Discrete(3), "b": spaces.Box(0, 9, (2,))})
     vector = encoder(space)({"a": np.int64(1), "b": np.array([4, 5], np.float32)})

@@ -27,6 +27,7 @@ from rove.errors import (
     did_you_mean,
     no_attribute,
 )
+from rove.parts.architectures import Architecture
 from rove.returns import Gaussian
 from rove.returns.gaussian import LEAST_SIGMA
 
@@ -127,7 +128,10 @@ class NetworkSettings(Settings):
     target_period: int = _AGENT.target_period
     """Number of steps between updates of the target parameters, φ⁻ ← φ."""
     hidden: tuple[int, ...] = _AGENT.hidden
-    """Widths of the hidden layers."""
+    """Widths of the fully connected hidden layers."""
+    network: Architecture = _AGENT.network
+    """The kind of network: a `ConvNet` for images, or a function of your own; None: chosen by the
+    observations."""
     bonus: BonusName = "none"
     """Intrinsic reward: the spread of Q over θ, visit counts, or random network distillation."""
     bonus_weight: float = BONUS_WEIGHT
@@ -182,7 +186,12 @@ def with_settings(settings: Settings, changes: dict[str, Any]) -> Settings:
     for field, value in changes.items():
         if field not in fields:
             raise unknown_setting(settings, field, value)
-    return dataclasses.replace(settings, **changes)
+    inner = {  # the fields of a part, from the command line
+        field: dataclasses.replace(getattr(settings, field), **value)
+        for field, value in changes.items()
+        if isinstance(value, dict)
+    }
+    return dataclasses.replace(settings, **changes | inner)
 
 
 def gaussian_with_entropy(sigma: float, draw: Literal["sample", "mean"] = "sample") -> Gaussian:

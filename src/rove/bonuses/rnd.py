@@ -67,11 +67,11 @@ class RND(Bonus[Distillation]):
         check_integer("outputs", self.outputs, at_least=1)
 
     def init(self, features: int, coded: bool, key: Key) -> Distillation:
-        sizes = (features, *self.hidden, self.outputs)
-        deeper = (features, *self.hidden, *self.hidden[-1:], self.outputs)
-        predictor = networks.init(noise.fold(key, 1), deeper)
+        network = networks.mlp(features, *self.hidden, self.outputs)
+        deeper = networks.mlp(features, *self.hidden, *self.hidden[-1:], self.outputs)
+        predictor = deeper.init(noise.fold(key, 1))
         return Distillation(
-            target=networks.init(noise.fold(key, 0), sizes),
+            target=network.init(noise.fold(key, 0)),
             predictor=predictor,
             moments=_adam().init(predictor),
             observations=None if coded else Statistics.of_shape(features),

@@ -14,6 +14,7 @@ from rove.errors import SYNONYMS, RoveError, expected, members, nearest
 ADVICE = {
     "resume": "repeat the command, which resumes from its last checkpoint",
     "render": "train first, then record a video with rove watch RUN",
+    "channels": "observations are no images, which convolutions need",
     "n": "the size is part of the environment's name, as in chain-100",
     "device": "JAX chooses the device; set the variable JAX_PLATFORMS to change it",
 }
@@ -124,6 +125,9 @@ def split_arguments(
                 break
         if not values or values == [""]:
             raise RoveError(f"{option} needs a value: {expected(kind)}")
+        if values == ["none"] and ... in members(kind):
+            words.append(option)
+            continue
         if members(kind):
             values = [part for value in values for part in value.split(",")]
         _check_values(option, kind, values)

@@ -17,6 +17,7 @@ from rove.cli.options import parse, split_arguments
 from rove.core.learner import Learner
 from rove.environments import Environment
 from rove.errors import RoveError
+from rove.parts.architectures import ConvNet
 from rove.runs.configure import DEFAULT_BUDGET, default_settings
 from rove.runs.folder import read_config
 
@@ -154,7 +155,8 @@ def _parsed(
     settings, sized = environments.settings(environment), isinstance(environment, Environment)
     groups: dict[str, tuple[type, str]] = {}
     if isinstance(agent, Settings):
-        groups["agent"] = (mirror(agent), f"Settings of {agent.name}.")
+        hidden = () if isinstance(getattr(agent, "network", None), ConvNet) else ("network",)
+        groups["agent"] = (mirror(agent, hidden), f"Settings of {agent.name}.")
     groups["env"] = (mirror(settings, {"n"} if sized else ()), f"Options of {environment.name}.")
     text = "Number of episodes to train each seed for."
     fields: list[Any] = [

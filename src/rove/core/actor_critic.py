@@ -21,7 +21,7 @@ from rove.core.policy import critic_input, init_policy, policy, soft_update
 from rove.parts import noise, replay
 from rove.parts.networks import Theta
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import VECTORS, Form, Observation
 from rove.parts.replay import Transition
 from rove.posteriors.base import Pairs, Phi, Rows, apply_all
 from rove.posteriors.priors import inputs
@@ -98,14 +98,12 @@ class ActorCritic(CriticLearner):
     def continuous(self) -> bool:
         return True
 
-    def init(
-        self, features: int, actions: int, key: Key, coded: bool = False, masked: bool = False
-    ) -> AgentState:
+    def init(self, features: int, actions: int, key: Key, form: Form = VECTORS) -> AgentState:
         """2.2: initialise φ, φ⁻ ← φ, ψ, ψ⁻ ← ψ, an empty replay buffer B, and counter ← 0."""
         k_phi, k_theta, k_psi, k_noise, k_bonus = (noise.fold(key, i) for i in range(5))
-        sizes = (features + actions, *self.hidden, self.returns.outputs)
+        network = self.network_for(features + actions, self.returns.outputs)
         keys = (noise.fold(k_phi, i) for i in range(self.critics))
-        phis = tuple(self.posterior.init(sizes, k) for k in keys)
+        phis = tuple(self.posterior.init(network, k) for k in keys)
         laws = self.laws(phis)
         psi = init_policy(features, self.hidden, actions, k_psi)
         return AgentState(
@@ -113,10 +111,10 @@ class ActorCritic(CriticLearner):
             phi_target=laws,
             theta=control.first_theta(self.posterior, self.resample, laws[0], k_theta),
             optimiser=(init_optimiser(tuple(phi.learned for phi in phis)), init_optimiser(psi)),
-            replay=self.empty_buffer(features, actions, coded),
+            replay=self.empty_buffer(features, actions, form),
             counter=jnp.zeros((), jnp.int32),
             actor=Actor(psi, psi, self.noise_std * noise.normal(k_noise, (actions,))),
-            bonus=self.bonus.init(features, coded, k_bonus),
+            bonus=self.bonus.init(features, form.coded, k_bonus),
         )
 
     def laws(self, phis: tuple[Phi, ...]) -> tuple[Any, ...]:

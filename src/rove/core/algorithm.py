@@ -19,7 +19,7 @@ from rove.core.diagnostics import Beliefs, beliefs_at
 from rove.core.learner import AgentState
 from rove.parts import noise, replay
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import VECTORS, Form, Observation
 from rove.parts.replay import Transition
 from rove.posteriors.base import Pairs, Rows
 from rove.posteriors.priors import cache_size, inputs, tabulated, with_cache
@@ -47,22 +47,20 @@ class Agent(CriticLearner):
     def __check_init__(self) -> None:
         checks.check_agent(self)
 
-    def init(
-        self, features: int, actions: int, key: Key, coded: bool = False, masked: bool = False
-    ) -> AgentState:
+    def init(self, features: int, actions: int, key: Key, form: Form = VECTORS) -> AgentState:
         """2.2: initialise φ and φ⁻ ← φ, an empty replay buffer B, and counter ← 0."""
-        sizes = (features, *self.hidden, actions * self.returns.outputs)
-        phi = self.posterior.init(sizes, noise.fold(key, 0))
-        phi = phi._replace(priors=tabulated(phi.priors, coded))
-        law, cached = self.posterior.law(phi), cache_size(phi.priors, features, coded)
+        network = self.network_for(features, actions * self.returns.outputs, form.image)
+        phi = self.posterior.init(network, noise.fold(key, 0))
+        phi = phi._replace(priors=tabulated(phi.priors, form.coded))
+        law, cached = self.posterior.law(phi), cache_size(phi.priors, features, form.coded)
         return AgentState(
             phi=phi,
             phi_target=law,
             theta=control.first_theta(self.posterior, self.resample, law, noise.fold(key, 1)),
             optimiser=init_optimiser((phi.learned,)),
-            replay=self.empty_buffer(features, 1, coded, cached, actions * masked),
+            replay=self.empty_buffer(features, 1, form, cached, actions * form.masked),
             counter=jnp.zeros((), jnp.int32),
-            bonus=self.bonus.init(features, coded, noise.fold(key, 2)),
+            bonus=self.bonus.init(features, form.coded, noise.fold(key, 2)),
         )
 
     # Control

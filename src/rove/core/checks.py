@@ -6,9 +6,9 @@ import jax
 import numpy as np
 
 from rove.bonuses import Bonus, Disagreement
-from rove.core.learner import Learner, Memory
+from rove.core.learner import AgentState, Memory
 from rove.errors import ConfigError, check_flag, check_hidden, check_integer, check_number
-from rove.parts import noise
+from rove.parts.architectures import check_architecture
 from rove.posteriors import Dirac, Posterior
 from rove.posteriors.base import Spec
 from rove.returns.base import Return
@@ -35,6 +35,7 @@ def check_critic(agent: Any) -> None:
     check_integer("n_step", agent.n_step, at_least=1, at_most=agent.buffer_size)
     check_integer("learning_starts", agent.learning_starts, at_least=1)
     check_hidden("hidden", agent.hidden)
+    check_architecture(agent.network)
 
 
 def check_agent(agent: Any) -> None:
@@ -51,6 +52,9 @@ def check_agent(agent: Any) -> None:
 def check_actor_critic(agent: Any) -> None:
     """Raise `ConfigError` if a field of an `ActorCritic` is invalid."""
     check_critic(agent)
+    if agent.network is not None:
+        hint = ". The networks of an actor–critic are fully connected: set hidden"
+        raise ConfigError.must_be("network", agent.network, "None", hint)
     check_integer("critics", agent.critics, at_least=1, at_most=100)
     check_number("noise_std", agent.noise_std, at_least=0.0)
     check_number("noise_reversion", agent.noise_reversion, above=0.0, at_most=1.0)
@@ -74,7 +78,7 @@ def check_actor_critic(agent: Any) -> None:
 
 def spec_of(agent: Any, observation: np.ndarray | None = None) -> Spec:
     """Return the properties of an agent that its posterior may depend on."""
-    return Spec(agent.returns.exact, agent.returns.scale, agent.hidden, observation)
+    return Spec(agent.returns.exact, agent.returns.scale, agent.hidden, agent.network, observation)
 
 
 def check_resample(resample: Any) -> None:
@@ -88,15 +92,10 @@ def check_resample(resample: Any) -> None:
 
 
 def memory_of(
-    agent: Learner,
-    spaces: tuple[int, int, bool, bool],
-    buffer_size: int,
-    hidden: tuple[int, ...],
+    state: AgentState, features: int, buffer_size: int, hidden: tuple[int, ...]
 ) -> Memory:
-    """Return the memory that an agent's `init` would allocate, and its main cause. `spaces` are the
-    arguments of `Learner.dry_run`."""
-    features, actions, *kind = spaces
-    state = jax.eval_shape(lambda: agent.init(features, actions, noise.root(0), *kind))
+    """Return the memory of an agent's state, of which only the shapes are known, and its main
+    cause."""
     replay, total = (
         sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(part))
         for part in (state.replay, state)

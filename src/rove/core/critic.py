@@ -22,8 +22,13 @@ from rove.core.diagnostics import density_curves
 from rove.core.families import check_bonus, check_posterior, check_returns
 from rove.core.learner import AgentState, Learner, Memory
 from rove.parts import noise, replay
+from rove.parts.architectures import Architecture, build
+from rove.parts.images import Image
+from rove.parts.networks import Network
 from rove.parts.noise import Key
+from rove.parts.onehot import VECTORS, Form
 from rove.parts.replay import Replay, Reward, Transition
+from rove.posteriors import Dirac
 from rove.posteriors.base import Data, OneTheta, Pairs, Phi, Posterior, Rows, apply_all
 from rove.returns.base import Return, by_action, means
 
@@ -58,15 +63,22 @@ class CriticLearner(Learner):
     buffer_size: int = eqx.field(default=50_000, static=True)
     """Capacity of the replay buffer, in transitions."""
     hidden: tuple[int, ...] = eqx.field(default=(100, 100), static=True)
-    """Widths of the hidden layers."""
+    """Widths of the fully connected hidden layers."""
+    network: Architecture = eqx.field(default=None, static=True)
+    """The kind of network: None for fully connected layers, a `ConvNet`, or a function of your own
+    (shape, outputs, key) → network, which `hidden` has no effect on."""
     bonus: Bonus = NoBonus()
     """Intrinsic reward that is added to r."""
 
+    def network_for(self, inputs: int, outputs: int, image: Image | None = None) -> Network:
+        """Return the network, given its numbers of inputs and outputs, and the form of images."""
+        return build(self.network, inputs, self.hidden, outputs, image)
+
     def empty_buffer(
-        self, features: int, actions: int, coded: bool, cached: int = 0, masked: int = 0
+        self, features: int, actions: int, form: Form, cached: int = 0, masked: int = 0
     ) -> Replay:
         """2.2: return an empty replay buffer B; see `replay.Layout` for the arguments."""
-        shape = self.buffer_size, features, actions, cached, coded
+        shape = self.buffer_size, features, actions, cached, form.coded
         return replay.init(*shape, self.n_step, self.bonus.uses_cells, masked=masked)
 
     def minibatch(
@@ -200,21 +212,20 @@ class CriticLearner(Learner):
 
     @property
     def samples(self) -> bool:
-        return not self.continuous and not self.posterior.point
+        return not self.continuous and not isinstance(self.posterior, Dirac)
 
     @property
     def name(self) -> str:
         intrinsic = "" if isinstance(self.bonus, NoBonus) else f" + {type(self.bonus).__name__}"
         return f"{type(self.returns).__name__} × {type(self.posterior).__name__}{intrinsic}"
 
-    def dry_run(
-        self, features: int, actions: int, coded: bool = False, masked: bool = False
-    ) -> Memory:
+    def dry_run(self, features: int, actions: int, form: Form = VECTORS) -> Memory:
         check_returns(self.returns)
-        check_posterior(self.posterior, (features, *self.hidden, actions * self.returns.outputs))
+        outputs = actions * self.returns.outputs
+        check_posterior(self.posterior, self.network_for(features, outputs, form.image))
         check_bonus(self.bonus, features)
-        spaces = features, actions, coded, masked
-        return checks.memory_of(self, spaces, self.buffer_size, self.hidden)
+        state = jax.eval_shape(lambda: self.init(features, actions, noise.root(0), form))
+        return checks.memory_of(state, features, self.buffer_size, self.hidden)
 
     def validate(self, observation: np.ndarray) -> None:
         self.posterior.validate(checks.spec_of(self, observation))

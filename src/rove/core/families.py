@@ -1,6 +1,6 @@
 """Checks of the shapes of what the methods of the families return, without computing it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -8,7 +8,8 @@ import jax.numpy as jnp
 
 from rove.bonuses.base import Bonus
 from rove.errors import ConfigError
-from rove.parts import noise
+from rove.parts import networks, noise
+from rove.parts.networks import Network
 from rove.parts.replay import Transition
 from rove.posteriors.base import Phi, Posterior
 from rove.posteriors.priors import Input, inputs
@@ -16,30 +17,31 @@ from rove.returns.base import Return
 
 ROWS = 3
 """Number of rows of the minibatch that is checked."""
+SMALL = networks.mlp(4, 8, 2)
 
 
-def check_posterior(posterior: Posterior, sizes: Sequence[int] = (4, 8, 2)) -> None:
+def check_posterior(posterior: Posterior, network: Network = SMALL) -> None:
     """Raise `ConfigError` if a method of a posterior fails or returns a wrong shape.
 
     The error names the method. `rove.train` makes this check for every agent.
 
     **Arguments**
     - `posterior`: the posterior.
-    - `sizes`: the sizes of a network's layers: inputs, hidden layers and outputs.
+    - `network`: the network; by default one with four inputs, eight hidden units and two outputs.
 
     **Example**
     >>> rove.check_posterior(rove.Dirac())
     """
     call = _Caller("posterior", posterior, Posterior)
-    key, features = noise.root(0), jnp.zeros((ROWS, sizes[0]))
-    phi = call("init", lambda: posterior.init(sizes, key))
+    key, features = noise.root(0), jnp.zeros((ROWS, network.inputs))
+    phi = call("init", lambda: posterior.init(network, key))
     if not isinstance(phi, Phi):
         raise call.error("init", f"returned a {type(phi).__name__} instead of a rove.Phi")
     law = call("law", posterior.law, phi)
     draw = call("sample", posterior.sample, law, key)
     rows = jax.eval_shape(lambda phi: inputs(phi.priors, features), phi)
     row = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), rows)
-    outputs = (sizes[-1],)
+    outputs = (network.outputs,)
     call.array("apply", outputs, call("apply", posterior.apply, law, draw, row))
     call.array("mean", outputs, call("mean", posterior.mean, law, row))
     call.array("entropy", (), call("entropy", posterior.entropy, law))

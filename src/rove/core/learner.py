@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from rove.core.diagnostics import Beliefs
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import VECTORS, Form, Observation
 from rove.parts.replay import Replay, Transition
 
 
@@ -70,9 +70,7 @@ class Learner(eqx.Module):
         """Display name, for agents that were not created from a settings class."""
 
     @abc.abstractmethod
-    def dry_run(
-        self, features: int, actions: int, coded: bool = False, masked: bool = False
-    ) -> Memory:
+    def dry_run(self, features: int, actions: int, form: Form = VECTORS) -> Memory:
         """Return the memory that the agent needs, from the shapes of its arrays.
 
         Nothing is computed. Raises `ConfigError` if a part of the agent returns a wrong shape. The
@@ -80,16 +78,13 @@ class Learner(eqx.Module):
         """
 
     @abc.abstractmethod
-    def init(
-        self, features: int, actions: int, key: Key, coded: bool = False, masked: bool = False
-    ) -> AgentState:
+    def init(self, features: int, actions: int, key: Key, form: Form = VECTORS) -> AgentState:
         """Return the state at step 0.
 
         **Arguments**
         - `features`: the number of entries of an observation.
         - `actions`: the number of actions or, if they are continuous, their dimension.
-        - `coded`: whether observations are `OneHot` instead of vectors.
-        - `masked`: whether observations are `Masked`, with the actions that are allowed.
+        - `form`: the form of observations: vectors, codes or images, with masks or without.
         """
 
     @abc.abstractmethod

@@ -20,7 +20,7 @@ saturated (DDPG initialises that layer within ±0.003)."""
 
 def init_policy(features: int, hidden: tuple[int, ...], actions: int, key: Key) -> Theta:
     """Return the initial parameters ψ of a policy."""
-    *body, head = networks.init(key, (features, *hidden, actions))
+    *body, head = networks.mlp(features, *hidden, actions).init(key)
     return (*body, jax.tree.map(lambda w: _LAST_LAYER_SCALE * w, head))
 
 

@@ -12,6 +12,7 @@ from typing_extensions import Doc
 
 from rove.environments.actions import action_count
 from rove.environments.base import Coordinate
+from rove.environments.encoding import channels_first, image_of
 from rove.environments.faults import BadEnvironment
 from rove.environments.guard import Guard
 from rove.environments.host import LONGEST_EPISODE, PROBES, ROVE_OPTIONS, HostEnvironment
@@ -207,6 +208,7 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
         grid=grid,
         states=states if states <= MOST_STATES else 0,
         first_state=first_state,
+        image=image_of(env.observation_space),
         one_hot=_one_hot(env.observation_space),
         **own,
     )
@@ -263,7 +265,10 @@ def _bounds(space: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the lowest and the highest value of each entry of a box or a multi-discrete space;
     nothing for other spaces."""
     if isinstance(space, gymnasium.spaces.Box):
-        return space.low.ravel().astype(float), space.high.ravel().astype(float)
+        ends = (space.low, space.high)
+        if channels_first(space):
+            ends = [np.moveaxis(end, 0, -1) for end in ends]
+        return ends[0].ravel().astype(float), ends[1].ravel().astype(float)
     codes = np.array(_one_hot(space), float).reshape(-1, 3)
     return codes[:, 0], codes[:, 0] + codes[:, 1] - 1
 

@@ -16,9 +16,10 @@ from jaxtyping import Bool, Float, Int
 from rove.environments.action_masks import given_mask
 from rove.errors import ConfigError
 from rove.parts import noise
+from rove.parts.images import Image
 from rove.parts.masks import masked
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import Form, Observation
 
 State: TypeAlias = Any
 Bound: TypeAlias = float | tuple[float, ...]
@@ -77,8 +78,8 @@ def cell(coordinates: tuple[Coordinate, ...], point: tuple[Array, Array]) -> Int
 class Task(eqx.Module):
     """The interface that training needs from any environment.
 
-    Observations are vectors, or codes (`OneHot`). Actions are integers 0, 1, …, or vectors in
-    [−1, 1]^k.
+    Observations are vectors, which may be flattened images, or codes (`OneHot`). Actions are
+    integers 0, 1, …, or vectors in [−1, 1]^k.
     """
 
     @property
@@ -95,6 +96,16 @@ class Task(eqx.Module):
     def coded(self) -> bool:
         """Whether the agent's observations are `OneHot` instead of vectors."""
         return False
+
+    @property
+    def image(self) -> Image | None:
+        """The form of observations that are images; None for all others."""
+        return None
+
+    @property
+    def form(self) -> Form:
+        """The form of observations, as agents take it."""
+        return Form(self.coded, self.masked, self.image)
 
     @property
     @abc.abstractmethod

@@ -2,22 +2,17 @@
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
 
 from rove.environments.action_masks import KEY, MaskReader
 from rove.environments.actions import action_space, decoder
+from rove.environments.encoding import encoder
 from rove.environments.faults import BadEnvironment, brief, environment_error
 from rove.errors import RoveWarning
 
-Encode = Callable[[Any], np.ndarray]
-"""Converts an environment's observation to columns: a vector of float32, or the index of a code."""
 _LARGEST = float(np.finfo(np.float32).max)
-MOST_ENTRIES = 10_000_000
-"""Maximum number of entries of an observation."""
 LONG_EPISODE = 10_000
 """Number of steps after which a warning says that an episode without a time limit goes on."""
 
@@ -115,88 +110,6 @@ class Guard:
         if space != self.action_space:
             problem = f"changed from {self.action_space} to {space}"
             raise BadEnvironment("action_space", problem)
-
-
-def encoder(space: Any, left_out: str | None = None) -> Encode:
-    """Return a function that converts the observations of a space to columns.
-
-    Those of a Discrete space are their index. Boxes are flattened, discrete parts one-hot encoded,
-    and parts concatenated. Parts of a dictionary without a fixed size, such as text, are left out,
-    and so is the part that is named.
-    """
-    entries = spaces.flatdim(space) if _fixed(space) else 0
-    if entries > MOST_ENTRIES:
-        problem = f"has {entries:,} entries, more than {MOST_ENTRIES:,}"
-        raise BadEnvironment("observation_space", problem)
-    if isinstance(space, spaces.Box):
-        shape = space.shape
-        kinds = "fiub" if space.dtype.kind == "f" else "iub"
-
-        def of_box(observation: Any) -> np.ndarray:
-            try:
-                x = np.asarray(observation)
-            except ValueError as error:  # a ragged list
-                raise BadEnvironment("observation", f"is not an array: {error}") from None
-            if x.shape != shape:
-                problem = f"has shape {x.shape}, but its space has shape {shape}"
-                raise BadEnvironment("observation", problem)
-            if x.dtype.kind not in kinds:
-                problem = f"has dtype {x.dtype}, but its space has dtype {space.dtype}"
-                raise BadEnvironment("observation", problem)
-            with np.errstate(over="ignore"):  # overflow gives infinity, which `_finite` reports
-                return _finite(x.astype(np.float32).ravel())
-
-        return of_box
-    used = without_unsized_parts(space, left_out)
-    if used is not space:
-        encode = encoder(used)
-
-        def of_sized(observation: Any) -> np.ndarray:
-            if not isinstance(observation, Mapping):
-                problem = f"must be a dictionary, got {brief(observation)}"
-                raise BadEnvironment("observation", problem)
-            return encode({key: x for key, x in observation.items() if key in used.spaces})
-
-        return of_sized
-    if not _fixed(space):
-        problem = f"is {brief(space)}, but must have a fixed size: convert it with a "
-        problem += "gymnasium.ObservationWrapper"
-        raise BadEnvironment("observation_space", problem)
-
-    def of_parts(observation: Any) -> np.ndarray:
-        if not space.contains(observation):
-            problem = f"is {brief(observation)}, which is not in its space {space}"
-            raise BadEnvironment("observation", problem)
-        if isinstance(space, spaces.Discrete):
-            return np.array([observation - space.start], np.float32)
-        return _finite(np.asarray(spaces.flatten(space, observation), np.float32))
-
-    return of_parts
-
-
-def without_unsized_parts(space: Any, left_out: str | None = None) -> Any:
-    """Return a space without the parts of a dictionary that have no fixed size, and without the
-    part that is named."""
-    if not isinstance(space, spaces.Dict):
-        return space
-    parts = {key: part for key, part in space.items() if _fixed(part) and key != left_out}
-    return spaces.Dict(parts) if 0 < len(parts) < len(space.spaces) else space
-
-
-def _fixed(space: Any) -> bool:
-    """Whether all observations of a space can be encoded as vectors of the same length."""
-    try:
-        return bool(space.is_np_flattenable and spaces.flatdim(space) > 0)
-    except NotImplementedError:  # a custom space
-        return False
-
-
-def _finite(x: np.ndarray) -> np.ndarray:
-    """Return an observation unchanged; raise `BadEnvironment` if it is not finite."""
-    if not np.isfinite(x).all():
-        i = int(np.flatnonzero(~np.isfinite(x))[0])
-        raise BadEnvironment("observation", f"is not finite in float32: {x[i]} at index {i}")
-    return x
 
 
 def _reward(reward: Any) -> float:

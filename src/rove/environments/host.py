@@ -15,10 +15,12 @@ from jaxtyping import Float, Int
 from rove.environments import registered
 from rove.environments.action_masks import KEY, given_mask, in_observations
 from rove.environments.base import Coordinate, State, Task, cell
+from rove.environments.encoding import without_unsized_parts
 from rove.environments.faults import BadEnvironment
-from rove.environments.guard import Guard, without_unsized_parts
+from rove.environments.guard import Guard
 from rove.environments.source import Source
 from rove.errors import ConfigError, check_flag, check_integer, check_number
+from rove.parts.images import Image
 from rove.parts.masks import allowed_actions, masked, unmasked
 from rove.parts.noise import Key
 from rove.parts.normalising import Statistics
@@ -80,6 +82,8 @@ class HostEnvironment(Task):
     """Number of states of a discrete space, each of which is a cell; 0 for other spaces."""
     first_state: int = eqx.field(default=0, static=True)
     """The number of the first state of a discrete space."""
+    image: Image | None = eqx.field(default=None, static=True)
+    """The form of observations that are images; None for all others."""
     masked: bool = eqx.field(default=False, static=True)
     """Whether the environment returns action masks, which are not ignored."""
     ignore_mask: bool = eqx.field(default=False, static=True)

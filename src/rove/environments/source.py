@@ -8,8 +8,8 @@ import numpy as np
 
 from rove.environments import registered
 from rove.environments.actions import Decode
+from rove.environments.encoding import Encode
 from rove.environments.faults import environment_error
-from rove.environments.guard import Encode
 from rove.errors import RoveError
 
 

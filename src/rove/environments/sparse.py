@@ -10,6 +10,7 @@ from jaxtyping import Bool, Int
 
 from rove.environments.base import Bound, Coordinate, Environment, State, Step
 from rove.errors import ConfigError, check_number
+from rove.parts.images import Image
 from rove.parts.noise import Key
 from rove.parts.onehot import Observation
 
@@ -42,6 +43,10 @@ class Sparse(Environment):
     @property
     def coded(self) -> bool:
         return self.environment.coded
+
+    @property
+    def image(self) -> Image | None:
+        return self.environment.image
 
     @property
     def observation_bounds(self) -> tuple[Bound, Bound]:

@@ -1,47 +1,69 @@
-"""Multi-layer perceptrons: the functions f_θ behind all posteriors."""
+"""Networks: the functions f_θ behind all posteriors."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
 from rove.parts import noise
+from rove.parts.layers import Dense, Layer, LayerSpec, Linear, Theta, Weighted
 from rove.parts.noise import Key
-from rove.parts.onehot import Features, Scaled
+from rove.parts.onehot import Features, OneHot
+
+__all__ = [
+    "Layer",
+    "Linear",
+    "Network",
+    "Theta",
+    "Weighted",
+    "affine",
+    "forward",
+    "forward_many",
+    "mlp",
+    "trunk",
+]
 
 
-class Linear(NamedTuple):
-    """A fully connected layer, x ↦ x·weight + bias. Parts of φ have the same structure."""
+class Network(NamedTuple):
+    """A network without its parameters: its layers, with ReLU between them."""
 
-    weight: Float[Array, "inputs outputs"]
-    bias: Float[Array, " outputs"]
+    layers: tuple[LayerSpec, ...]
+
+    @property
+    def inputs(self) -> int:
+        """Number of entries of an input."""
+        return self.layers[0].inputs
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return self.layers[-1].outputs
+
+    @property
+    def head(self) -> "Network":
+        """The last layer, whose inputs are the last hidden layer."""
+        return Network(self.layers[-1:])
+
+    def init(self, key: Key) -> Theta:
+        """Return initial parameters."""
+        return tuple(layer.init(noise.fold(key, i)) for i, layer in enumerate(self.layers))
+
+    def init_many(self, key: Key, count: int) -> Theta:
+        """Return the initial parameters of `count` networks, stacked along a first axis."""
+        return jax.vmap(self.init)(noise.folds(key, count))
 
 
-Theta: TypeAlias = tuple[Linear, ...]
-"""θ, the parameters of one network."""
+def mlp(*sizes: int) -> Network:
+    """Return a multilayer perceptron: sizes of its input, its hidden layers and its output."""
+    return Network(tuple(Dense(*pair) for pair in pairwise(sizes)))
 
 
-def init(key: Key, sizes: Sequence[int]) -> Theta:
-    """Initialise a network: weights uniform in ±√(3/inputs) (variance 1/inputs), biases 0."""
-    layers = []
-    for i, (inputs, outputs) in enumerate(pairwise(sizes)):
-        unit = 2.0 * noise.uniform(noise.fold(key, i), (inputs, outputs)) - 1.0
-        layers.append(Linear(unit * (3.0 / inputs) ** 0.5, jnp.zeros(outputs)))
-    return tuple(layers)
-
-
-def init_many(key: Key, sizes: Sequence[int], count: int) -> Theta:
-    """Initialise `count` networks, stacked along a first axis."""
-    return jax.vmap(lambda k: init(k, sizes))(noise.folds(key, count))
-
-
-def affine(layer: Linear, x: Features | Scaled) -> Float[Array, "*n outputs"]:
-    """Apply a fully connected layer to vectors, or to codes."""
-    return x @ layer.weight + layer.bias
+def affine(layer: Layer, x: Features) -> Float[Array, "*n outputs"]:
+    """Apply a layer to vectors, or to codes."""
+    return layer(x)
 
 
 def forward(
@@ -52,9 +74,16 @@ def forward(
     `linear` applies one layer. A posterior that draws pre-activations instead of weights passes
     its own function.
     """
-    for layer in layers[:-1]:
+    return linear(layers[-1], trunk(layers[:-1], x, linear))
+
+
+def trunk(
+    layers: Sequence, x: Features, linear: Callable[..., Array] = affine
+) -> Float[Array, "*n hidden"] | OneHot:
+    """Return the last hidden layer; without hidden layers, x itself."""
+    for layer in layers:
         x = jax.nn.relu(linear(layer, x))
-    return linear(layers[-1], x)
+    return x
 
 
 def forward_many(stack: Theta, xs: Features) -> Float[Array, "count *n outputs"]:

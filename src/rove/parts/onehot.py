@@ -1,6 +1,6 @@
 """Observations that are one of K codes: one-hot vectors that are stored as an integer."""
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
+from rove.parts.images import Image
 from rove.parts.masks import Masked
 
 
@@ -63,6 +64,20 @@ Features: TypeAlias = Float[Array, "*n features"] | OneHot
 """One or more inputs of a network: vectors, or codes."""
 Observation: TypeAlias = Features | Masked
 """One or more observations: features, possibly with the actions that are allowed."""
+
+
+class Form(NamedTuple):
+    """The form of observations: vectors, unless they are codes or images."""
+
+    coded: bool = False
+    """Whether they are `OneHot`."""
+    masked: bool = False
+    """Whether they are `Masked`, with the actions that are allowed."""
+    image: Image | None = None
+    """The form of images, which are flattened to vectors."""
+
+
+VECTORS = Form()
 
 
 def width(features: int, coded: bool) -> int:

@@ -1,8 +1,8 @@
 """The interface of parameter distributions q_φ(θ)."""
 
 import abc
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -11,8 +11,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, UInt32
 
+from rove.errors import ConfigError
 from rove.parts import noise
-from rove.parts.networks import Theta
+from rove.parts.architectures import Architecture, is_function
+from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
 from rove.parts.replay import Replay, Reward, Transition
 from rove.posteriors.priors import Input
@@ -120,7 +122,9 @@ class Spec(NamedTuple):
     scale: float | Array
     """`Return.scale`."""
     hidden: tuple[int, ...]
-    """Widths of the hidden layers."""
+    """Widths of the fully connected hidden layers."""
+    network: Architecture
+    """The kind of network."""
     observation: np.ndarray | None = None
     """An example of an observation; None if the environment is not known yet."""
 
@@ -133,12 +137,9 @@ class Posterior(eqx.Module, Generic[Law, Draw]):
     the target network stores its result instead of φ⁻.
     """
 
-    point: ClassVar[bool] = False
-    """Whether q_φ is a point mass, of which every sample is the mean."""
-
     @abc.abstractmethod
-    def init(self, sizes: Sequence[int], key: Key) -> Phi:
-        """Return the initial φ, for networks with the given layer sizes."""
+    def init(self, network: Network, key: Key) -> Phi:
+        """Return the initial φ, for a network."""
 
     @abc.abstractmethod
     def law(self, phi: Phi) -> Law:
@@ -213,6 +214,16 @@ def apply_all(
 ) -> Float[Array, "n outputs"]:
     """Return f_θ(x) for every row of x and a single sampled θ."""
     return jax.vmap(posterior.apply, (None, None, 0))(law, draw, x)
+
+
+def check_layers(posterior: Posterior[Any, Any], spec: Spec, why: str) -> None:
+    """Raise `ConfigError` if the network is a function of the user's own. `why` says what this
+    posterior needs layers for."""
+    if is_function(spec.network):
+        name = type(posterior).__name__
+        reason = f"{name} needs a network of layers, {why}: leave network out, or use "
+        reason += "rove.ConvNet. Dirac, MeanField, Ensemble and ParameterNoise take any function"
+        raise ConfigError("network", spec.network, reason, reason)
 
 
 def row_count(ids: Int[Array, " n"] | None) -> int:

@@ -1,6 +1,5 @@
 """q_φ(θ): a table of independent Gaussians with exact updates, for bandits and small problems."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -11,6 +10,7 @@ from jaxtyping import Float, Int
 
 from rove.errors import ConfigError, check_integer, check_number
 from rove.parts import noise, replay
+from rove.parts.networks import Network
 from rove.parts.noise import Key
 from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows, Spec
 from rove.posteriors.last_layer import check_conjugate
@@ -51,8 +51,8 @@ class Conjugate(Posterior[Table, Array]):
         check_number("prior", self.prior, above=0.0)
         check_integer("period", self.period, at_least=1)
 
-    def init(self, sizes: Sequence[int], key: Key) -> Phi:
-        shape = (sizes[0], sizes[-1])
+    def init(self, network: Network, key: Key) -> Phi:
+        shape = (network.inputs, network.outputs)
         return Phi((), Table(jnp.zeros(shape), jnp.full(shape, self.prior**2)))
 
     def law(self, phi: Phi) -> Table:
@@ -85,9 +85,10 @@ class Conjugate(Posterior[Table, Array]):
 
     def validate(self, spec: Spec) -> None:
         check_conjugate(self, spec)
-        if spec.hidden:
-            message = f"hidden must be () for Conjugate, which is a table, got {spec.hidden!r}"
-            raise ConfigError("hidden", spec.hidden, "()", message)
+        for field, value, needed in (("hidden", spec.hidden, ()), ("network", spec.network, None)):
+            if value != needed:
+                message = f"{field} must be {needed} for Conjugate, which is a table, got {value!r}"
+                raise ConfigError(field, value, f"{needed}", message)
         x = spec.observation
         if x is not None and not (np.sum(x != 0) == 1 and x.max() == 1):
             allowed = "one-hot observations, such as those of bandit-10, or of a chain "

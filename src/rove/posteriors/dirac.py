@@ -1,12 +1,10 @@
 """q_φ(θ) = δ(θ − φ): no uncertainty about the parameters, as in DQN and C51."""
 
-from collections.abc import Sequence
-
 from jax import Array
 from jaxtyping import Float
 
 from rove.parts import networks
-from rove.parts.networks import Theta
+from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
 from rove.posteriors.base import Phi, Posterior
 from rove.posteriors.priors import Input
@@ -15,10 +13,8 @@ from rove.posteriors.priors import Input
 class Dirac(Posterior[Theta, tuple[()]]):
     """A point mass at a single network. The entropy is defined as 0."""
 
-    point = True
-
-    def init(self, sizes: Sequence[int], key: Key) -> Phi:
-        return Phi(networks.init(key, sizes))
+    def init(self, network: Network, key: Key) -> Phi:
+        return Phi(network.init(key))
 
     def law(self, phi: Phi) -> Theta:
         return phi.learned

@@ -1,6 +1,5 @@
 """q_φ(θ): a network with dropout (Gal and Ghahramani 2016)."""
 
-from collections.abc import Sequence
 from itertools import accumulate
 
 import equinox as eqx
@@ -11,10 +10,10 @@ from jaxtyping import Float, Int
 
 from rove.errors import check_number
 from rove.parts import networks, noise
-from rove.parts.networks import Theta
+from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
 from rove.parts.onehot import Features
-from rove.posteriors.base import Paired, Phi, Posterior, Rows, row_count
+from rove.posteriors.base import Paired, Phi, Posterior, Rows, Spec, check_layers, row_count
 from rove.posteriors.priors import Input
 
 
@@ -30,7 +29,8 @@ class MaskRows(Rows[Theta]):
 class Dropout(Posterior[Theta, Array]):
     """Dropout: a sample θ is the network with a random subset of its hidden units set to zero.
 
-    The remaining units are scaled by 1/(1 − rate). q_φ has no density; its entropy is defined as 0.
+    The remaining units are scaled by 1/(1 − rate). A unit of a convolution is one channel at one
+    position. q_φ has no density; its entropy is defined as 0.
     """
 
     rate: float | Array = 0.1
@@ -41,8 +41,8 @@ class Dropout(Posterior[Theta, Array]):
     def __check_init__(self) -> None:
         check_number("rate", self.rate, at_least=0.0, below=1.0)
 
-    def init(self, sizes: Sequence[int], key: Key) -> Phi:
-        return Phi(networks.init(key, sizes))
+    def init(self, network: Network, key: Key) -> Phi:
+        return Phi(network.init(key))
 
     def law(self, phi: Phi) -> Theta:
         return phi.learned
@@ -61,16 +61,19 @@ class Dropout(Posterior[Theta, Array]):
         rows = MaskRows(self._masks(law, row_count(ids), key))
         return Paired(rows) if self.paired else rows
 
+    def validate(self, spec: Spec) -> None:
+        check_layers(self, spec, "whose units are dropped")
+
     def _masks(self, law: Theta, n: int, key: Key) -> Float[Array, "n units"]:
         """Return n rows of masks, with entries 0 or 1/(1 − rate)."""
-        units = sum(layer.bias.shape[0] for layer in law[:-1])
+        units = sum(layer.outputs for layer in law[:-1])
         kept = noise.uniform(key, (n, units)) >= self.rate
         return kept / (1.0 - self.rate)
 
 
 def _masked(law: Theta, masks: Float[Array, "n units"], xs: Features) -> Float[Array, "n outputs"]:
     """Return the outputs of the network with masked hidden units."""
-    widths = [layer.bias.shape[0] for layer in law[:-1]]
+    widths = [layer.outputs for layer in law[:-1]]
     layer_masks = jnp.split(masks, list(accumulate(widths[:-1])), axis=1)
     for layer, mask in zip(law[:-1], layer_masks, strict=False):
         xs = jax.nn.relu(networks.affine(layer, xs)) * mask

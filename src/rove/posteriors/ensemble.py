@@ -1,7 +1,6 @@
 """q_φ(θ): K equally likely networks, as in Bootstrapped DQN (Osband et al. 2016)."""
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -12,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from rove.errors import check_integer, check_number
 from rove.parts import networks, noise
-from rove.parts.networks import Theta
+from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
 from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows
 from rove.posteriors.priors import Input
@@ -52,12 +51,12 @@ class Ensemble(Posterior[EnsembleLaw, Array]):
         if self.prior is not None:
             check_number("prior", self.prior, at_least=0.0)
 
-    def init(self, sizes: Sequence[int], key: Key) -> Phi:
+    def init(self, network: Network, key: Key) -> Phi:
         k_members, k_priors, k_bootstrap = (noise.fold(key, i) for i in range(3))
-        members = networks.init_many(k_members, sizes, self.size)
+        members = network.init_many(k_members, self.size)
         if self.prior is None:
             return Phi(members, k_bootstrap)
-        return Phi(members, k_bootstrap, networks.init_many(k_priors, sizes, self.size))
+        return Phi(members, k_bootstrap, network.init_many(k_priors, self.size))
 
     def law(self, phi: Phi) -> EnsembleLaw:
         return EnsembleLaw(phi.learned, phi.fitted)

@@ -1,6 +1,5 @@
 """q_φ(θ): NoisyNet's factorised noise, a product of noise per input and per output of a layer."""
 
-from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -11,10 +10,10 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from rove.parts import networks, noise
-from rove.parts.networks import Linear, Theta
+from rove.parts.networks import Linear, Network, Theta, Weighted
 from rove.parts.noise import Key
 from rove.parts.onehot import Features
-from rove.posteriors.base import Paired, Phi, Posterior, Rows, row_count
+from rove.posteriors.base import Paired, Phi, Posterior, Rows, Spec, check_layers, row_count
 from rove.posteriors.mean_field import centred, check_rho, softplus
 from rove.posteriors.priors import Input
 
@@ -22,8 +21,8 @@ from rove.posteriors.priors import Input
 class FactorisedLaw(NamedTuple):
     """Means and standard deviations, shaped like θ."""
 
-    mean: Theta
-    std: Theta
+    mean: tuple[Weighted, ...]
+    std: tuple[Weighted, ...]
 
 
 class FactorRows(Rows[FactorisedLaw]):
@@ -32,14 +31,17 @@ class FactorRows(Rows[FactorisedLaw]):
     f: Float[Array, "n factors"]
 
     def __call__(self, law: FactorisedLaw, x: Input) -> Float[Array, "1 n outputs"]:
-        """Evaluate the network without forming the weights of each row.
+        """Evaluate the network, without forming the weights of each row where that is possible.
 
-        With e = f(ε), x·(σ_W ⊙ e_in e_outᵀ) = ((x ⊙ e_in)·σ_W) ⊙ e_out.
+        With e = f(ε), x·(σ_W ⊙ e_in e_outᵀ) = ((x ⊙ e_in)·σ_W) ⊙ e_out. The weights of a
+        convolution are formed for each row: they are few, and used at all positions.
         """
 
-        def linear(layer: tuple[Linear, Linear, Array, Array], x: Features) -> Array:
+        def linear(layer: tuple[Weighted, Weighted, Array, Array], x: Features) -> Array:
             mean, std, e_in, e_out = layer
-            return networks.affine(mean, x) + networks.affine(std, x * e_in) * e_out
+            if isinstance(mean, Linear) and isinstance(std, Linear):
+                return mean(x) + std(x * e_in) * e_out
+            return jax.vmap(lambda a, b, x: _perturbed(mean, std, a, b)(x))(e_in, e_out, x)
 
         return networks.forward(_factors(law, self.f), x.features, linear)[None]
 
@@ -60,19 +62,16 @@ class Factorised(Posterior[FactorisedLaw, Theta]):
     def __check_init__(self) -> None:
         check_rho(self.rho)
 
-    def init(self, sizes: Sequence[int], key: Key) -> Phi:
-        return centred(sizes, self.rho, key)
+    def init(self, network: Network, key: Key) -> Phi:
+        return centred(network, self.rho, key)
 
     def law(self, phi: Phi) -> FactorisedLaw:
         mu, rho = phi.learned
         return FactorisedLaw(mu, jax.tree.map(softplus, rho))
 
     def sample(self, law: FactorisedLaw, key: Key) -> Theta:
-        layers = []
-        for mean, std, e_in, e_out in _factors(law, _noise(law, 1, key)):
-            weight = mean.weight + std.weight * e_in[0][:, None] * e_out[0][None, :]
-            layers.append(Linear(weight, mean.bias + std.bias * e_out[0]))
-        return tuple(layers)
+        factors = _factors(law, _noise(law, 1, key))
+        return tuple(_perturbed(mean, std, a[0], b[0]) for mean, std, a, b in factors)
 
     def apply(self, law: FactorisedLaw, draw: Theta, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(draw, x.features)
@@ -86,9 +85,21 @@ class Factorised(Posterior[FactorisedLaw, Theta]):
         rows = FactorRows(_noise(law, row_count(ids), key))
         return Paired(rows) if self.paired else rows
 
+    def validate(self, spec: Spec) -> None:
+        check_layers(self, spec, "with noise for their inputs and outputs")
+
+
+def _perturbed(
+    mean: Weighted, std: Weighted, e_in: Float[Array, " inputs"], e_out: Float[Array, " outputs"]
+) -> Weighted:
+    """Return a layer with the given noise for its inputs and outputs."""
+    weight = mean.weight + std.weight * e_in[:, None] * e_out[None, :]
+    bias = mean.bias + std.bias * e_out
+    return jax.tree.unflatten(jax.tree.structure(mean), [weight, bias])
+
 
 def _sizes(law: FactorisedLaw) -> list[int]:
-    """Return the numbers of inputs and outputs of each layer in turn."""
+    """Return the numbers of inputs and outputs of each weight matrix in turn."""
     return [size for layer in law.mean for size in layer.weight.shape]
 
 
@@ -100,7 +111,7 @@ def _noise(law: FactorisedLaw, n: int, key: Key) -> Float[Array, "n factors"]:
 
 def _factors(
     law: FactorisedLaw, f: Float[Array, "n factors"]
-) -> list[tuple[Linear, Linear, Array, Array]]:
+) -> list[tuple[Weighted, Weighted, Array, Array]]:
     """Return each layer's means and standard deviations, and its rows of f(ε_in) and f(ε_out)."""
     parts = jnp.split(f, list(accumulate(_sizes(law)[:-1])), axis=1)
     return list(zip(law.mean, law.std, parts[::2], parts[1::2], strict=True))

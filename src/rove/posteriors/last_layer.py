@@ -1,6 +1,6 @@
 """q_φ(θ): exact Bayesian linear regression on the last hidden layer, as in Bayesian DQN."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,10 +11,10 @@ from jaxtyping import Float, Int
 
 from rove.errors import ConfigError, check_integer, check_number
 from rove.parts import networks, noise, replay
-from rove.parts.networks import Theta
+from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
 from rove.parts.onehot import Features
-from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows, Spec
+from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows, Spec, check_layers
 from rove.posteriors.priors import Input
 
 
@@ -66,9 +66,9 @@ class LastLayer(Posterior[LastLayerLaw, Array]):
         check_number("prior", self.prior, above=0.0)
         check_integer("period", self.period, at_least=1)
 
-    def init(self, sizes: Sequence[int], key: Key) -> Phi:
-        weights, actions = sizes[-2] + 1, sizes[-1]
-        body = networks.init(key, sizes)[:-1]
+    def init(self, network: Network, key: Key) -> Phi:
+        weights, actions = network.head.inputs + 1, network.outputs
+        body = network.init(key)[:-1]
         root = jnp.broadcast_to(self.prior * jnp.eye(weights), (actions, weights, weights))
         return Phi(body, Head(jnp.zeros((actions, weights)), root))
 
@@ -106,6 +106,7 @@ class LastLayer(Posterior[LastLayerLaw, Array]):
 
     def validate(self, spec: Spec) -> None:
         check_conjugate(self, spec)
+        check_layers(self, spec, "of which the last one is linear")
 
     def _regression(self, phi: Phi, data: Data) -> Head:
         """Return the posterior of the last layer given the whole replay buffer."""
@@ -194,9 +195,8 @@ def _triangle(*rows: Float[Array, "actions _ columns"]) -> Float[Array, "actions
 
 def hidden(body: Theta, x: Features) -> Float[Array, "*n weights"]:
     """Return the last hidden layer, with a 1 appended for the bias."""
-    for layer in body:
-        x = jax.nn.relu(networks.affine(layer, x))
-    return jnp.concatenate([jnp.asarray(x), jnp.ones((*x.shape[:-1], 1))], axis=-1)
+    h = jnp.asarray(networks.trunk(body, x))
+    return jnp.concatenate([h, jnp.ones((*h.shape[:-1], 1))], axis=-1)
 
 
 def check_conjugate(posterior: Posterior[Any, Any], spec: Spec) -> None:

@@ -1,6 +1,5 @@
 """q_φ(θ): a low-rank Gaussian for the last layer, with an optional diagonal and prior functions."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,9 +10,9 @@ from jaxtyping import Float, Int
 
 from rove.errors import ConfigError, check_integer, check_number
 from rove.parts import networks, noise
-from rove.parts.networks import Linear, Theta
+from rove.parts.networks import Linear, Network, Theta
 from rove.parts.noise import Key
-from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows
+from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows, Spec, check_layers
 from rove.posteriors.mean_field import check_prior_std, check_rho, prior_penalty, softplus
 from rove.posteriors.priors import Input
 
@@ -71,10 +70,7 @@ def indexed(
 
     z is either a single index for all rows, or an index for each sample and row.
     """
-    h = x.features
-    for layer in law.body:
-        h = jax.nn.relu(networks.affine(layer, h))
-    h = jnp.asarray(h)
+    h = jnp.asarray(networks.trunk(law.body, x.features))
     parts = jnp.einsum("nh,mho->nmo", h, law.factors.weight) + law.factors.bias
     if prior is not None:
         parts += prior * x.priors
@@ -115,19 +111,20 @@ class LowRank(Posterior[LowRankLaw, Draw]):
         if self.prior_std is not None:
             check_prior_std(self.prior_std)
 
-    def init(self, sizes: Sequence[int], key: Key) -> Phi:
-        if self.rho is None and self.rank > (most := sizes[-2] * sizes[-1]):
+    def init(self, network: Network, key: Key) -> Phi:
+        if self.rho is None and self.rank > (most := network.head.inputs * network.outputs):
             allowed = f"at most {most}, the number of weights of the last layer"
             hint = ". Set rho to add a diagonal part, which allows any rank"
             raise ConfigError.must_be("rank", self.rank, allowed, hint)
         k_network, k_factors, k_priors = (noise.fold(key, i) for i in range(3))
-        *body, head = networks.init(k_network, sizes)
-        (factors,) = networks.init_many(k_factors, sizes[-2:], self.rank)
+        theta: Any = network.init(k_network)
+        *body, head = theta
+        factors: Any = network.head.init_many(k_factors, self.rank)[0]
         rho = () if self.rho is None else jax.tree.map(lambda x: jnp.full_like(x, self.rho), head)
         learned = LowRankLearned(tuple(body), head, factors, rho)
         if self.prior is None:
             return Phi(learned)
-        return Phi(learned, priors=networks.init_many(k_priors, sizes, self.rank))
+        return Phi(learned, priors=network.init_many(k_priors, self.rank))
 
     def law(self, phi: Phi) -> LowRankLaw:
         body, head, factors, rho = phi.learned
@@ -182,6 +179,9 @@ class LowRank(Posterior[LowRankLaw, Draw]):
             return total - prior_penalty(variance, self.prior_std)
         weights = sum(part.size for part in law.head)
         return total - prior_penalty(variance, self.prior_std) * self.rank / weights
+
+    def validate(self, spec: Spec) -> None:
+        check_layers(self, spec, "of which the last one is linear")
 
     def _log_volume(self, law: LowRankLaw) -> Float[Array, ""]:
         """Return ½·log det from the diagonal of a triangle U with UᵀU = FᵀF or I + FᵀD⁻¹F.

@@ -1,9 +1,8 @@
 """q_φ(θ) = Π N(θ; μ_θ, softplus(ρ_θ)²): independent Gaussians for all weights and biases."""
 
-from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import equinox as eqx
 import jax
@@ -13,10 +12,11 @@ from jaxtyping import Float, Int
 
 from rove.errors import ConfigError, check_choice, check_number
 from rove.parts import networks, noise
-from rove.parts.networks import Linear, Theta
+from rove.parts.architectures import is_function
+from rove.parts.networks import Layer, Linear, Network, Theta
 from rove.parts.noise import Key
 from rove.parts.onehot import Features
-from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows, row_count
+from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows, Spec, row_count
 from rove.posteriors.priors import Input
 
 Draws: TypeAlias = Literal["row", "minibatch"]
@@ -37,30 +37,50 @@ class MeanFieldLaw(NamedTuple):
 
 
 class NoiseRows(Rows[MeanFieldLaw]):
-    """Samples that consist of standard normal noise for the pre-activations of every layer.
+    """Samples that consist of standard normal noise for every layer, from which each row gets
+    pre-activations, or parameters, of its own.
 
-    Given its input x, a layer's pre-activations are independent Gaussians with mean x·μ_W + μ_b and
-    variance x²·σ_W² + σ_b². Sampling them instead of weights is the local reparameterisation trick
-    (Kingma et al. 2015).
+    Given its input x, the pre-activations of a fully connected layer are independent Gaussians with
+    mean x·μ_W + μ_b and variance x²·σ_W² + σ_b². Sampling them instead of weights is the local
+    reparameterisation trick (Kingma et al. 2015). Those of a convolution are not independent,
+    because all positions share its weights; the weights are sampled instead, which takes fewer
+    random numbers and half the work. Either way, the outputs of a row have exactly the law of
+    f_θ(x) with θ ~ q_φ.
     """
 
-    epsilon: Float[Array, "n units"]
+    epsilon: Float[Array, "n numbers"]
 
     def __call__(self, law: MeanFieldLaw, x: Input) -> Float[Array, "1 n outputs"]:
-        def linear(layer: tuple[Linear, Linear, Array], x: Features) -> Array:
+        def linear(layer: tuple[Layer, Layer, Array], x: Features) -> Array:
             mean, std, epsilon = layer
-            spread = jnp.sqrt(networks.affine(jax.tree.map(jnp.square, std), x**2))
-            return networks.affine(mean, x) + spread * epsilon
+            if isinstance(mean, Linear):
+                spread = jnp.sqrt(networks.affine(jax.tree.map(jnp.square, std), x**2))
+                return networks.affine(mean, x) + spread * epsilon
+            return jax.vmap(lambda epsilon, x: _moved(mean, std, epsilon)(x))(epsilon, x)
 
-        ends = list(accumulate(_widths(law)[:-1]))
+        ends = list(accumulate(_counts(law)[:-1]))
         epsilons = jnp.split(self.epsilon, ends, axis=1)
         layers = list(zip(law.mean, law.std, epsilons, strict=True))
         return networks.forward(layers, x.features, linear)[None]
 
 
-def _widths(law: MeanFieldLaw) -> list[int]:
-    """Return the number of units of each layer."""
-    return [layer.bias.shape[0] for layer in law.mean]
+def _counts(law: MeanFieldLaw) -> list[int]:
+    """Return the number of random numbers that each layer needs for a row: one for each unit of a
+    fully connected layer, and one for each parameter of others."""
+    return [
+        layer.outputs
+        if isinstance(layer, Linear)
+        else sum(leaf.size for leaf in jax.tree.leaves(layer))
+        for layer in law.mean
+    ]
+
+
+def _moved(mean: Layer, std: Layer, epsilon: Float[Array, " parameters"]) -> Layer:
+    """Return the parameters μ_θ + σ_θ·ε of a layer."""
+    means, structure = jax.tree.flatten(mean)
+    parts = jnp.split(epsilon, list(accumulate(leaf.size for leaf in means[:-1])))
+    leaves = zip(means, jax.tree.leaves(std), parts, strict=True)
+    return structure.unflatten(m + s * e.reshape(m.shape) for m, s, e in leaves)
 
 
 class MeanField(Posterior[MeanFieldLaw, Theta]):
@@ -96,8 +116,8 @@ class MeanField(Posterior[MeanFieldLaw, Theta]):
                 hint = ". A parameter has only one prior"
                 raise ConfigError.must_be("prior_std", self.prior_std, "None if prior is set", hint)
 
-    def init(self, sizes: Sequence[int], key: Key) -> Phi:
-        return centred(sizes, self.rho, key)
+    def init(self, network: Network, key: Key) -> Phi:
+        return centred(network, self.rho, key)
 
     def law(self, phi: Phi) -> MeanFieldLaw:
         mu, rho = phi.learned
@@ -122,7 +142,7 @@ class MeanField(Posterior[MeanFieldLaw, Theta]):
         if ids is not None and self.draws == "minibatch":
             rows = OneTheta(self, key)
         else:
-            rows = NoiseRows(noise.normal(key, (row_count(ids), sum(_widths(law)))))
+            rows = NoiseRows(noise.normal(key, (row_count(ids), sum(_counts(law)))))
         return Paired(rows) if self.paired else rows
 
     def entropy(self, law: MeanFieldLaw) -> Float[Array, ""]:
@@ -142,11 +162,18 @@ class MeanField(Posterior[MeanFieldLaw, Theta]):
             total -= sum(prior_penalty(layer, self.prior_std) for layer in variance)
         return total
 
+    def validate(self, spec: Spec) -> None:
+        if self.prior_std is not None and is_function(spec.network):
+            reason = "None for a network that is a function, of which rove does not know the "
+            reason += "number of inputs of a parameter"
+            raise ConfigError.must_be("prior_std", self.prior_std, reason)
 
-def prior_penalty(variance: Linear, prior_std: float | Array) -> Float[Array, ""]:
+
+def prior_penalty(variance: Any, prior_std: float | Array) -> Float[Array, ""]:
     """Return Σ σ_θ²/2s² of a layer, with s = prior_std/√inputs.
 
-    A prior N(μ_θ, s²) subtracts this from the layer's entropy.
+    A prior N(μ_θ, s²) subtracts this from the layer's entropy. The inputs of a convolution are the
+    entries of a patch.
     """
     inputs = variance.weight.shape[-2]
     total = jnp.sum(variance.weight) + jnp.sum(variance.bias)
@@ -161,10 +188,10 @@ def check_rho(rho: float | Array) -> None:
     check_number("rho", rho, at_least=-30.0, at_most=10.0)
 
 
-def centred(sizes: Sequence[int], rho: float | Array, key: Key) -> Phi:
+def centred(network: Network, rho: float | Array, key: Key) -> Phi:
     """Return φ with the means of a newly initialised network, and the same ρ_θ everywhere."""
-    network = networks.init(key, sizes)
-    return Phi(MeanFieldLearned(network, jax.tree.map(lambda x: jnp.full_like(x, rho), network)))
+    mu = network.init(key)
+    return Phi(MeanFieldLearned(mu, jax.tree.map(lambda x: jnp.full_like(x, rho), mu)))
 
 
 @jax.custom_jvp

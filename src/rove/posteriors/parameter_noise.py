@@ -1,6 +1,5 @@
 """q_φ(θ): a network with Gaussian noise of an adaptive scale (Plappert et al. 2018)."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -10,7 +9,7 @@ from jaxtyping import Float, Int
 
 from rove.errors import check_integer, check_number
 from rove.parts import networks, noise, replay
-from rove.parts.networks import Theta
+from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
 from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows
 from rove.posteriors.priors import Input
@@ -56,8 +55,8 @@ class ParameterNoise(Posterior[ParameterNoiseLaw, Theta]):
         check_number("distance", self.distance, above=0.0)
         check_integer("period", self.period, at_least=1)
 
-    def init(self, sizes: Sequence[int], key: Key) -> Phi:
-        return Phi(networks.init(key, sizes), jnp.asarray(self.std, jnp.float32))
+    def init(self, network: Network, key: Key) -> Phi:
+        return Phi(network.init(key), jnp.asarray(self.std, jnp.float32))
 
     def law(self, phi: Phi) -> ParameterNoiseLaw:
         return ParameterNoiseLaw(phi.learned, phi.fitted)

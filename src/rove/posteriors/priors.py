@@ -46,10 +46,15 @@ def inputs(
     features: Features = unmasked(x)
     if not priors:
         return Input(features)
-    count = priors[0].bias.shape[0]
+    count = stacked(priors)
     if cached is not None and cached.shape[-1]:
         return Input(features, cached.reshape(*features.shape[:-1], count, -1))
     return Input(features, jnp.moveaxis(networks.forward_many(priors, features), 0, -2))
+
+
+def stacked(priors: Theta) -> int:
+    """Return M, the number of prior functions."""
+    return jax.tree.leaves(priors)[0].shape[0]
 
 
 def tabulated(priors: Theta | tuple[()], coded: bool) -> Theta | tuple[()]:
@@ -60,7 +65,7 @@ def tabulated(priors: Theta | tuple[()], coded: bool) -> Theta | tuple[()]:
     """
     if not coded or not priors:
         return priors
-    size = priors[0].weight.shape[1]
+    size = priors[0].inputs
     values = networks.forward_many(priors, OneHot(jnp.arange(size), size))
     at_zero = networks.forward_many(priors, OneHot(jnp.asarray(size), size))
     return (Linear(values - at_zero[:, None], at_zero),)
@@ -89,5 +94,5 @@ def cache_size(priors: Theta | tuple[()], features: int, coded: bool = False) ->
 
     It is 0 for codes, whose values are looked up.
     """
-    size = priors[-1].bias.size if priors and not coded else 0
+    size = stacked(priors) * priors[-1].outputs if priors and not coded else 0
     return size if size <= max(features, LEAST_CACHE) else 0

@@ -112,7 +112,10 @@ def _flag(prefix: str, name: str, value: Any) -> list[str]:
     if isinstance(value, bool):
         return [flag if value else f"--{prefix}.no-{name.replace('_', '-')}"]
     if isinstance(value, list):
-        return [flag, *map(str, value)]
+        return [flag, *(map(str, value) if value else ["none"])]
+    if name == "network":  # None, or the fields of a ConvNet
+        fields = {k: v for k, v in (value or {}).items() if k != "type"}
+        return [word for item in fields.items() for word in _flag(f"{prefix}.{name}", *item)]
     return [f"{flag}={value}"]
 
 
@@ -152,7 +155,7 @@ def _python(
     """Return Python code that calls `rove.train` or `rove.sweep`. A custom environment is left to
     be filled in."""
     agent, name = raw["agent"], raw["environment"]["name"]
-    settings = ", ".join(f"{k}={_tuple(v)!r}" for k, v in agent["settings"].items())
+    settings = ", ".join(f"{k}={_value(v)}" for k, v in agent["settings"].items())
     names = ("episodes", "steps", "until_solved", *EVALUATION)
     budget = {k: raw[k] for k in names if raw.get(k)}
     words = [
@@ -182,6 +185,14 @@ def _task(raw: dict[str, Any]) -> str:
     options = {k: v for k, v in options_of(raw).items() if k not in defaults or defaults[k] != v}
     name = repr(environment["name"])
     return f"rove.make({name}, **{options!r})" if options else name
+
+
+def _value(value: Any) -> str:
+    """Return Python code for a setting; a dictionary describes a part, such as a ConvNet."""
+    if not isinstance(value, dict):
+        return repr(_tuple(value))
+    fields = ", ".join(f"{k}={_value(v)}" for k, v in value.items() if k != "type")
+    return f"rove.{value['type']}({fields})"
 
 
 def _tuple(value: Any) -> Any:

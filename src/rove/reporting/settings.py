@@ -1,7 +1,5 @@
 """The settings of a run's agent, where they come from, and the rest of its configuration."""
 
-import dataclasses
-import json
 from typing import Any
 
 from rove.agents import AGENTS
@@ -9,7 +7,7 @@ from rove.agents.tuned import tuned_for
 from rove.reporting import commands
 from rove.reporting.numbers import plain
 from rove.reporting.run_data import RunData
-from rove.runs.config import EVALUATION
+from rove.runs.config import EVALUATION, settings_identity
 from rove.runs.configure import default_settings
 
 NAMED = 5
@@ -28,8 +26,7 @@ def changed(run: RunData) -> dict[str, Any]:
     """Return the settings of a run's agent that are not the defaults for its task."""
     defaults: dict[str, Any] = {}
     if run.name in AGENTS:
-        values = dataclasses.asdict(default_settings(run.name, run.task))
-        defaults = json.loads(json.dumps(values))
+        defaults = settings_identity(default_settings(run.name, run.task))
     own = settings_of(run)
     return {k: v for k, v in own.items() if k not in defaults or defaults[k] != v}
 

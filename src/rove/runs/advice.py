@@ -48,8 +48,8 @@ RUN = {
 """Names that a `Run` does not have."""
 
 _NETWORK = (
-    "the network is a multilayer perceptron, and the setting hidden=(64, 64) is the widths of its "
-    "layers; flatten or encode other observations with a Gymnasium wrapper"
+    "the setting hidden=(64, 64) is the widths of the hidden layers, and network=rove.ConvNet(…) a "
+    "convolutional network for images"
 )
 _ENVS = "every seed has its own environment: seeds=N trains N of them, at most workers=M at once"
 
@@ -60,7 +60,6 @@ TRAIN = {
     "n": "the size is part of the environment's name, as in chain-100",
     "n_envs": _ENVS,
     "num_envs": _ENVS,
-    "network": _NETWORK,
     "policy": _NETWORK,
     "policy_kwargs": _NETWORK,
     "render_mode": "train first, then record a video with rove.watch(run, path)",

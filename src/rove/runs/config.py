@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -21,6 +21,8 @@ from rove.core.learner import Learner
 from rove.environments import HostEnvironment, Task
 from rove.environments.registered import PREFIX
 from rove.errors import ConfigError, RoveError, RunFolderError, check_integer
+from rove.parts.architectures import ConvNet, default_for
+from rove.parts.functions import name_of
 from rove.runs.recorded import RESTATABLE, RecordedTask
 from rove.training.outcomes import UNLIMITED, Job
 from rove.training.solving import IN_A_ROW
@@ -111,7 +113,7 @@ class Config:
     def identity(self) -> dict[str, Any]:
         """Return all that distinguishes this run from others, as JSON values."""
         if isinstance(self.agent, Settings):
-            agent = {"name": self.agent.name, "settings": dataclasses.asdict(self.agent)}
+            agent = {"name": self.agent.name, "settings": settings_identity(self.agent)}
         else:
             agent = {"composition": _describe(self.agent)}
         identity = {
@@ -152,7 +154,28 @@ def agent_from(description: dict[str, Any]) -> Settings | Learner:
     if name not in AGENTS:
         raise ConfigError.must_be("agent", name, "the name of an agent")
     _check_fields(name, settings, AGENTS[name])
-    return with_settings(AGENTS[name](), settings)
+    rebuilt = {k: _rebuild(v) if isinstance(v, dict) else v for k, v in settings.items()}
+    return with_settings(AGENTS[name](), rebuilt)
+
+
+def settings_identity(settings: Settings) -> dict[str, Any]:
+    """Return the settings of a named agent as JSON."""
+    fields = dataclasses.fields(settings)
+    described = {field.name: _described(getattr(settings, field.name)) for field in fields}
+    return json.loads(json.dumps(described, default=_plain))
+
+
+Trainable = TypeVar("Trainable", bound=Settings | Learner)
+
+
+def with_network(agent: Trainable, environment: Task) -> Trainable:
+    """Return an agent with the default network for the environment's images, if it has hidden
+    layers, but no network of its own."""
+    given: Any = agent
+    image, chooses = environment.image, getattr(agent, "network", False) is None
+    if image is None or not chooses or isinstance(agent, ActorCritic) or not given.hidden:
+        return agent
+    return dataclasses.replace(given, network=default_for(image))
 
 
 def _environment_identity(environment: Task) -> dict[str, Any]:
@@ -213,8 +236,14 @@ def _package_in(description: Any) -> str:
 def _describe(module: eqx.Module) -> dict[str, Any]:
     """Describe a composed agent as JSON: the name of each part and its fields."""
     fields = {f.name: getattr(module, f.name) for f in dataclasses.fields(module)}
-    parts = {k: _describe(v) if isinstance(v, eqx.Module) else v for k, v in fields.items()}
-    return {"type": type(module).__name__, **{k: _plain(v) for k, v in parts.items()}}
+    return {"type": type(module).__name__, **{k: _described(v) for k, v in fields.items()}}
+
+
+def _described(value: Any) -> Any:
+    """Describe a part of an agent as JSON; of a user's function, only its name is known."""
+    if isinstance(value, eqx.Module):
+        return _describe(value)
+    return {"type": name_of(value)} if callable(value) else _plain(value)
 
 
 def _plain(value: Any) -> Any:
@@ -224,13 +253,13 @@ def _plain(value: Any) -> Any:
 
 def _rebuild(description: dict[str, Any]) -> Any:
     """Rebuild a composed agent from `_describe`. Only rove's own classes can be rebuilt."""
-    kinds: dict[str, Any] = {"Agent": Agent, "ActorCritic": ActorCritic}
+    kinds: dict[str, Any] = {"Agent": Agent, "ActorCritic": ActorCritic, "ConvNet": ConvNet}
     for module in (returns, posteriors, bonuses, tabular):
         kinds |= {name: getattr(module, name) for name in module.__all__}
     name = description["type"]
     if name not in kinds:
         raise RunFolderError(
-            f"the run used {name}, which is not one of rove's own classes; "
+            f"the run used {name}, which is not one of rove's own classes or networks; "
             "pass the agent to rove.load(folder, agent=...)"
         )
     fields = {k: v for k, v in description.items() if k != "type"}

@@ -35,7 +35,7 @@ from rove.errors import (
 )
 from rove.parts import noise
 from rove.runs import advice
-from rove.runs.config import Config, check_evaluation
+from rove.runs.config import Config, check_evaluation, with_network
 from rove.training.outcomes import UNLIMITED
 
 DEFAULT_BUDGET = {True: (None, 50_000), False: (250, None)}
@@ -91,6 +91,7 @@ def configure(
             "pass it to rove.Agent instead",
             f"{field}={value!r} has no effect on a composed agent; pass it to rove.Agent instead",
         )
+    agent = with_network(agent, environment)
     learner = agent.compose() if isinstance(agent, Settings) else agent
     if learner.continuous != environment.continuous:
         kind = "continuous" if environment.continuous else "discrete"
@@ -268,6 +269,8 @@ def _fits(environment: Task, agent: str) -> bool:
 
 
 def default_settings(agent: str, environment: Task) -> Settings:
-    """Return a named agent's settings, tuned for the environment if possible."""
+    """Return a named agent's settings, tuned for the environment if possible, with the default
+    network for its images."""
     kind = settings_of(agent)
-    return with_settings(kind(), tuned(kind.name, environment.name))
+    settings = with_settings(kind(), tuned(kind.name, environment.name))
+    return with_network(settings, environment)

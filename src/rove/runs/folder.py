@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from filelock import FileLock, Timeout
 
+from rove.agents.settings import Settings
 from rove.core.learner import Learner
 from rove.environments import Task
 from rove.errors import ConfigError, RunFolderError, check_flag, check_integer
@@ -20,6 +21,7 @@ from rove.runs.config import (
     agent_from,
     check_evaluation,
     environment_from,
+    with_network,
 )
 from rove.runs.extending import budget, extends, first_difference
 from rove.runs.recorded import RecordedTask, check_facts, facts_of
@@ -190,7 +192,7 @@ class RunFolder:
 
     def config(
         self,
-        agent: Learner | None = None,
+        agent: Settings | Learner | None = None,
         environment: Task | None = None,
         trust: bool = False,
         recorded: bool = False,
@@ -210,9 +212,10 @@ class RunFolder:
             _check_budget(contents)
             check_facts(contents.get("task") or {})
             rebuild = self._task if recorded else environment_from
+            task = environment or rebuild(contents, trust)
             return Config(
-                agent=agent or agent_from(contents["agent"]),
-                environment=environment or rebuild(contents, trust),
+                agent=with_network(agent or agent_from(contents["agent"]), task),
+                environment=task,
                 seeds=_seeds(contents["seeds"]),
                 episodes=contents["episodes"],
                 steps=contents["steps"],

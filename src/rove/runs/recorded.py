@@ -12,6 +12,7 @@ from rove.environments import Coordinate, Task
 from rove.environments.host import HostEnvironment
 from rove.environments.registered import module_of
 from rove.errors import ConfigError, RunFolderError, check_flag, check_integer, check_number
+from rove.parts.images import Image
 from rove.parts.masks import masked
 from rove.parts.onehot import Observation, from_columns, width
 
@@ -32,6 +33,7 @@ def facts_of(task: Task) -> dict[str, Any]:
         "score_range": task.score_range,
         "observation_size": task.observation_size,
         "coded": task.coded,
+        "image": task.image,
         "masked": task.masked,
         "num_actions": task.num_actions,
         "continuous": task.continuous,
@@ -80,6 +82,11 @@ class RecordedTask(Task):
     @property
     def coded(self) -> bool:
         return self.facts.get("coded", False)
+
+    @property
+    def image(self) -> Image | None:
+        shape = self.facts.get("image")
+        return None if shape is None else Image(*shape)
 
     @property
     def masked(self) -> bool:
@@ -166,6 +173,10 @@ def check_facts(facts: Any) -> None:
         if number is not None:
             check_number("task", number)
     _check(len(facts.get("score_range") or (0, 0)) == 2, facts, "described by two limits of scores")
+    image = facts.get("image") or Image(1, 1, 1)
+    _check(len(image) == len(Image._fields), image, "described by the form of an image")
+    for side in image:
+        check_integer("task", side, at_least=1)
     cells, sides = facts.get("cells", (0,)), facts.get("coordinates", ())
     _check(len(cells) in (1, 2), cells, "a row or a board of cells")
     for count in cells:

@@ -1,7 +1,6 @@
 """Tables as CSV: one line per episode, or any other."""
 
 import csv
-import dataclasses
 import functools
 import gzip
 import io
@@ -15,7 +14,7 @@ import numpy as np
 from rove.agents.settings import Settings
 from rove.errors import RunFolderError
 from rove.parts.files import publish, read_text
-from rove.runs.config import Config
+from rove.runs.config import Config, settings_identity
 from rove.training.outcomes import Episodes, Evaluations
 
 COLUMNS = (
@@ -133,7 +132,7 @@ def _decimals(value: Any) -> str:
 def _settings(config: Config) -> dict[str, Any]:
     """Return a named agent's settings, or all fields of a composed agent and its parts."""
     if isinstance(config.agent, Settings):
-        return dataclasses.asdict(config.agent)
+        return flat(settings_identity(config.agent))
     return flat(config.identity()["agent"]["composition"])
 
 

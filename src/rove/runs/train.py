@@ -127,16 +127,16 @@ def _shown(progress: bool | None, config: Config, report: Report) -> Iterator[Re
 
 def load(
     path: str | Path,
-    agent: Learner | None = None,
+    agent: Settings | Learner | None = None,
     environment: Any = None,
     *,
     trust: bool = False,
 ) -> Run:
     """Load a run from its folder, whether it is finished or not.
 
-    Seeds that diverged are listed in its `errors`. An agent that uses classes of your own has to be
-    passed in, since it cannot be rebuilt from the folder. A custom environment has to be passed in
-    only to play it, with `Run.evaluate`, `Run.policy` or `rove watch`.
+    Seeds that diverged are listed in its `errors`. An agent that uses classes or a network of your
+    own has to be passed in, since it cannot be rebuilt from the folder. A custom environment has to
+    be passed in only to play it, with `Run.evaluate`, `Run.policy` or `rove watch`.
 
     Nothing in the folder is executed. If its environment is from a package (gym/PACKAGE:ID), that
     package is imported only with `trust=True`; without it, the environment cannot be played.
@@ -147,8 +147,8 @@ def load(
     <Run: ge on chain-10, seeds [0], 20 episodes>
     """
     folder = RunFolder(as_path("path", path))
-    if agent is not None and not isinstance(agent, Learner):
-        allowed = "a rove.Agent; the folder itself names all others"
+    if agent is not None and not isinstance(agent, Settings | Learner):
+        allowed = "a rove.Agent, or settings such as rove.GE()"
         raise ConfigError.must_be("agent", agent, allowed)
     custom = None if environment is None else as_environment(environment)
     check_flag("trust", trust)

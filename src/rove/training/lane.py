@@ -100,8 +100,8 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
     """Return a lane at step 0."""
     key = noise.root(seed)
     state, observation = environment.reset(noise.fold(key, ENVIRONMENT, 0, 0))
-    sizes, kind = (environment.observation_size, environment.num_actions), environment.coded
-    agent_state = agent.init(*sizes, noise.fold(key, INIT), kind, environment.masked)
+    sizes = environment.observation_size, environment.num_actions
+    agent_state = agent.init(*sizes, noise.fold(key, INIT), environment.form)
     zero, integers = jnp.zeros((), jnp.int32), jnp.zeros(LOG_CAPACITY, jnp.int32)
     floats = jnp.zeros(LOG_CAPACITY)
     visits = jnp.zeros(environment.bins, jnp.int32)

@@ -11,7 +11,7 @@ from rove.core.learner import AgentState, Learner
 from rove.errors import ConfigError
 from rove.parts import replay
 from rove.parts.masks import unmasked
-from rove.parts.onehot import Features, Observation, OneHot
+from rove.parts.onehot import Features, Form, Observation, OneHot
 from rove.parts.replay import Transition
 from rove.posteriors.base import Phi
 from rove.returns.base import normal_density
@@ -65,14 +65,14 @@ def point_masses(values: Float[Array, " actions"]) -> list[tuple[Array, Array]]:
     return [normal_density(value, jnp.zeros(())) for value in values]
 
 
-def init_state(tables: Any, features: int, coded: bool, masked: int, theta: Any = ()) -> AgentState:
+def init_state(tables: Any, features: int, actions: int, form: Form, theta: Any = ()) -> AgentState:
     """Return an initial state: φ consists of the tables, and the replay buffer holds one
-    transition. See `replay.Layout` for `coded` and `masked`."""
+    transition. The other arguments are those of `Learner.init`."""
     return AgentState(
         phi=Phi(learned=(), fitted=tables),
         phi_target=(),
         theta=theta,
         optimiser=None,
-        replay=replay.init(1, features, coded=coded, masked=masked),
+        replay=replay.init(1, features, coded=form.coded, masked=actions * form.masked),
         counter=jnp.zeros((), jnp.int32),
     )

@@ -14,7 +14,7 @@ from rove.core.learner import AgentState, Memory
 from rove.errors import check_number
 from rove.parts import noise, replay
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import VECTORS, Form, Observation
 from rove.returns.base import normal_density
 
 # Indices of the random streams for the two parts of a draw.
@@ -89,18 +89,14 @@ class QValueSampling(Tabular):
     def name(self) -> str:
         return "bayesian_q_learning"
 
-    def dry_run(
-        self, features: int, actions: int, coded: bool = False, masked: bool = False
-    ) -> Memory:
+    def dry_run(self, features: int, actions: int, form: Form = VECTORS) -> Memory:
         nbytes = 4 * 4 * features * actions
         return Memory(nbytes, "the tables", "states", features, "a smaller environment")
 
-    def init(
-        self, features: int, actions: int, key: Key, coded: bool = False, masked: bool = False
-    ) -> AgentState:
+    def init(self, features: int, actions: int, key: Key, form: Form = VECTORS) -> AgentState:
         prior = (self.mu, self.lam, self.alpha, self.beta)
         tables = NormalGamma(*(jnp.full((features, actions), jnp.float32(x)) for x in prior))
-        return init_state(tables, features, coded, actions * masked)
+        return init_state(tables, features, actions, form)
 
     def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
         """Return the state unchanged: nothing is drawn for longer than a step."""

@@ -15,7 +15,7 @@ from rove.errors import check_integer, check_number
 from rove.parts import noise, replay
 from rove.parts.masks import allowed_actions
 from rove.parts.noise import Key
-from rove.parts.onehot import Observation
+from rove.parts.onehot import VECTORS, Form, Observation
 
 # Indices of the random streams for the two parts of an MDP.
 _TRANSITIONS, _REWARDS = range(2)
@@ -85,23 +85,19 @@ class PosteriorSampling(Tabular):
     def name(self) -> str:
         return "psrl"
 
-    def dry_run(
-        self, features: int, actions: int, coded: bool = False, masked: bool = False
-    ) -> Memory:
+    def dry_run(self, features: int, actions: int, form: Form = VECTORS) -> Memory:
         """Return the size of the counts and of an MDP while it is being solved."""
         nbytes = 2 * 4 * features * actions * (features + 1)
         return Memory(nbytes, "the tables", "states", features, "a smaller environment")
 
-    def init(
-        self, features: int, actions: int, key: Key, coded: bool = False, masked: bool = False
-    ) -> AgentState:
+    def init(self, features: int, actions: int, key: Key, form: Form = VECTORS) -> AgentState:
         counts = ModelCounts(
             next=jnp.zeros((features, actions, features + 1), jnp.int32),
             reward=jnp.zeros((features, actions)),
-            allowed=jnp.ones((features, actions), bool) if masked else None,
+            allowed=jnp.ones((features, actions), bool) if form.masked else None,
         )
         theta = self._solved(self.sample(counts, key))
-        return init_state(counts, features, coded, actions * masked, theta)
+        return init_state(counts, features, actions, form, theta)
 
     def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
         """Draw an MDP and solve it if an episode begins."""
@@ -187,7 +183,7 @@ class PosteriorSampling(Tabular):
 def _with_mask(
     allowed: Bool[Array, "states actions"] | None, s: Int[Array, ""], observation: Observation
 ) -> Bool[Array, "states actions"] | None:
-    """Return `ModelCounts.allowed` with the mask of state s, unless it is beyond the last state."""
+    """Return `ModelCounts.allowed` with the mask of state s, unless s is beyond the last state."""
     mask = allowed_actions(observation)
     if allowed is None or mask is None:
         return None

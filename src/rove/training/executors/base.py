@@ -56,7 +56,7 @@ def fitting_workers(jobs: Sequence[Job], workers: int | None, at_once: int | Non
     at_once = at_once or workers
     kinds = structures(jobs)
     of_kind = {
-        kind: job.agent.dry_run(task.observation_size, task.num_actions, task.coded, task.masked)
+        kind: job.agent.dry_run(task.observation_size, task.num_actions, task.form)
         for kind, job in dict(zip(kinds, jobs, strict=True)).items()
         for task in [job.environment]
     }
