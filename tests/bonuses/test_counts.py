@@ -1,5 +1,7 @@
 """Counts: visits by hand on a chain, hashes against NumPy, and a task that DQN alone misses."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,12 +19,20 @@ AGENT = rove.Agent(
 )  # fmt: skip
 
 
-def rewards(agent, state) -> np.ndarray:
-    """The rewards of all stored transitions, as an update sees them."""
+init = jax.jit(rove.Agent.init, static_argnums=(1, 2))
+observe = jax.jit(rove.Agent.observe)
+
+
+@jax.jit
+def transitions(agent, state):
+    """All stored transitions, with the rewards that an update sees, and which slots hold one."""
     law = agent.posterior.law(state.phi)
-    batch, stored = replay.everything(
-        state.replay, 0.99, lambda steps: agent.reward(state.bonus, (), law, noise.root(0), steps)
-    )
+    reward = partial(agent.reward, state.bonus, (), law, noise.root(0))
+    return replay.everything(state.replay, 0.99, reward)
+
+
+def rewards(agent, state) -> np.ndarray:
+    batch, stored = transitions(agent, state)
     return np.asarray(batch.reward)[np.asarray(stored)]
 
 
@@ -45,14 +55,30 @@ def test_visits_on_a_chain_by_hand():
     np.testing.assert_allclose(rewards(AGENT, lane.agent), expected, rtol=1e-6)
 
 
-def step_to(x, cell=None) -> Transition:
-    return Transition(x, jnp.int32(0), jnp.zeros(()), x, jnp.zeros((), bool), cell=cell)
+def step_to(x, cell=None, reward=0.0, terminated=False) -> Transition:
+    reward, terminated = jnp.float32(reward), jnp.asarray(terminated)
+    return Transition(x, jnp.int32(0), reward, x, terminated, cell=cell)
+
+
+def test_a_return_of_several_steps_has_the_bonus_of_each():
+    """Visits to cells 5, 6, 5, 7, the third of which terminates; n = 3, γ = 0.99, η = ½:
+    i = ½/√2, ½, ½/√2, ½."""
+    learner = rove.Agent(
+        rove.Gaussian(0.0), rove.Dirac(), bonus=rove.Counts(0.5, bits=4), n_step=3,
+        hidden=(4,), batch_size=4, buffer_size=8,
+    )  # fmt: skip
+    state = init(learner, 2, 2, noise.root(0))
+    for cell, reward, ends in ((5, 1.0, False), (6, 0.0, False), (5, 2.0, True), (7, 0.0, False)):
+        state = observe(learner, state, step_to(jnp.zeros(2), jnp.int32(cell), reward, ends))
+    a, b, c, d = np.array([1.0, 0.0, 2.0, 0.0]) + 0.5 / np.sqrt([2.0, 1.0, 2.0, 1.0])
+    expected = [a + 0.99 * b + 0.99**2 * c, b + 0.99 * c, c, d]
+    np.testing.assert_allclose(rewards(learner, state), expected, rtol=1e-6)
 
 
 def test_cells_beyond_the_table_share_its_counts():
-    state = AGENT.init(2, 2, noise.root(0))
+    state = init(AGENT, 2, 2, noise.root(0))
     for cell in (3, 19, 3 + 16 * 1000):  # 16 counts
-        state = AGENT.observe(state, step_to(jnp.zeros(2), jnp.int32(cell)))
+        state = observe(AGENT, state, step_to(jnp.zeros(2), jnp.int32(cell)))
     assert int(state.bonus.count[3]) == int(state.bonus.count.sum()) == 3
 
 

@@ -13,7 +13,7 @@ from rove.core.actor_critic import ActorCritic
 from rove.core.algorithm import Agent
 from rove.parts import noise, replay
 from rove.parts.replay import Transition
-from rove.posteriors import Conjugate, Dirac, Ensemble, LastLayer, LowRank, MeanField
+from rove.posteriors import Conjugate, Dirac, Ensemble, LastLayer, LowRank
 from rove.posteriors.priors import inputs
 from rove.returns import Categorical, Gaussian, LearnedGaussian, Mixture, Quantile
 from rove.training.compiled import run
@@ -54,7 +54,7 @@ def targets(agent, state, batch):
         law, ids = agent.posterior.law(state.phi), jnp.arange(8)
         theta, theta_minus = agent.draw(law, law, ids, noise.root(2), noise.root(3))
         lookahead = partial(agent.lookahead, state.phi.priors, law, law)
-        return theta, lookahead(theta_minus, batch, noise.root(4), noise.root(5))
+        return theta, lookahead(theta_minus, batch, noise.root(4))
 
     return compute(state, batch)
 
@@ -162,8 +162,8 @@ def test_an_actor_critic_looks_several_steps_ahead():
     def compute(state, batch):
         laws = agent.laws(state.phi)
         rows = agent.posterior.sample_rows(laws[0], jnp.arange(8), noise.root(2))
-        keys = noise.root(3), noise.root(4)
-        return agent.lookahead(((),), laws, state.actor.psi_target, rows, batch, *keys)
+        psi = state.actor.psi_target
+        return agent.lookahead(((),), laws, psi, rows, batch, noise.root(3))
 
     expected = RETURNS + DISCOUNTS * q[:, 0]
     np.testing.assert_allclose(compute(state, batch)[0], expected, rtol=1e-5)
@@ -219,12 +219,6 @@ def test_a_conjugate_table_uses_targets_of_several_steps():
 def test_numbers_of_steps_that_are_refused(kind, n_step):
     with pytest.raises(rove.ConfigError, match="n_step must be"):
         kind(Gaussian(0.0), Dirac(), **SMALL | {"n_step": n_step})
-
-
-def test_a_bonus_is_refused():
-    """The bonus is that of (s, a); those of the steps in between are not known."""
-    with pytest.raises(rove.ConfigError, match="n_step must be 1 with a bonus"):
-        Agent(Gaussian(0.1), MeanField(-3.0), bonus=0.1, **SMALL)
 
 
 def test_returns_of_a_run_end_at_the_time_limit_of_the_chain():

@@ -38,7 +38,7 @@ _AGENT: Any = Agent  # its attributes are the default values of its fields
 
 
 BonusName: TypeAlias = Literal["none", "disagreement", "counts", "rnd"]
-BONUS_WEIGHT = 0.1
+BONUS_WEIGHT = 1.0
 """Default weight η of an intrinsic reward."""
 
 

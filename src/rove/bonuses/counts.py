@@ -35,7 +35,7 @@ class Counts(Bonus[Visits]):
     which is all that Q sees.)
     """
 
-    weight: float | Array = 0.1
+    weight: float | Array = 1.0
     """Weight η of the intrinsic reward."""
     bits: int = eqx.field(default=16, static=True)
     """Number of hyperplanes of the hash. There are 2^bits counts, and a cell beyond them shares the

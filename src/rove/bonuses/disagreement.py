@@ -11,7 +11,7 @@ from rove.parts.replay import Transition
 class Disagreement(Bonus[tuple[()]]):
     """i = the standard deviation of Q_θ(s, a) over θ ~ q_φ. Needs a posterior other than Dirac."""
 
-    weight: float | Array = 0.1
+    weight: float | Array = 1.0
     """Weight η of the intrinsic reward."""
 
     def __check_init__(self) -> None:

@@ -45,10 +45,11 @@ class RND(Bonus[Distillation]):
     normalised by their running mean and standard deviation and clipped; codes are left as they are.
     """
 
-    weight: float | Array = 0.1
+    weight: float | Array = 1.0
     """Weight η of the intrinsic reward."""
-    lr: float | Array = 1e-3
-    """Learning rate of Adam for f̂."""
+    lr: float | Array = 1e-5
+    """Learning rate of Adam for f̂. It is small because each step is sampled many times: with 1e-3,
+    f̂ knows a state before Q has learned to return to it."""
     gamma: float | Array = 0.99
     """Discount factor of the sums that errors are scaled by."""
     clip: float | Array = 5.0
