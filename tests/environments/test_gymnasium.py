@@ -304,7 +304,7 @@ def test_the_range_of_scores_can_be_given():
     assert (found.value, found.p) == (0.0, 1.0)
     with pytest.raises(ConfigError, match="range of scores is known: give score_range"):
         rove.difference(second, second)
-    with pytest.raises(ConfigError, match=r"score_range must be a .* number above 1"):
+    with pytest.raises(ConfigError, match="score_range must be a minimum and a larger maximum"):
         rove.adopt(lambda: Numbered(6), score_range=(1.0, 0.0))
     with pytest.raises(ConfigError, match="score_range must be two numbers"):
         rove.environments.make("gym/CartPole-v1", score_range=[1.0])
