@@ -80,9 +80,10 @@ class CompiledEnv(gymnasium.Env):
         if self._state is None:
             raise gymnasium.error.ResetNeeded("call reset() before render()")
         task = self.environment
-        at = int(task.bin(self._state)) if task.bins else None
-        if at is not None:
-            self._visited.add(at)
+        if not task.bins:
+            raise NotImplementedError("it has no cells that could be drawn (its bins are 0)")
+        at = int(task.bin(self._state))
+        self._visited.add(at)
         return drawing.board(
             task.cells, at, self._visited, task.landmarks, upwards=bool(task.coordinates)
         )

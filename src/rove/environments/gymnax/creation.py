@@ -92,8 +92,9 @@ def from_gymnax_name(name: str, **options: Any) -> GymnaxEnvironment:
     params = environment.default_params
     rest = {k: v for k, v in options.items() if k not in defaults}
     defaults |= _plain_fields(params)
-    params = dataclasses.replace(params, **_checked_options(name, rest, defaults))
-    changed = {k: v for k, v in options.items() if v != defaults[k]}
+    rest = _checked_options(name, rest, defaults)
+    params = dataclasses.replace(params, **rest)
+    changed = {k: v for k, v in (chosen | rest).items() if v != defaults[k]}
     text = json.dumps(changed, sort_keys=True)
     return _checked(GymnaxSource(name, text, 0, environment, params), own)
 
@@ -187,8 +188,8 @@ def _one_line(error: BaseException) -> str:
 def _checked_options(
     name: str, options: dict[str, Any], defaults: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return options unchanged; raise `ConfigError` unless they are known, and have the types of
-    their defaults."""
+    """Return options in the types of their defaults; raise `ConfigError` unless they are known and
+    have such values."""
     for key, value in options.items():
         if key not in defaults:
             known = [*OWN_OPTIONS, *defaults]
@@ -203,7 +204,7 @@ def _checked_options(
             check_number(key, value)
         elif not isinstance(value, str):
             raise ConfigError.must_be(key, value, "a word")
-    return options
+    return {key: type(defaults[key])(value) for key, value in options.items()}
 
 
 def _fields(params: Any) -> dict[str, Any]:

@@ -148,7 +148,8 @@ def bounds_of(space: Any) -> Float[np.ndarray, "2 ..."]:
     """Return the lower and upper bounds of a box; those of float32 stand for infinity."""
     bounds = np.stack([np.broadcast_to(x, space.shape) for x in (space.low, space.high)])
     bounds = bounds.astype(np.float32)
-    return np.where(np.abs(bounds) < np.finfo(np.float32).max, bounds, np.sign(bounds) * np.inf)
+    largest = np.finfo(np.float32).max
+    return np.where(np.abs(bounds) < largest, bounds, np.copysign(np.inf, bounds))
 
 
 def _arrays(state: State) -> State:
