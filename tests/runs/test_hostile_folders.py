@@ -310,7 +310,7 @@ def test_an_interrupt_that_a_callback_swallows_is_not_lost(tmp_path):
         command, cwd=tmp_path, env=env, timeout=120, capture_output=True, text=True
     )
     assert ended.returncode == 130
-    assert "run the same command again" in ended.stderr
+    assert "repeat the command" in ended.stderr
 
 
 def test_a_report_that_is_no_function_is_refused_before_anything_is_written(tmp_path):

@@ -153,7 +153,7 @@ def test_stopped_by_hand_every_lane_is_saved(tmp_path, ignored):
         os.killpg(parent.pid, signal.SIGINT)
     _, told = parent.communicate(timeout=60)
     assert parent.returncode == 130
-    assert b"run the same command again" in told
+    assert b"repeat the command" in told
     assert b"Traceback" not in told
     assert any((tmp_path / "run" / "lanes").iterdir())
 
