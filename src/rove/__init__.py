@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from rove.reporting import report
     from rove.reporting.video import watch
     from rove.runs.compare import compare, difference
+    from rove.runs.exporting import export
     from rove.search.sweep import sweep
     from rove.search.sweep_result import Sweep
 
@@ -99,6 +100,7 @@ __all__ = [
     "check_returns",
     "compare",
     "difference",
+    "export",
     "load",
     "make",
     "register",
@@ -115,6 +117,7 @@ __all__ += returns.__all__
 _LAZY = {
     "compare": "rove.runs.compare:compare",
     "difference": "rove.runs.compare:difference",
+    "export": "rove.runs.exporting:export",
     "report": "rove.reporting:report",
     "sweep": "rove.search.sweep:sweep",
     "Sweep": "rove.search.sweep_result:Sweep",

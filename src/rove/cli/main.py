@@ -34,6 +34,10 @@ COMMANDS: dict[str, tuple[str, Callable[[list[str]], object]]] = {
         "record a video of a trained policy",
         partial(parse, showing.watch, prog="rove watch"),
     ),
+    "export": (
+        "write a trained policy as files that are used without rove",
+        partial(parse, showing.export, prog="rove export"),
+    ),
     "report": (
         "write an offline HTML report of runs, experiments and sweeps",
         partial(parse, showing.report, prog="rove report"),

@@ -1,4 +1,4 @@
-"""`rove eval`, `rove watch` and `rove report`."""
+"""`rove eval`, `rove watch`, `rove export` and `rove report`."""
 
 import os
 from pathlib import Path
@@ -74,6 +74,31 @@ def watch(
     path, scores = watching.watch(loaded, out, seed=seed, episodes=episodes, policy=policy)
     listed = ", ".join(f"{score:g}" for score in scores)
     prose(console, f"{loaded.config.environment.score_label}: {listed}\nwritten to {word(path)}")
+
+
+def export(
+    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")],
+    /,
+    out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")],
+    seed: Annotated[int | None, optional("SEED", "the first seed of the run")] = None,
+    formats: tuple[Literal["numpy", "onnx", "stablehlo"], ...] = ("numpy", "onnx"),
+    trust: bool = False,
+) -> None:
+    """Write a trained policy, greedy on the posterior mean, as files that are used without rove.
+
+    Args:
+        run: Run folder written by rove train.
+        out: Folder to write to.
+        seed: Seed whose policy is written.
+        formats: numpy: a function that needs only NumPy (policy.py); onnx: policy.onnx;
+            stablehlo: policy.stablehlo, for JAX.
+        trust: Allow importing the package of the run's environment (gym/PACKAGE:ID).
+    """
+    from rove.runs.exporting import export as write
+
+    platform.prepare(lanes=1)
+    paths = write(load(run, trust=trust), out, seed=seed, formats=formats)
+    prose(console, f"written to {word(out)}: {', '.join(path.name for path in paths)}")
 
 
 def report(

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float
 from rove.core import checks, control
 from rove.core.critic import CriticLearner, adam_step, init_optimiser
 from rove.core.diagnostics import Beliefs, beliefs_at
+from rove.core.folding import Folded
 from rove.core.learner import AgentState
 from rove.core.policy import critic_input, init_policy, policy, soft_update
 from rove.parts import noise, replay
@@ -23,7 +24,7 @@ from rove.parts.networks import Theta
 from rove.parts.noise import Key
 from rove.parts.onehot import VECTORS, Form, Observation
 from rove.parts.replay import Transition
-from rove.posteriors.base import Pairs, Phi, Rows, apply_all
+from rove.posteriors.base import Pairs, Phi, Rows, apply_all, single
 from rove.posteriors.priors import inputs
 from rove.returns.base import means
 
@@ -244,3 +245,6 @@ class ActorCritic(CriticLearner):
         phi, pairs = state.phi[0], critic_input(xs, policy(state.actor.psi, xs))
         law, x = self.posterior.law(phi), inputs(phi.priors, pairs)
         return beliefs_at(self.returns, self.posterior, law, x, key)
+
+    def folded(self, state: AgentState) -> Folded:
+        return Folded(single(state.actor.psi), squashed=True)

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Int
 from rove.core import checks, control
 from rove.core.critic import CriticLearner, init_optimiser, of_action
 from rove.core.diagnostics import Beliefs, beliefs_at
+from rove.core.folding import Folded, folded_values
 from rove.core.learner import AgentState
 from rove.parts import noise, replay
 from rove.parts.noise import Key
@@ -140,3 +141,6 @@ class Agent(CriticLearner):
         """Return diagnostics of q_φ and Z_θ in given states."""
         law, s = self.posterior.law(state.phi), inputs(state.phi.priors, xs)
         return beliefs_at(self.returns, self.posterior, law, s, key)
+
+    def folded(self, state: AgentState) -> Folded | None:
+        return folded_values(self.returns, self.posterior, state.phi)

@@ -9,6 +9,7 @@ from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from rove.core.diagnostics import Beliefs
+from rove.core.folding import Folded
 from rove.parts.noise import Key
 from rove.parts.onehot import VECTORS, Form, Observation
 from rove.parts.replay import Replay, Transition
@@ -122,6 +123,10 @@ class Learner(eqx.Module):
 
     def validate(self, observation: np.ndarray) -> None:
         """Raise `ConfigError` if the agent cannot use observations like this one."""
+
+    def folded(self, state: AgentState) -> Folded | None:
+        """Return `greedy` as a sum of networks, to export it; None if it is none."""
+        return None
 
     @property
     def continuous(self) -> bool:

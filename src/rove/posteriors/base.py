@@ -38,6 +38,19 @@ class Phi(NamedTuple):
     """Prior functions: fixed networks, stacked along the first axis."""
 
 
+class Stack(NamedTuple):
+    """Networks, and the weights of their sum."""
+
+    weights: Float[Array, " count"]
+    networks: Theta
+    """The parameters of the networks, stacked along the first axis."""
+
+
+def single(theta: Theta) -> tuple[Stack]:
+    """Return a stack of one network."""
+    return (Stack(jnp.ones(1), jax.tree.map(lambda x: x[None], theta)),)
+
+
 class Rows(eqx.Module, Generic[Law]):
     """One or more samples θ ~ q_φ for each row of a minibatch.
 
@@ -180,6 +193,10 @@ class Posterior(eqx.Module, Generic[Law, Draw]):
         This is called after every gradient step.
         """
         return phi
+
+    def mean_networks(self, phi: Phi) -> tuple[Stack, ...] | None:
+        """Return networks whose weighted sum is `mean`, to export it; None if there are none."""
+        return None
 
     def validate(self, spec: Spec) -> None:
         """Raise a `ConfigError` that names an alternative if this family cannot be used."""

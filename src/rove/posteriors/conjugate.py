@@ -10,9 +10,9 @@ from jaxtyping import Float, Int
 
 from rove.errors import ConfigError, check_integer, check_number
 from rove.parts import noise, replay
-from rove.parts.networks import Network
+from rove.parts.networks import Linear, Network
 from rove.parts.noise import Key
-from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows, Spec
+from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows, Spec, Stack, single
 from rove.posteriors.last_layer import check_conjugate
 from rove.posteriors.priors import Input
 
@@ -68,6 +68,10 @@ class Conjugate(Posterior[Table, Array]):
 
     def mean(self, law: Table, x: Input) -> Float[Array, " actions"]:
         return x.features @ law.mean
+
+    def mean_networks(self, phi: Phi) -> tuple[Stack, ...]:
+        table = phi.fitted.mean
+        return single((Linear(table, jnp.zeros(table.shape[1])),))
 
     def sample_rows(self, law: Table, ids: Int[Array, " n"] | None, key: Key) -> Rows[Table]:
         if ids is None:

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from rove.parts import networks
 from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
-from rove.posteriors.base import Phi, Posterior
+from rove.posteriors.base import Phi, Posterior, Stack, single
 from rove.posteriors.priors import Input
 
 
@@ -28,3 +28,6 @@ class Dirac(Posterior[Theta, tuple[()]]):
 
     def mean(self, law: Theta, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(law, x.features)
+
+    def mean_networks(self, phi: Phi) -> tuple[Stack, ...]:
+        return single(phi.learned)

@@ -13,7 +13,17 @@ from rove.parts import networks, noise
 from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
 from rove.parts.onehot import Features
-from rove.posteriors.base import Paired, Phi, Posterior, Rows, Spec, check_layers, row_count
+from rove.posteriors.base import (
+    Paired,
+    Phi,
+    Posterior,
+    Rows,
+    Spec,
+    Stack,
+    check_layers,
+    row_count,
+    single,
+)
 from rove.posteriors.priors import Input
 
 
@@ -56,6 +66,9 @@ class Dropout(Posterior[Theta, Array]):
 
     def mean(self, law: Theta, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(law, x.features)
+
+    def mean_networks(self, phi: Phi) -> tuple[Stack, ...]:
+        return single(phi.learned)
 
     def sample_rows(self, law: Theta, ids: Int[Array, " n"] | None, key: Key) -> Rows[Theta]:
         rows = MaskRows(self._masks(law, row_count(ids), key))

@@ -13,7 +13,7 @@ from rove.errors import check_integer, check_number
 from rove.parts import networks, noise
 from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
-from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows
+from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows, Stack
 from rove.posteriors.priors import Input
 
 
@@ -74,6 +74,13 @@ class Ensemble(Posterior[EnsembleLaw, Array]):
         """Return the mean of all members' outputs."""
         x = jax.tree.map(lambda leaf: leaf[None], x)
         return jnp.mean(all_members(law, x, self.prior), axis=(0, 1))
+
+    def mean_networks(self, phi: Phi) -> tuple[Stack, ...]:
+        share = jnp.full(self.size, 1.0 / self.size)
+        members, priors = Stack(share, phi.learned), ()
+        if self.prior is not None:
+            priors = (Stack(self.prior * share, phi.priors),)
+        return (members, *priors)
 
     def sample_rows(
         self, law: EnsembleLaw, ids: Int[Array, " n"] | None, key: Key

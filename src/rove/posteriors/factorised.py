@@ -13,7 +13,17 @@ from rove.parts import networks, noise
 from rove.parts.networks import Linear, Network, Theta, Weighted
 from rove.parts.noise import Key
 from rove.parts.onehot import Features
-from rove.posteriors.base import Paired, Phi, Posterior, Rows, Spec, check_layers, row_count
+from rove.posteriors.base import (
+    Paired,
+    Phi,
+    Posterior,
+    Rows,
+    Spec,
+    Stack,
+    check_layers,
+    row_count,
+    single,
+)
 from rove.posteriors.mean_field import centred, check_rho, softplus
 from rove.posteriors.priors import Input
 
@@ -78,6 +88,9 @@ class Factorised(Posterior[FactorisedLaw, Theta]):
 
     def mean(self, law: FactorisedLaw, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(law.mean, x.features)
+
+    def mean_networks(self, phi: Phi) -> tuple[Stack, ...]:
+        return single(self.law(phi).mean)
 
     def sample_rows(
         self, law: FactorisedLaw, ids: Int[Array, " n"] | None, key: Key

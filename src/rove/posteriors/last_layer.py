@@ -11,10 +11,20 @@ from jaxtyping import Float, Int
 
 from rove.errors import ConfigError, check_integer, check_number
 from rove.parts import networks, noise, replay
-from rove.parts.networks import Network, Theta
+from rove.parts.networks import Linear, Network, Theta
 from rove.parts.noise import Key
 from rove.parts.onehot import Features
-from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows, Spec, check_layers
+from rove.posteriors.base import (
+    Data,
+    OneTheta,
+    Phi,
+    Posterior,
+    Rows,
+    Spec,
+    Stack,
+    check_layers,
+    single,
+)
 from rove.posteriors.priors import Input
 
 
@@ -87,6 +97,10 @@ class LastLayer(Posterior[LastLayerLaw, Array]):
 
     def mean(self, law: LastLayerLaw, x: Input) -> Float[Array, " actions"]:
         return law.head.mean @ hidden(law.body, x.features)
+
+    def mean_networks(self, phi: Phi) -> tuple[Stack, ...]:
+        head = phi.fitted.mean
+        return single((*phi.learned, Linear(head[:, :-1].T, head[:, -1])))
 
     def sample_rows(
         self, law: LastLayerLaw, ids: Int[Array, " n"] | None, key: Key

@@ -12,7 +12,17 @@ from rove.errors import ConfigError, check_integer, check_number
 from rove.parts import networks, noise
 from rove.parts.networks import Linear, Network, Theta
 from rove.parts.noise import Key
-from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows, Spec, check_layers
+from rove.posteriors.base import (
+    OneTheta,
+    Paired,
+    Phi,
+    Posterior,
+    Rows,
+    Spec,
+    Stack,
+    check_layers,
+    single,
+)
 from rove.posteriors.mean_field import check_prior_std, check_rho, prior_penalty, softplus
 from rove.posteriors.priors import Input
 
@@ -146,6 +156,9 @@ class LowRank(Posterior[LowRankLaw, Draw]):
 
     def mean(self, law: LowRankLaw, x: Input) -> Float[Array, " outputs"]:
         return networks.forward((*law.body, law.head), x.features)
+
+    def mean_networks(self, phi: Phi) -> tuple[Stack, ...]:
+        return single((*phi.learned.body, phi.learned.head))
 
     def sample_rows(
         self, law: LowRankLaw, ids: Int[Array, " n"] | None, key: Key

@@ -16,7 +16,17 @@ from rove.parts.architectures import is_function
 from rove.parts.networks import Layer, Linear, Network, Theta
 from rove.parts.noise import Key
 from rove.parts.onehot import Features
-from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows, Spec, row_count
+from rove.posteriors.base import (
+    OneTheta,
+    Paired,
+    Phi,
+    Posterior,
+    Rows,
+    Spec,
+    Stack,
+    row_count,
+    single,
+)
 from rove.posteriors.priors import Input
 
 Draws: TypeAlias = Literal["row", "minibatch"]
@@ -135,6 +145,9 @@ class MeanField(Posterior[MeanFieldLaw, Theta]):
 
     def mean(self, law: MeanFieldLaw, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(law.mean, x.features)
+
+    def mean_networks(self, phi: Phi) -> tuple[Stack, ...]:
+        return single(phi.learned.mu)
 
     def sample_rows(
         self, law: MeanFieldLaw, ids: Int[Array, " n"] | None, key: Key

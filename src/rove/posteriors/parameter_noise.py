@@ -11,7 +11,7 @@ from rove.errors import check_integer, check_number
 from rove.parts import networks, noise, replay
 from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
-from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows
+from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows, Stack, single
 from rove.posteriors.priors import Input
 
 _STATES = 64
@@ -72,6 +72,9 @@ class ParameterNoise(Posterior[ParameterNoiseLaw, Theta]):
 
     def mean(self, law: ParameterNoiseLaw, x: Input) -> Float[Array, " outputs"]:
         return networks.forward(law.mean, x.features)
+
+    def mean_networks(self, phi: Phi) -> tuple[Stack, ...]:
+        return single(phi.learned)
 
     def sample_rows(
         self, law: ParameterNoiseLaw, ids: Int[Array, " n"] | None, key: Key

@@ -7,13 +7,15 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
+from rove.core.folding import Folded
 from rove.core.learner import AgentState, Learner
 from rove.errors import ConfigError
 from rove.parts import replay
 from rove.parts.masks import unmasked
+from rove.parts.networks import Linear
 from rove.parts.onehot import Features, Form, Observation, OneHot
 from rove.parts.replay import Transition
-from rove.posteriors.base import Phi
+from rove.posteriors.base import Phi, single
 from rove.returns.base import normal_density
 
 
@@ -58,6 +60,12 @@ class Tabular(Learner):
         """
         buffer = replay.add(state.replay, transition, where)
         return state._replace(replay=buffer, counter=state.counter + 1)
+
+
+def folded_table(q: Float[Array, "states actions"], state: AgentState) -> Folded | None:
+    """Return a table of values as a network; None unless observations are codes."""
+    layer = Linear(q, jnp.zeros(q.shape[1]))
+    return Folded(single((layer,))) if state.replay.layout.coded else None
 
 
 def point_masses(values: Float[Array, " actions"]) -> list[tuple[Array, Array]]:

@@ -7,9 +7,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
-from rove.agents.tabular.base import Tabular, init_state, state_index
+from rove.agents.tabular.base import Tabular, folded_table, init_state, state_index
 from rove.core.control import best_action
 from rove.core.diagnostics import DRAWS, Beliefs
+from rove.core.folding import Folded
 from rove.core.learner import AgentState, Memory
 from rove.errors import check_number
 from rove.parts import noise, replay
@@ -134,6 +135,9 @@ class QValueSampling(Tabular):
             outputs=jnp.concatenate([mean, jnp.sqrt(variance)], axis=1),
             stds=jnp.sqrt(variance),
         )
+
+    def folded(self, state: AgentState) -> Folded | None:
+        return folded_table(state.phi.fitted.mu, state)
 
     def densities(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
         """Return Gaussians with the return's mean and standard deviation."""

@@ -7,9 +7,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
-from rove.agents.tabular.base import Tabular, init_state, point_masses, state_index
+from rove.agents.tabular.base import Tabular, folded_table, init_state, point_masses, state_index
 from rove.core.control import best_action
 from rove.core.diagnostics import DRAWS, Beliefs
+from rove.core.folding import Folded
 from rove.core.learner import AgentState, Memory
 from rove.errors import check_integer, check_number
 from rove.parts import noise, replay
@@ -142,6 +143,9 @@ class PosteriorSampling(Tabular):
         )
         mean = self._solved(self.mean(state.phi.fitted))[s]
         return Beliefs(draws, mean, jnp.zeros_like(mean))
+
+    def folded(self, state: AgentState) -> Folded | None:
+        return folded_table(self._solved(self.mean(state.phi.fitted)), state)
 
     def densities(self, outputs: Float[Array, " actions"]) -> list[tuple[Array, Array]]:
         return point_masses(outputs)

@@ -1,0 +1,49 @@
+"""Greedy policies as sums of ordinary networks, for programs that do not have rove."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from rove.parts import noise
+from rove.posteriors.base import Phi, Posterior, Stack
+from rove.returns import Categorical
+from rove.returns.base import Return, means
+
+
+class Folded(NamedTuple):
+    """Values of actions, or continuous actions: the outputs of several networks, summed."""
+
+    stacks: tuple[Stack, ...]
+    """The networks, and the weights of their sum."""
+    support: Float[Array, " atoms"] | None = None
+    """If the sum has the logits of each action's return: the atoms, of which the value is the mean.
+    Otherwise, the sum itself has the values."""
+    squashed: bool = False
+    """Whether tanh of the sum is a continuous action in [−1, 1]^k."""
+
+
+def folded_values(returns: Return, posterior: Posterior[Any, Any], phi: Phi) -> Folded | None:
+    """Return E[Z(s, ·)] at the posterior mean; None if it is not a sum of networks."""
+    stacks = posterior.mean_networks(phi)
+    if stacks is None:
+        return None
+    if isinstance(returns, Categorical):
+        return Folded(stacks, returns.support)
+    z = noise.normal(noise.root(0), (8, returns.outputs))
+    weights = jax.grad(returns.mean)(jnp.zeros(returns.outputs))
+    if not jnp.allclose(means(returns, z), z @ weights, rtol=1e-4, atol=1e-5):
+        return None
+    return Folded(tuple(_contracted(stack, weights) for stack in stacks))
+
+
+def _contracted(stack: Stack, weights: Float[Array, " outputs"]) -> Stack:
+    """Return networks whose outputs are w·z for each action instead of z."""
+    *body, head = stack.networks
+
+    def contract(x: Array) -> Array:
+        return x.reshape(*x.shape[:-1], -1, weights.shape[0]) @ weights
+
+    return stack._replace(networks=(*body, jax.tree.map(contract, head)))

@@ -1,0 +1,84 @@
+"""A trained policy that rove exported. This file needs only NumPy:
+
+    from policy import ExportedPolicy
+
+    act = ExportedPolicy()
+    action = act(observation)
+
+policy.npz has the arrays, and policy.json says what they are.
+"""
+
+import functools
+import json
+from pathlib import Path
+
+import numpy as np
+
+
+class ExportedPolicy:
+    """Maps an observation of the environment to the action of the greedy policy."""
+
+    def __init__(self, folder=Path(__file__).parent):
+        self.about = json.loads((Path(folder) / "policy.json").read_text("utf-8"))
+        with np.load(Path(folder) / "policy.npz") as file:
+            self.arrays = dict(file)
+
+    def __call__(self, observation, action_mask=None):
+        """Return the action for an observation and, if the environment masks actions, its mask."""
+        masks = None if action_mask is None else [action_mask]
+        return self.batch([observation], masks)[0]
+
+    def batch(self, observations, action_masks=None):
+        """Return the actions for several observations and, if there are masks, their masks."""
+        values = self.values(np.stack([encode(self.about["observation"], x) for x in observations]))
+        if self.about["masked"] and action_masks is None:
+            raise ValueError("this policy needs the action mask of each observation")
+        if "low" in self.arrays:
+            low, high = self.arrays["low"], self.arrays["high"]
+            actions = (low + high) / 2 + (high - low) / 2 * values.reshape(-1, *low.shape)
+            return np.clip(actions.astype(low.dtype), low, high)
+        if action_masks is not None:
+            allowed = np.stack([flat_mask(mask) for mask in action_masks])
+            values = np.where(allowed, values, -np.inf)
+        return self.arrays["actions"][np.argmax(values, axis=1)]
+
+    def values(self, x):
+        """Return the values of all actions, or continuous actions in [−1, 1], for the rows of x,
+        which are encoded observations."""
+        arrays = self.arrays
+        if "mean" in arrays:
+            clip = self.about["clip"]
+            x = np.clip((x - arrays["mean"]) / arrays["std"], -clip, clip)
+        z = np.zeros((len(x), 1), np.float32)
+        for i, depth in enumerate(self.about["depths"]):  # a weighted sum of networks
+            y = x @ arrays[f"{i}.weight.0"] + arrays[f"{i}.bias.0"]
+            for layer in range(1, depth):
+                y = np.maximum(y, 0.0) @ arrays[f"{i}.weight.{layer}"] + arrays[f"{i}.bias.{layer}"]
+            z = z + np.tensordot(arrays[f"{i}.scale"], y, axes=1)
+        if "low" in arrays:
+            return np.tanh(z)
+        if "support" in arrays:  # z has the logits of each action's return
+            z = z.reshape(len(x), -1, len(arrays["support"]))
+            z = np.exp(z - z.max(axis=-1, keepdims=True))
+            z = z / z.sum(axis=-1, keepdims=True) @ arrays["support"]
+        return z
+
+
+def encode(space, x):
+    """Return an observation as a vector: one-hot for integers of a discrete space, and in the order
+    of the space for its parts."""
+    kind = space["kind"]
+    if kind == "dict":
+        return np.concatenate([encode(part, x[key]) for key, part in space["parts"]])
+    if kind == "tuple":
+        return np.concatenate([encode(*pair) for pair in zip(space["parts"], x, strict=True)])
+    if kind == "box":
+        return np.asarray(x, np.float32).ravel()
+    indices = zip(np.ravel(x) - space["first"], space["sizes"], strict=True)
+    return np.concatenate([np.eye(size, dtype=np.float32)[i] for i, size in indices])
+
+
+def flat_mask(mask):
+    """Return a mask of actions as a vector: a tuple has one for each part of an action."""
+    parts = map(np.asarray, mask if isinstance(mask, tuple) else (mask,))
+    return functools.reduce(lambda a, b: np.multiply.outer(a, b).ravel(), parts) > 0
