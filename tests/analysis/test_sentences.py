@@ -98,6 +98,8 @@ def test_values_above_the_optimum_are_explained_where_a_time_limit_is_bootstrapp
     assert note_above_optimum(above, None, scores, limited) is None
     assert note_above_optimum(above, 11.0, scores, limited, "episode length") is None
     unrewarded = np.array([3.0, 0.0])  # the episode that the limit ended
+    assert "intrinsic" in str(note_above_optimum(above, 11.0, scores, ended, intrinsic=True))
+    assert note_above_optimum(below, 11.0, scores, ended, intrinsic=True) is None
     assert "overestimates" in str(note_above_optimum(above, 11.0, unrewarded, limited))
 
 

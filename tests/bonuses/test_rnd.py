@@ -132,7 +132,7 @@ def test_an_update_is_a_step_of_adam_on_the_mean_error():
 
 
 def test_the_reward_of_what_is_seen_fades_and_that_of_the_unseen_stays():
-    bonus = rove.RND(hidden=(16,), lr=1e-3)
+    bonus = rove.RND(lr=1e-3, hidden=(16,))
     state = bonus.init(20, True, noise.root(3))
     codes = OneHot(jnp.arange(20), 20)
     assert state.observations is None

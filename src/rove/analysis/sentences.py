@@ -195,11 +195,17 @@ def note_above_optimum(
     scores: np.ndarray,
     terminated: np.ndarray,
     label: str = "return",
+    intrinsic: bool = False,
 ) -> str | None:
-    """Return a note if values exceed the optimum although episodes end by a time limit, or None.
+    """Return a note if values exceed the optimum although episodes end by a time limit, or because
+    they include `intrinsic` rewards, or None.
     `values` are of Q or Z, `scores` are those of all episodes, `terminated` says of each whether it
     ended by itself, and `label` is what the score is: only a return can be compared."""
-    if optimum is None or label != "return" or np.all(terminated) or not np.any(values > optimum):
+    if optimum is None or label != "return" or not np.any(values > optimum):
+        return None
+    if intrinsic:
+        return f"Values above the optimum of {optimum:g} include intrinsic rewards."
+    if np.all(terminated):
         return None
     first = "Before there are data, values come from the initial network or the prior."
     if not rewarded_at_limit(scores, terminated):

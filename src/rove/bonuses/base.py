@@ -31,6 +31,8 @@ class Bonus(eqx.Module, Generic[State]):
 
     uses_cells: ClassVar[bool] = False
     """Whether the buffer stores `Transition.cell`."""
+    uses_spread: ClassVar[bool] = False
+    """Whether the reward depends on the spread of Q over θ, which a point mass does not have."""
 
     def init(self, features: int, coded: bool, key: Key) -> Any:
         """Return the state at step 0. The arguments are those of `Learner.init`."""

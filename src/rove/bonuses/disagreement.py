@@ -1,5 +1,7 @@
 """Disagreement: the spread of Q over θ ~ q_φ as an intrinsic reward."""
 
+from typing import ClassVar
+
 from jax import Array
 from jaxtyping import Float
 
@@ -13,6 +15,7 @@ class Disagreement(Bonus[tuple[()]]):
 
     weight: float | Array = 1.0
     """Weight η of the intrinsic reward."""
+    uses_spread: ClassVar[bool] = True
 
     def __check_init__(self) -> None:
         check_number("weight", self.weight, at_least=0.0)

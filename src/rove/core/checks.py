@@ -5,12 +5,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from rove.bonuses import Bonus, Disagreement
+from rove.bonuses import Bonus
 from rove.core.learner import AgentState, Memory
 from rove.errors import ConfigError, check_flag, check_hidden, check_integer, check_number
 from rove.parts.architectures import check_architecture
-from rove.posteriors import Dirac, Posterior
-from rove.posteriors.base import Spec
+from rove.posteriors.base import Posterior, Spec
 from rove.returns.base import Return
 
 
@@ -19,10 +18,11 @@ def check_critic(agent: Any) -> None:
     for field, family in (("returns", Return), ("posterior", Posterior), ("bonus", Bonus)):
         if not isinstance(getattr(agent, field), family):
             raise ConfigError.must_be(field, getattr(agent, field), f"a rove.{family.__name__}")
-    if isinstance(agent.bonus, Disagreement) and isinstance(agent.posterior, Dirac):
-        message = "bonus Disagreement has no effect with the posterior Dirac, under which Q has no "
-        message += "spread. Use Counts or RND, or another posterior such as MeanField"
-        raise ConfigError("bonus", "Disagreement", "Counts or RND, with Dirac", message)
+    if agent.bonus.uses_spread and agent.posterior.point:
+        bonus, posterior = (type(part).__name__ for part in (agent.bonus, agent.posterior))
+        message = f"bonus {bonus} has no effect with the posterior {posterior}, under which Q has "
+        message += "no spread. Use Counts or RND, or another posterior such as MeanField"
+        raise ConfigError("bonus", bonus, f"Counts or RND, with {posterior}", message)
     check_resample(agent.resample)
     check_number("gamma", agent.gamma, at_least=0.0, at_most=1.0)
     check_integer("target_period", agent.target_period, at_least=1)

@@ -215,9 +215,13 @@ class CriticLearner(Learner):
         return not self.continuous and not isinstance(self.posterior, Dirac)
 
     @property
+    def intrinsic(self) -> bool:
+        return not isinstance(self.bonus, NoBonus)
+
+    @property
     def name(self) -> str:
-        intrinsic = "" if isinstance(self.bonus, NoBonus) else f" + {type(self.bonus).__name__}"
-        return f"{type(self.returns).__name__} × {type(self.posterior).__name__}{intrinsic}"
+        bonus = f" + {type(self.bonus).__name__}" if self.intrinsic else ""
+        return f"{type(self.returns).__name__} × {type(self.posterior).__name__}{bonus}"
 
     def dry_run(self, features: int, actions: int, form: Form = VECTORS) -> Memory:
         check_returns(self.returns)

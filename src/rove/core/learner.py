@@ -134,6 +134,11 @@ class Learner(eqx.Module):
         return False
 
     @property
+    def intrinsic(self) -> bool:
+        """Whether values include intrinsic rewards, and so exceed what the task pays."""
+        return False
+
+    @property
     def samples(self) -> bool:
         """Whether `act` samples θ ~ q_φ, so that it differs from `greedy`."""
         return not self.continuous

@@ -93,7 +93,7 @@ def beliefs(run: RunData, optimum: float | None) -> dict[str, Any] | None:
         "actions": POLICY if actions == 1 else _names(task.action_names, actions, "action"),
         "starts": learning_start([columns["step"]], run.learning_starts),
         "optimum": optimum and number(optimum),
-        "note": note_above_optimum(values, optimum, *rows, task.score_label),
+        "note": note_above_optimum(values, optimum, *rows, task.score_label, run.intrinsic),
         "episodes": [2**k for k in range(taken)],
         "probes": probes,
         # [snapshot][probe][action][draw]

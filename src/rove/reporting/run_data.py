@@ -91,6 +91,13 @@ class RunData:
         starts = self.composition.get("learning_starts")
         return starts if isinstance(starts, int) else 1
 
+    @cached_property
+    def intrinsic(self) -> bool:
+        """Whether values include intrinsic rewards."""
+        if self.config is not None:
+            return self.config.compose().intrinsic
+        return (self.composition.get("bonus") or {}).get("type", "NoBonus") != "NoBonus"
+
     def table(self, column: str) -> np.ndarray:
         """Return a column as a table, [seeds, episodes], padded with NaN."""
         rows = [columns[column] for columns in self.columns.values()]

@@ -35,7 +35,8 @@ def seeds_of(run: Run) -> list[Seed]:
     evaluated = run.evaluated if lost else [None] * len(rows)
 
     def value(outcome: Outcome) -> float | None:
-        if task.masked:  # values of actions that are not allowed are never learned
+        # Values of actions that are not allowed are never learned.
+        if task.masked or outcome.job.agent.intrinsic:
             return None
         values = np.asarray(outcome.lane.snapshots.values)
         learned = int(np.sum(outcome.episodes.step >= outcome.job.agent.learning_starts))
