@@ -8,6 +8,7 @@ from jax import Array
 from jaxtyping import Float
 
 from rove.parts import noise
+from rove.parts.layers import Convolution, Linear, Theta
 from rove.posteriors.base import Phi, Posterior, Stack
 from rove.returns import Categorical
 from rove.returns.base import Return, means
@@ -28,7 +29,7 @@ class Folded(NamedTuple):
 def folded_values(returns: Return, posterior: Posterior[Any, Any], phi: Phi) -> Folded | None:
     """Return E[Z(s, ·)] at the posterior mean; None if it is not a sum of networks."""
     stacks = posterior.mean_networks(phi)
-    if stacks is None:
+    if stacks is None or not all(_plain(stack.networks) for stack in stacks):
         return None
     if isinstance(returns, Categorical):
         return Folded(stacks, returns.support)
@@ -37,6 +38,12 @@ def folded_values(returns: Return, posterior: Posterior[Any, Any], phi: Phi) -> 
     if not jnp.allclose(means(returns, z), z @ weights, rtol=1e-4, atol=1e-5):
         return None
     return Folded(tuple(_contracted(stack, weights) for stack in stacks))
+
+
+def _plain(theta: Theta) -> bool:
+    """Whether a network has fully connected layers, the last of them all, and convolutions."""
+    kinds = all(isinstance(layer, Linear | Convolution) for layer in theta)
+    return kinds and isinstance(theta[-1], Linear)
 
 
 def _contracted(stack: Stack, weights: Float[Array, " outputs"]) -> Stack:

@@ -46,14 +46,19 @@ class ExportedPolicy:
         """Return the values of all actions, or continuous actions in [−1, 1], for the rows of x,
         which are encoded observations."""
         arrays = self.arrays
+        x = x * arrays["unit"]
         if "mean" in arrays:
             clip = self.about["clip"]
             x = np.clip((x - arrays["mean"]) / arrays["std"], -clip, clip)
         z = np.zeros((len(x), 1), np.float32)
         for i, depth in enumerate(self.about["depths"]):  # a weighted sum of networks
-            y = x @ arrays[f"{i}.weight.0"] + arrays[f"{i}.bias.0"]
-            for layer in range(1, depth):
-                y = np.maximum(y, 0.0) @ arrays[f"{i}.weight.{layer}"] + arrays[f"{i}.bias.{layer}"]
+            y = x[None]
+            for layer in range(depth):
+                y = np.maximum(y, 0.0) if layer else y
+                patches = arrays.get(f"{i}.patches.{layer}")  # the inputs of each unit's window
+                y = y if patches is None else y[..., patches]
+                y = y @ arrays[f"{i}.weight.{layer}"] + arrays[f"{i}.bias.{layer}"]
+                y = y.reshape(*y.shape[:2], -1)
             z = z + np.tensordot(arrays[f"{i}.scale"], y, axes=1)
         if "low" in arrays:
             return np.tanh(z)
@@ -73,7 +78,8 @@ def encode(space, x):
     if kind == "tuple":
         return np.concatenate([encode(*pair) for pair in zip(space["parts"], x, strict=True)])
     if kind == "box":
-        return np.asarray(x, np.float32).ravel()
+        x = np.asarray(x, np.float32)
+        return (np.moveaxis(x, 0, -1) if space["channels_first"] else x).ravel()
     indices = zip(np.ravel(x) - space["first"], space["sizes"], strict=True)
     return np.concatenate([np.eye(size, dtype=np.float32)[i] for i, size in indices])
 
