@@ -75,8 +75,17 @@ def test_agrees_with_the_compiled_environment(kind, options):
 def test_every_environment_is_registered_once():
     names = {name for name in gymnasium.registry if name.startswith("rove/")}
     grids = (f"MiniGrid{kind}" for kind in ("Empty", "DoorKey", "FourRooms", "MultiRoom", "Unlock"))
-    kinds = ("Chain", "DeepSea", "Bandit", "LinearQuadratic", *grids, *SPARSE)
-    assert names == {f"rove/{kind}-v0" for kind in kinds}
+    kinds = (
+        "Chain",
+        "DeepSea",
+        "Bandit",
+        "LinearQuadratic",
+        "PointRooms",
+        "SwingUp",
+        *grids,
+        *SPARSE,
+    )
+    assert names == {f"rove/{kind}-v0" for kind in (*kinds, *grids)}
     rove.register()  # a second call changes nothing
 
 

@@ -50,7 +50,7 @@ def untrained(steps: int, episodes: int, learning_starts: int) -> list[str]:
     if not episodes:
         sentences.append(
             "no episode has ended: train for more steps, or limit the length of episodes "
-            "(gymnasium.wrappers.TimeLimit)"
+            "(--env.time-limit, or rove.adopt(…, time_limit=…))"
         )
     if steps < learning_starts:
         sentences.append(

@@ -30,8 +30,10 @@ from rove.environments.minigrid import (
     MiniGridUnlock,
 )
 from rove.environments.mountain_car import MountainCar
+from rove.environments.point_rooms import PointRooms
 from rove.environments.registered import PREFIX
 from rove.environments.sparse import Sparse
+from rove.environments.swing_up import SwingUp
 from rove.errors import ConfigError, unknown_name, unknown_option
 
 __all__ = [
@@ -54,8 +56,10 @@ __all__ = [
     "MiniGridMultiRoom",
     "MiniGridUnlock",
     "MountainCar",
+    "PointRooms",
     "Sparse",
     "Step",
+    "SwingUp",
     "Task",
     "adopt",
     "adopt_gymnax",
@@ -113,6 +117,8 @@ ENVIRONMENTS: dict[str, Family] = {
         "Acrobot-v1",
     ),
     "linear-quadratic": Family(LinearQuadratic, {}, LinearQuadratic.__doc__),
+    "point-rooms": Family(PointRooms, {}, PointRooms.__doc__),
+    "swing-up": Family(SwingUp, {}, SwingUp.__doc__),
     "minigrid-empty": Family(MiniGridEmpty, {}, MiniGridEmpty.__doc__),
     "minigrid-doorkey": Family(MiniGridDoorKey, {}, MiniGridDoorKey.__doc__),
     "minigrid-fourrooms": Family(MiniGridFourRooms, {}, MiniGridFourRooms.__doc__),

@@ -11,8 +11,8 @@ import numpy as np
 from typing_extensions import Doc
 
 from rove.environments.actions import action_count
-from rove.environments.base import Coordinate
-from rove.environments.encoding import channels_first, image_of
+from rove.environments.cells import MOST_STATES, grid_of, one_hot_of
+from rove.environments.encoding import image_of
 from rove.environments.faults import BadEnvironment
 from rove.environments.guard import Guard
 from rove.environments.host import LONGEST_EPISODE, PROBES, ROVE_OPTIONS, HostEnvironment
@@ -24,13 +24,7 @@ from rove.environments.registered import (
     split,
 )
 from rove.environments.source import Source
-from rove.errors import ConfigError, unknown_option
-
-EDGE, HUGE = 3.0, 1e6
-"""The cells of an entry of the observation range from −EDGE to EDGE if the bounds of that entry are
-infinite or beyond ±HUGE."""
-MOST_STATES = 10_000
-"""Maximum number of states of a discrete space whose visits are counted state by state."""
+from rove.errors import ConfigError, check_integer, unknown_option
 
 ALIASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "sparse-inverted-pendulum": (
@@ -49,6 +43,11 @@ ALIASES: dict[str, tuple[str, dict[str, Any], str]] = {
 
 _OPTIONS: dict[str, tuple[Any, str]] = {
     "normalise": (bool, "Normalise observations by their running mean and standard deviation."),
+    "time_limit": (
+        int | None,
+        "Number of steps after which an episode is truncated. None: only the environment's own "
+        "limit, if it has one.",
+    ),
     "longest_episode": (int, "Number of steps after which an unfinished episode is an error."),
     "sparse": (
         float | None,
@@ -101,6 +100,7 @@ def adopt(
     environment: Any,
     *,
     normalise: bool = False,
+    time_limit: int | None = None,
     longest_episode: int = LONGEST_EPISODE,
     sparse: float | None = None,
     optimum: float | None = None,
@@ -115,6 +115,8 @@ def adopt(
       If `gymnasium.make(ID, **options)` makes the same, it is the task gym/ID of the command line;
       otherwise it has the name of its class. For an environment by its name, use `rove.make`.
     - `normalise`: whether to normalise observations by their running mean and standard deviation.
+    - `time_limit`: the number of steps after which an episode is truncated. It may not exceed a
+      limit that the environment has itself.
     - `longest_episode`: the number of steps after which an unfinished episode raises an error.
     - `sparse`: the only reward, paid on termination; for example 1 if termination means success,
       −1 if failure.
@@ -129,7 +131,8 @@ def adopt(
     - `ignore_mask`: whether to ignore the environment's action masks, and to choose from all
       actions.
     """
-    own: dict[str, Any] = {"normalise": normalise, "longest_episode": longest_episode}
+    own: dict[str, Any] = {"normalise": normalise, "time_limit": time_limit}
+    own |= {"longest_episode": longest_episode}
     own |= {"sparse": sparse, "optimum": optimum, "score_range": score_range, "axes": axes}
     own["ignore_mask"] = ignore_mask
     if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
@@ -184,10 +187,11 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
     except BadEnvironment as error:
         message = str(error) if "environment" in error.field else f"environment {name}: {error}"
         raise ConfigError("environment", name, str(error), message) from error
+    _check_time_limit(name, env, own.get("time_limit"))
     spaces = (env.observation_space, env.action_space)
     source = dataclasses.replace(source, spaces=spaces, encode=guard.encode, decode=guard.decode)
     guard.close()
-    own["axes"], grid = _grid(env.observation_space, own.get("axes"))
+    own["axes"], grid = grid_of(env.observation_space, own.get("axes"))
     discrete = isinstance(env.observation_space, gymnasium.spaces.Discrete)
     states = int(env.observation_space.n) if discrete else 0
     first_state = int(env.observation_space.start) if discrete else 0
@@ -209,9 +213,21 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
         states=states if states <= MOST_STATES else 0,
         first_state=first_state,
         image=image_of(env.observation_space),
-        one_hot=_one_hot(env.observation_space),
+        one_hot=one_hot_of(env.observation_space),
         **own,
     )
+
+
+def _check_time_limit(name: str, env: Any, limit: Any) -> None:
+    """Raise `ConfigError` if a time limit is not a number of steps, or would have no effect."""
+    if limit is None:
+        return
+    check_integer("time_limit", limit, at_least=1)
+    shorter = getattr(env.spec, "max_episode_steps", None)
+    if shorter is not None and limit > shorter:
+        reason = f"at most {shorter}, the time limit of {name}"
+        hint = ". To extend it, use gymnasium.make(…, max_episode_steps=…) and rove.adopt"
+        raise ConfigError.must_be("time_limit", limit, reason, hint)
 
 
 def _pair(value: Any) -> tuple[float, float] | None:
@@ -224,61 +240,6 @@ def _pair(value: Any) -> tuple[float, float] | None:
         allowed = "a minimum and a larger maximum, for example 0 1"
         raise ConfigError.must_be("score_range", value, allowed)
     return value[0], value[1]
-
-
-def _grid(space: Any, axes: Any) -> tuple[tuple[int, int] | None, tuple[Coordinate, ...]]:
-    """Return the entries of an observation whose cells count visits, and the grid's coordinates.
-
-    By default, these are both entries of a bounded box or a multi-discrete space with two entries.
-    """
-    low, high = _bounds(space)
-    bounded = (low >= -HUGE) & (high <= HUGE) & (low < high)
-    if axes is None and len(low) == 2 and bounded.all():
-        axes = (0, 1)
-    if axes is None:
-        return None, ()
-    valid = isinstance(axes, list | tuple) and all(
-        isinstance(i, int | np.integer) and not isinstance(i, bool) and i in range(len(low))
-        for i in axes
-    )
-    if not valid or not len(axes) == len(set(axes)) == 2:
-        if not len(low):
-            message = "axes needs a Box or MultiDiscrete observation space, which this environment "
-            message += "does not have; flatten a Dict or Tuple with gymnasium.wrappers."
-            message += "FlattenObservation first"
-            raise ConfigError("axes", axes, "None", message)
-        allowed = f"two distinct indices below {len(low)}, for example 0 1"
-        raise ConfigError.must_be("axes", axes, allowed)
-    ends = np.where(bounded, (low, high), [[-EDGE], [EDGE]])
-    integers = space.dtype.kind in "iub"
-
-    def coordinate(i: int) -> Coordinate:
-        name, (least, most) = f"observation {i}", ends[:, i].tolist()
-        if integers and bounded[i]:
-            return Coordinate.of_integers(name, int(least), int(most))
-        return Coordinate(name, least, most)
-
-    return (int(axes[0]), int(axes[1])), (coordinate(axes[1]), coordinate(axes[0]))
-
-
-def _bounds(space: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the lowest and the highest value of each entry of a box or a multi-discrete space;
-    nothing for other spaces."""
-    if isinstance(space, gymnasium.spaces.Box):
-        ends = (space.low, space.high)
-        if channels_first(space):
-            ends = [np.moveaxis(end, 0, -1) for end in ends]
-        return ends[0].ravel().astype(float), ends[1].ravel().astype(float)
-    codes = np.array(_one_hot(space), float).reshape(-1, 3)
-    return codes[:, 0], codes[:, 0] + codes[:, 1] - 1
-
-
-def _one_hot(space: Any) -> tuple[tuple[int, int, int], ...]:
-    """Return `HostEnvironment.one_hot` of a space."""
-    if not isinstance(space, gymnasium.spaces.MultiDiscrete):
-        return ()
-    counts, first = space.nvec.ravel().tolist(), space.start.ravel().tolist()
-    return tuple(zip(first, counts, np.cumsum([0, *counts[:-1]]).tolist(), strict=True))
 
 
 def _description(env: Any) -> str:

@@ -1,4 +1,4 @@
-"""The base class of the classic control tasks."""
+"""The base class of control tasks."""
 
 import abc
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class ControlState(NamedTuple):
 
 
 class Control(Environment):
-    """A classic control task as in Gymnasium, with a time limit that truncates episodes."""
+    """A control task with discrete actions and a time limit, which truncates episodes."""
 
     horizon: eqx.AbstractVar[int]
     """Maximum number of steps per episode."""

@@ -78,11 +78,11 @@ class Guard:
         self._length += 1
         if self._length >= self._longest and not any(ended):
             problem = f"did not end in {self._longest:,} steps: raise longest_episode "
-            problem += "(--env.longest-episode), or add a TimeLimit wrapper"
+            problem += "(--env.longest-episode), or set time_limit (--env.time-limit)"
             raise BadEnvironment("the episode", problem)
         if self._length == LONG_EPISODE and not self._limited and not any(ended):
             text = f"no end of an episode in {LONG_EPISODE:,} steps, and no time limit: if that is "
-            text += "not meant, add a TimeLimit wrapper"
+            text += "not meant, set time_limit (--env.time-limit)"
             warnings.warn(text, RoveWarning, 2)
         reward = _reward(reward)
         if self._sparse is not None:

@@ -9,6 +9,7 @@ import equinox as eqx
 import gymnasium
 import jax.numpy as jnp
 import numpy as np
+from gymnasium.wrappers import TimeLimit
 from jax import Array
 from jaxtyping import Float, Int
 
@@ -31,7 +32,8 @@ LONGEST_EPISODE = 100_000
 PROBES = 3
 """Number of initial observations for which diagnostics are recorded."""
 ROVE_OPTIONS = (
-    "normalise", "longest_episode", "sparse", "optimum", "score_range", "axes", "ignore_mask",
+    "normalise", "time_limit", "longest_episode", "sparse", "optimum", "score_range", "axes",
+    "ignore_mask",
 )  # fmt: skip
 """Options of rove, which are not passed to Gymnasium."""
 
@@ -62,6 +64,8 @@ class HostEnvironment(Task):
     """Normalise observations by their running mean and standard deviation."""
     vector_actions: bool = eqx.field(default=False, static=True)
     """Whether actions are continuous: vectors of length `actions`."""
+    time_limit: int | None = eqx.field(default=None, static=True)
+    """Number of steps after which an episode is truncated; None: only the environment's own."""
     longest_episode: int = eqx.field(default=LONGEST_EPISODE, static=True)
     """Number of steps after which an unfinished episode raises an error."""
     alias: str = eqx.field(default="", static=True)
@@ -239,7 +243,7 @@ class HostEnvironment(Task):
         env = self.source.new()
         owned = id(env) != self.source.object_id
         options = self.longest_episode, owned, self.sparse, self.masked, self.ignore_mask
-        guard = Guard(env, *options)
+        guard = Guard(self._limited(env), *options)
         for field, first in zip(_SPACES, self.source.spaces, strict=True):
             space = getattr(env, field)
             if without_unsized_parts(space) != without_unsized_parts(first):
@@ -251,13 +255,17 @@ class HostEnvironment(Task):
         """Create an environment that renders images."""
         if not self.source.object_id:
             options = json.loads(self.source.options) | {"render_mode": "rgb_array"}
-            return registered.make_registered(self.source.name, options)
-        env = self.source.new()
+            return self._limited(registered.make_registered(self.source.name, options))
+        env = self._limited(self.source.new())
         mode = getattr(env, "render_mode", None)
         if mode != "rgb_array":
             message = f"render_mode of environment {self.name} must be 'rgb_array', got {mode!r}"
             raise ConfigError("render_mode", mode, "rgb_array", message)
         return env
+
+    def _limited(self, env: Any) -> Any:
+        """Return an environment with the time limit."""
+        return env if self.time_limit is None else TimeLimit(env, self.time_limit)
 
     def options(self) -> dict[str, Any]:
         """Return all options, in a form that JSON can represent."""
