@@ -75,7 +75,7 @@ def refit(posterior, phi: Phi, scale, counter, memory, key) -> Phi:
     def reward(transitions: Transition, key, part):
         return transitions.reward
 
-    return posterior.refit(phi, Data(scale, counter, memory, pairs, reward, key))
+    return posterior.refit(phi, Data(scale, 0.99, counter, memory, pairs, reward, key))
 
 
 class _Programs(logging.Handler):

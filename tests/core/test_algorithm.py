@@ -393,7 +393,7 @@ def test_target_network_is_copied_as_algorithm_2_says(period, starts):
         state = observe(learner, state, transition_at(t))
         assert int(state.counter) == t
         if t >= starts:
-            batch, _ = minibatch(state.replay, noise.fold(key, algorithm._MINIBATCH), N)
+            batch, _ = minibatch(state.replay, noise.fold(key, algorithm._MINIBATCH), N, 0.99)
             (_, loss), gradient = value_and_gradient(learner, phi, law(phi_minus), batch, key)
             update, optimiser = adam.update(gradient, optimiser)
             phi = optax.apply_updates(phi, update)

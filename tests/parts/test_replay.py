@@ -1,5 +1,7 @@
 """rove.parts.replay: a ring that gives back what it was given, evenly."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,12 +16,22 @@ from rove.parts.replay import Transition
 CAPACITY, FEATURES = 7, 3
 
 add = jax.jit(replay.add)
-sample = jax.jit(replay.sample, static_argnums=2)
-everything = jax.jit(replay.everything)
+GAMMA = 0.9
+"""Discount factor; single steps do not depend on it."""
+
+
+@partial(jax.jit, static_argnums=2)
+def sample(buffer, key, size):
+    return replay.sample(buffer, key, size, GAMMA)
+
+
+@jax.jit
+def everything(buffer):
+    return replay.everything(buffer, GAMMA)
 
 
 FIELDS = 5
-"""Fields of a transition without the cached values of prior functions."""
+"""Fields that every transition has."""
 
 
 def transition(i: int) -> Transition:
@@ -46,7 +58,7 @@ def test_what_comes_out_went_in_and_is_among_the_newest(n):
     batch, _ = sample(filled(n), noise.root(n), 500)
     numbers = np.asarray(batch.action_index)
     assert numbers.dtype == np.int32
-    batch = Transition(*map(np.asarray, batch))
+    batch = Transition(*map(np.asarray, batch[:FIELDS]))
     # A row is missed by 500 draws with chance (6/7)^500 < 1e-33.
     seen = sorted({int(i) for i in batch.observation[:, 0]})
     assert seen == list(range(max(0, n - CAPACITY), n))
@@ -60,7 +72,9 @@ def test_what_comes_out_went_in_and_is_among_the_newest(n):
 
 def test_shapes_of_a_minibatch():
     batch, ids = sample(filled(3), noise.root(0), 5)
-    assert [x.shape for x in batch] == [(5, 3), (5, 1), (5,), (5, 3), (5,), (5, 0), (5, 0)]
+    shapes = [(5, 3), (5, 1), (5,), (5, 3), (5,), (5, 0), (5, 0), (5,)]
+    assert [x.shape for x in batch[:-1]] == shapes
+    assert batch.discount is None
     assert (ids.shape, ids.dtype) == ((5,), np.int32)
 
 
@@ -76,9 +90,10 @@ def test_ids_name_the_transitions_before_and_after_the_ring_has_wrapped(n):
 def test_everything_is_all_that_is_stored_each_once(n):
     """Of an empty buffer nothing is held; the other slots tell the newest 7, field by field."""
     transitions, held = everything(filled(n))
-    assert [x.shape[0] for x in transitions] == [CAPACITY] * 7
+    assert [x.shape[0] for x in transitions[:-1]] == [CAPACITY] * 8
     assert held.shape == (CAPACITY,)
-    transitions, held = Transition(*map(np.asarray, transitions)), np.asarray(held)
+    transitions = Transition(*map(np.asarray, transitions[:FIELDS]))
+    held = np.asarray(held)
     numbers = transitions.observation[held, 0].astype(int)
     assert sorted(numbers.tolist()) == list(range(max(0, n - CAPACITY), n))
     for slot, i in zip(np.flatnonzero(held), numbers, strict=True):
@@ -123,7 +138,7 @@ def test_successive_minibatches_are_independent():
     """χ² over the pairs (row at step t, row at step t + 1); a two-sided chance of 1e-4."""
     buffer, key = filled(8, 8), noise.root(1)
     batches = jax.jit(
-        jax.vmap(lambda t: replay.sample(buffer, noise.fold(key, t), 64)[0].observation[:, 0])
+        jax.vmap(lambda t: sample(buffer, noise.fold(key, t), 64)[0].observation[:, 0])
     )(jnp.arange(3000))
     rows = np.asarray(batches).astype(int)
     counts = np.bincount((8 * rows[:-1] + rows[1:]).ravel(), minlength=64)
@@ -152,7 +167,7 @@ def test_vector_actions_and_cached_values_come_back(actions, cached):
     batch, ids = sample(buffer, noise.root(0), 50)
     assert set(np.asarray(ids).tolist()) == {2, 3, 4, 5}
     for row, i in enumerate(np.asarray(ids)):
-        for got, given in zip(batch, put[i], strict=True):
+        for got, given in zip(batch[:-2], put[i][:-2], strict=True):
             np.testing.assert_array_equal(got[row], given)
 
 

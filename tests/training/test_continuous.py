@@ -60,7 +60,7 @@ def test_every_action_is_in_the_box_and_as_the_replay_has_it(tmp_path, monkeypat
     assert all(space.contains(action) for action in taken)
     assert taken.std(axis=0).min() > 0.1
     lane = lane_at(configure("ddpg", make, steps=60, **SMALL), 40, tmp_path, monkeypatch)
-    transitions, held = replay.everything(lane.agent.replay)
+    transitions, held = replay.everything(lane.agent.replay, 0.99)
     stored = np.asarray(transitions.action)[np.asarray(held)]
     np.testing.assert_allclose(taken[:40], stored * [2.0, 5.0] + [0.0, 5.0], atol=1e-5)
     action = run.policy()(np.zeros(3, np.float32))

@@ -80,12 +80,13 @@ def test_final_observations_are_stored_and_only_an_end_is_terminal(
     environment = rove.adopt(lambda: wrapped(Counting(ends)))
     config = configure(rove.DQN(**FAST), environment, seeds=1, episodes=100)
     lane = lane_at(config, 9, tmp_path, monkeypatch)
-    rows, held = replay.everything(lane.agent.replay)
-    rows = [np.asarray(column)[np.asarray(held)] for column in rows]
+    rows, held = replay.everything(lane.agent.replay, 0.99)
+    rows = [np.asarray(column)[np.asarray(held)] for column in rows[:-1]]
     np.testing.assert_array_equal(rows[0], [[t, ends] for t in [0, 1, 2] * 3])
     np.testing.assert_array_equal(rows[3], [[t, ends] for t in [1, 2, 3] * 3])
     np.testing.assert_array_equal(rows[2], [1, 2, 3] * 3)
     np.testing.assert_array_equal(rows[4], [False, False, ends] * 3)
+    np.testing.assert_array_equal(rows[7], [False, False, not ends] * 3)
     visits = np.asarray(lane.visits).reshape(environment.cells)
     assert np.argwhere(visits).tolist() == [[4 * ends, 4 * t] for t in range(4)]  # of 40 in [0, 10]
     assert visits.max() == 3

@@ -21,6 +21,8 @@ class ActorCriticSettings(Settings):
     """Learning rate α of Adam for the critic."""
     gamma: float = _AGENT.gamma
     """Discount factor γ."""
+    n_step: int = _AGENT.n_step
+    """Number of rewards in a target; above 1, sparse rewards travel faster."""
     tau: float = _AGENT.tau
     """Fraction τ by which the targets φ⁻ and ψ⁻ move towards φ and ψ; 1: they are copied."""
     target_period: int = _AGENT.target_period

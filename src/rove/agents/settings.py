@@ -100,6 +100,8 @@ class NetworkSettings(Settings):
     """Learning rate α of Adam."""
     gamma: float = _AGENT.gamma
     """Discount factor γ."""
+    n_step: int = _AGENT.n_step
+    """Number of rewards in a target; above 1, sparse rewards travel faster."""
     resample: Literal["step", "episode"] | int = _AGENT.resample
     """When to resample θ for acting: every step (the paper), every episode, or every N steps."""
     epsilon: float = _AGENT.epsilon

@@ -110,7 +110,7 @@ class ActorCritic(CriticLearner):
             phi_target=laws,
             theta=control.first_theta(self.posterior, self.resample, laws[0], k_theta),
             optimiser=(init_optimiser(tuple(phi.learned for phi in phis)), init_optimiser(psi)),
-            replay=replay.init(self.buffer_size, features, actions, coded=coded),
+            replay=replay.init(self.buffer_size, features, actions, 0, coded, self.n_step),
             counter=jnp.zeros((), jnp.int32),
             actor=Actor(psi, psi, self.noise_std * noise.normal(k_noise, (actions,))),
         )
@@ -154,7 +154,7 @@ class ActorCritic(CriticLearner):
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """2.9–2.15: update φ, then ψ with the new critic, then φ⁻ and ψ⁻. Also return the loss."""
         k, actor = partial(noise.fold, key), state.actor
-        batch, ids = replay.sample(state.replay, k(_MINIBATCH), self.batch_size)  # 2.9
+        batch, ids = replay.sample(state.replay, k(_MINIBATCH), self.batch_size, self.gamma)  # 2.9
         first, first_minus = self.posterior.law(state.phi[0]), state.phi_target[0]
         theta, theta_minus = self.draw(  # 2.9, 2.11
             first, first_minus, ids, k(_THETA), k(_TARGET_THETA)

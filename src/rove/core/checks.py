@@ -26,6 +26,7 @@ def check_critic(agent: Any) -> None:
         message = f"buffer_size ({agent.buffer_size}) must be at least batch_size "
         message += f"({agent.batch_size})"
         raise ConfigError("batch_size", agent.batch_size, "at most buffer_size", message)
+    check_integer("n_step", agent.n_step, at_least=1, at_most=agent.buffer_size)
     check_integer("learning_starts", agent.learning_starts, at_least=1)
     check_hidden("hidden", agent.hidden)
 
@@ -36,6 +37,10 @@ def check_agent(agent: Any) -> None:
     check_flag("double", agent.double)
     if agent.bonus is not None:
         check_number("bonus", agent.bonus, at_least=0.0)
+        if agent.n_step > 1:
+            message = "n_step must be 1 with a bonus, which is that of a single step, "
+            message += f"got {agent.n_step}. Remove one of the two"
+            raise ConfigError("n_step", agent.n_step, "1 with a bonus", message)
     check_number("epsilon", agent.epsilon, at_least=0.0, at_most=1.0)
     check_number("epsilon_start", agent.epsilon_start, at_least=0.0, at_most=1.0)
     check_integer("epsilon_steps", agent.epsilon_steps, at_least=0)

@@ -44,6 +44,9 @@ class CriticLearner(Learner):
     "episode", or a number of steps."""
     gamma: float | Array = 0.99
     """Discount factor γ."""
+    n_step: int = eqx.field(default=1, static=True)
+    """Number n of rewards in a target, r₀ + γ·r₁ + … + γⁿ⁻¹·rₙ₋₁ + γⁿ·Z_θ⁻; fewer where an episode
+    ends before. The actions after the first are those that were taken, whatever θ was then."""
     target_period: int | Array = 100
     """Number of steps between updates of φ⁻ (the paper's τ)."""
     learning_starts: int | Array = 500
@@ -78,13 +81,14 @@ class CriticLearner(Learner):
         batch: Transition,
         key: Key,
     ) -> Array:
-        """2.10: sample x ~ r + γ·Z_θ⁻(s′, a′) for each θ⁻ and transition.
+        """2.10: sample x ~ r + γ·Z_θ⁻(s′, a′) for each θ⁻ and transition; γᵏ after k steps.
 
         z contains the network's outputs at (s′, a′). If s′ is terminal, x is r.
         """
         draws, n, _ = z.shape
         keys = noise.folds(key, draws * n).reshape(draws, n, 2)
-        discount = self.gamma * (1.0 - batch.terminated)
+        discount = self.gamma if batch.discount is None else batch.discount
+        discount = discount * (1.0 - batch.terminated)
         over_rows = jax.vmap(self.returns.target)
         return jax.vmap(over_rows, (0, None, None, 0))(z, reward, discount, keys)
 
@@ -147,7 +151,13 @@ class CriticLearner(Learner):
             return lookahead(theta_minus, batch, *keys)[0]
 
         data = Data(
-            self.returns.scale, state.counter, state.replay, self.pairs, refit_targets, k_refit
+            scale=self.returns.scale,
+            gamma=self.gamma,
+            counter=state.counter,
+            replay=state.replay,
+            pairs=self.pairs,
+            target=refit_targets,
+            key=k_refit,
         )
         updated = [phi._replace(learned=part) for phi, part in zip(phis, learned, strict=True)]
         return tuple(self.posterior.refit(phi, data) for phi in updated), moments, loss

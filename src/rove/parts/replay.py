@@ -15,7 +15,11 @@ from rove.parts.onehot import Observation, from_columns, to_columns, width
 
 
 class Transition(NamedTuple):
-    """(s, a, r, s′), and whether s′ is terminal. Time limits do not terminate an episode."""
+    """(s, a, r, s′), and whether s′ is terminal. Time limits do not terminate an episode.
+
+    A transition from the buffer may consist of up to n steps (see `Layout.n_step`): its reward is
+    then r₀ + γ·r₁ + … + γᵏ⁻¹·rₖ₋₁, and s′ is the state after the k-th step.
+    """
 
     observation: Observation
     action: Int[Array, "*n"] | Float[Array, "*n k"]
@@ -29,6 +33,11 @@ class Transition(NamedTuple):
     are cached."""
     next_priors: Float[Array, "*n cached"] | None = None
     """Cached values of the prior functions at s′."""
+    truncated: Bool[Array, "*n"] | None = None
+    """Whether the episode was cut off after s′, by a time limit for example; None counts as False.
+    Returns of several steps do not continue into the next episode."""
+    discount: Float[Array, "*n"] | None = None
+    """γᵏ, the weight of the value of s′; None for a transition of one step, where it is γ."""
 
     @property
     def action_index(self) -> Int[Array, "*n"]:
@@ -37,7 +46,11 @@ class Transition(NamedTuple):
 
 
 class Layout(eqx.Module):
-    """The layout of a row: s, s′, a, r, terminated, and the cached prior values at s and s′."""
+    """The layout of a row: s, s′, a, r, its end, and the cached prior values at s and s′.
+
+    The end is 1 if the episode terminated after the transition, −1 if it was truncated, and 0 if it
+    continued.
+    """
 
     features: int = eqx.field(static=True)
     """Size of an observation."""
@@ -47,6 +60,11 @@ class Layout(eqx.Module):
     """Number of cached values of the prior functions per observation."""
     coded: bool = eqx.field(default=False, static=True)
     """Whether observations are `OneHot`, of which only the index is stored."""
+    n_step: int = eqx.field(default=1, static=True)
+    """Maximum number of steps of a transition from the buffer. Rows are always single steps."""
+    stride: int = eqx.field(default=1, static=True)
+    """Number of rows from one step of an episode to the next: the number of environments that take
+    turns in adding transitions."""
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -72,10 +90,16 @@ class Replay(NamedTuple):
 
 
 def init(
-    capacity: int, features: int, actions: int = 1, cached: int = 0, coded: bool = False
+    capacity: int,
+    features: int,
+    actions: int = 1,
+    cached: int = 0,
+    coded: bool = False,
+    n_step: int = 1,
+    stride: int = 1,
 ) -> Replay:
     """Return an empty buffer. See `Layout` for the arguments."""
-    layout = Layout(features, actions, cached, coded)
+    layout = Layout(features, actions, cached, coded, n_step, stride)
     rows = jnp.zeros((capacity, sum(layout.widths)))
     return Replay(rows, jnp.zeros((), jnp.int32), layout)
 
@@ -86,8 +110,9 @@ def add(replay: Replay, transition: Transition, where: bool | Array = True) -> R
     If `where` is False, the rows are unchanged, and the caller has to restore `added`. (Seeds that
     run in lockstep would otherwise have to select between two copies of the whole buffer.)
     """
-    s, a, r, s_next, terminated, *cached = transition
-    action, outcome = jnp.atleast_1d(a).astype(jnp.float32), jnp.stack([r, terminated])
+    s, a, r, s_next, terminated, *cached, truncated, _ = transition
+    end = terminated if truncated is None else jnp.where(terminated, 1.0, -1.0 * truncated)
+    action, outcome = jnp.atleast_1d(a).astype(jnp.float32), jnp.stack([r, end])
     states = to_columns(s), to_columns(s_next)
     row = jnp.concatenate([*states, action, outcome, *(x for x in cached if x is not None)])
     slot = replay.added % replay.rows.shape[0]
@@ -97,19 +122,22 @@ def add(replay: Replay, transition: Transition, where: bool | Array = True) -> R
     return replay._replace(rows=rows, added=replay.added + 1)
 
 
-def sample(replay: Replay, key: Key, batch_size: int) -> tuple[Transition, Int[Array, " n"]]:
-    """Sample a minibatch D uniformly, with replacement.
+def sample(
+    replay: Replay, key: Key, batch_size: int, gamma: float | Array
+) -> tuple[Transition, Int[Array, " n"]]:
+    """Sample a minibatch D of transitions of up to `n_step` steps uniformly, with replacement.
 
-    Also returns each transition's number, in the order in which transitions were added, from 0.
+    Also returns the number of each transition's first step, in the order in which steps were added,
+    from 0. `gamma` is the discount factor γ of the rewards.
     """
     slots = noise.integers(key, (batch_size,), stored(replay))
-    return _transitions(replay, slots), _numbers(replay, slots)
+    return _transitions(replay, slots, gamma), _numbers(replay, slots)
 
 
 def last(replay: Replay) -> Transition:
-    """Return the transition that was added last."""
+    """Return the step that was added last."""
     slot = (replay.added - 1) % replay.rows.shape[0]
-    return jax.tree.map(lambda column: column[0], _transitions(replay, slot[None]))
+    return jax.tree.map(lambda column: column[0], _steps(replay, slot[None]))
 
 
 def stored(replay: Replay) -> Int[Array, ""]:
@@ -117,24 +145,57 @@ def stored(replay: Replay) -> Int[Array, ""]:
     return jnp.minimum(replay.added, replay.rows.shape[0])
 
 
-def block(replay: Replay, i: int | Array, size: int) -> tuple[Transition, Bool[Array, " size"]]:
-    """Return the i-th block of `size` slots, and which of them contain a transition."""
+def block(
+    replay: Replay, i: int | Array, size: int, gamma: float | Array
+) -> tuple[Transition, Bool[Array, " size"]]:
+    """Return the transitions that begin in the i-th block of `size` slots, and which of the slots
+    contain one. `gamma` is the discount factor γ."""
     slots = i * size + jnp.arange(size)
-    return _transitions(replay, slots), slots < stored(replay)
+    return _transitions(replay, slots, gamma), slots < stored(replay)
 
 
-def everything(replay: Replay) -> tuple[Transition, Bool[Array, " capacity"]]:
-    """Return all slots, and which of them contain a transition."""
-    return block(replay, 0, replay.rows.shape[0])
+def everything(replay: Replay, gamma: float | Array) -> tuple[Transition, Bool[Array, " capacity"]]:
+    """Return the transitions that begin in each slot, and which of the slots contain one."""
+    return block(replay, 0, replay.rows.shape[0], gamma)
 
 
-def _transitions(replay: Replay, slots: Int[Array, " n"]) -> Transition:
-    """Return the transitions in the given slots."""
+def _transitions(replay: Replay, slots: Int[Array, " n"], gamma: float | Array) -> Transition:
+    """Return the transitions of up to n steps that begin in the given slots.
+
+    A transition has fewer steps if the episode ends before, or if the newest step is reached.
+    """
+    layout, capacity = replay.layout, replay.rows.shape[0]
+    first = _steps(replay, slots)
+    if layout.n_step == 1:
+        return first
+    ahead = layout.stride * jnp.arange(layout.n_step)
+    window = (slots[:, None] + ahead) % capacity
+    column = sum(layout.widths[:3])
+    reward, end = replay.rows[window, column], replay.rows[window, column + 1]
+    # A step belongs to the transition if it was added, and if no step before it ended the episode.
+    follows = (_numbers(replay, slots)[:, None] + ahead[1:] < replay.added) & (end[:, :-1] == 0.0)
+    used = jnp.cumprod(follows, axis=1)
+    k = 1 + jnp.sum(used, axis=1)
+    last = _steps(replay, jnp.take_along_axis(window, k[:, None] - 1, axis=1)[:, 0])
+    weights = jnp.asarray(gamma, jnp.float32) ** jnp.arange(layout.n_step + 1)
+    return first._replace(
+        reward=reward[:, 0] + jnp.sum(used * weights[1:-1] * reward[:, 1:], axis=1),
+        next_observation=last.next_observation,
+        terminated=last.terminated,
+        next_priors=last.next_priors,
+        truncated=last.truncated,
+        discount=weights[k],
+    )
+
+
+def _steps(replay: Replay, slots: Int[Array, " n"]) -> Transition:
+    """Return the single steps in the given slots."""
     ends = list(accumulate(replay.layout.widths[:-1]))
     columns = jnp.split(replay.rows[slots], ends, axis=1)
-    s, s_next, a, r, terminated, priors, next_priors = columns
+    s, s_next, a, r, end, priors, next_priors = columns
     s, s_next = replay.layout.observation(s), replay.layout.observation(s_next)
-    return Transition(s, a, r[:, 0], s_next, terminated[:, 0] > 0.5, priors, next_priors)
+    terminated, truncated = end[:, 0] > 0.5, end[:, 0] < -0.5
+    return Transition(s, a, r[:, 0], s_next, terminated, priors, next_priors, truncated)
 
 
 def _numbers(replay: Replay, slots: Int[Array, " n"]) -> Int[Array, " n"]:

@@ -94,6 +94,8 @@ class Data(NamedTuple):
 
     scale: float | Array
     """`Return.scale`."""
+    gamma: float | Array
+    """Discount factor γ, which reading transitions from the buffer requires."""
     counter: Int[Array, ""]
     """Number of environment steps so far."""
     replay: Replay

@@ -100,7 +100,7 @@ class Conjugate(Posterior[Table, Array]):
 
         n and Σx are the number and the sum of the targets of a table entry.
         """
-        transitions, stored = replay.everything(data.replay)
+        transitions, stored = replay.everything(data.replay, data.gamma)
         inputs, action = data.pairs(phi.priors, transitions)
         actions = jnp.arange(phi.fitted.mean.shape[1])
         taken = (action[:, None] == actions) & stored[:, None]

@@ -113,7 +113,7 @@ class LastLayer(Posterior[LastLayerLaw, Array]):
         actions = jnp.arange(phi.fitted.mean.shape[0])
 
         def block(i: Array) -> tuple[Array, Array]:
-            transitions, stored = replay.block(data.replay, i, BLOCK)
+            transitions, stored = replay.block(data.replay, i, BLOCK, data.gamma)
             inputs, action = data.pairs(phi.priors, transitions)
             own = (action[None, :] == actions[:, None]) & stored[None, :]
             a = jnp.where(own[:, :, None], hidden(phi.learned, inputs.features), 0.0)

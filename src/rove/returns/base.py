@@ -77,8 +77,9 @@ class Return(eqx.Module):
     ) -> Array:
         """Return the target x: a sample of r + γ·Z_θ⁻(s′, a′), or that distribution itself.
 
-        `discount` is γ, or 0 if s′ is terminal. The key belongs to this transition (see
-        `noise.folds`), and at most one call of `noise` may use it.
+        `discount` is γ, or γᵏ after k steps (see `CriticLearner.n_step`), or 0 if s′ is terminal.
+        The key belongs to this transition (see `noise.folds`), and at most one call of `noise` may
+        use it.
         """
 
     @abc.abstractmethod

@@ -160,7 +160,12 @@ def complete_step(
     """
     key = step_key(lane)
     transition = Transition(
-        lane.observation, action, after.reward, after.observation, after.terminated
+        observation=lane.observation,
+        action=action,
+        reward=after.reward,
+        next_observation=after.observation,
+        terminated=after.terminated,
+        truncated=after.truncated,
     )
     agent_state, loss = agent.observe(lane.agent, transition, where), lane.loss
     if learn:
