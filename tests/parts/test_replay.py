@@ -22,7 +22,8 @@ GAMMA = 0.9
 
 @partial(jax.jit, static_argnums=2)
 def sample(buffer, key, size):
-    return replay.sample(buffer, key, size, GAMMA)
+    batch = replay.sample(buffer, key, size, GAMMA)
+    return batch, batch.number
 
 
 @jax.jit
@@ -73,8 +74,8 @@ def test_what_comes_out_went_in_and_is_among_the_newest(n):
 def test_shapes_of_a_minibatch():
     batch, ids = sample(filled(3), noise.root(0), 5)
     shapes = [(5, 3), (5, 1), (5,), (5, 3), (5,), (5, 0), (5, 0), (5,)]
-    assert [x.shape for x in batch[:-1]] == shapes
-    assert batch.discount is None
+    assert [x.shape for x in batch[:8]] == shapes
+    assert (batch.discount, batch.priority) == (None, None)
     assert (ids.shape, ids.dtype) == ((5,), np.int32)
 
 
@@ -90,7 +91,7 @@ def test_ids_name_the_transitions_before_and_after_the_ring_has_wrapped(n):
 def test_everything_is_all_that_is_stored_each_once(n):
     """Of an empty buffer nothing is held; the other slots tell the newest 7, field by field."""
     transitions, held = everything(filled(n))
-    assert [x.shape[0] for x in transitions[:-1]] == [CAPACITY] * 8
+    assert [x.shape[0] for x in transitions[:8]] == [CAPACITY] * 8
     assert held.shape == (CAPACITY,)
     transitions = Transition(*map(np.asarray, transitions[:FIELDS]))
     held = np.asarray(held)
@@ -167,7 +168,7 @@ def test_vector_actions_and_cached_values_come_back(actions, cached):
     batch, ids = sample(buffer, noise.root(0), 50)
     assert set(np.asarray(ids).tolist()) == {2, 3, 4, 5}
     for row, i in enumerate(np.asarray(ids)):
-        for got, given in zip(batch[:-2], put[i][:-2], strict=True):
+        for got, given in zip(batch[:7], put[i][:7], strict=True):
             np.testing.assert_array_equal(got[row], given)
 
 

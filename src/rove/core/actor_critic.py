@@ -110,7 +110,7 @@ class ActorCritic(CriticLearner):
             phi_target=laws,
             theta=control.first_theta(self.posterior, self.resample, laws[0], k_theta),
             optimiser=(init_optimiser(tuple(phi.learned for phi in phis)), init_optimiser(psi)),
-            replay=replay.init(self.buffer_size, features, actions, 0, coded, self.n_step),
+            replay=self.buffer(features, actions, 0, coded),
             counter=jnp.zeros((), jnp.int32),
             actor=Actor(psi, psi, self.noise_std * noise.normal(k_noise, (actions,))),
         )
@@ -154,16 +154,16 @@ class ActorCritic(CriticLearner):
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """2.9–2.15: update φ, then ψ with the new critic, then φ⁻ and ψ⁻. Also return the loss."""
         k, actor = partial(noise.fold, key), state.actor
-        batch, ids = replay.sample(state.replay, k(_MINIBATCH), self.batch_size, self.gamma)  # 2.9
+        batch = self.minibatch(state.replay, k(_MINIBATCH))  # 2.9
         first, first_minus = self.posterior.law(state.phi[0]), state.phi_target[0]
         theta, theta_minus = self.draw(  # 2.9, 2.11
-            first, first_minus, ids, k(_THETA), k(_TARGET_THETA)
+            first, first_minus, batch, k(_THETA), k(_TARGET_THETA)
         )
         priors = tuple(phi.priors for phi in state.phi)
         lookahead = partial(self.lookahead, priors, state.phi_target, actor.psi_target)
         x = lookahead(theta_minus, batch, k(_TARGET), k(_SMOOTHING))  # 2.10
         moments, psi_moments = state.optimiser
-        phis, moments, loss = self.descend(  # 2.11–2.12
+        phis, moments, buffer, loss = self.descend(  # 2.11–2.12
             state, state.phi, moments, self.critic_lr, theta, batch, x, lookahead, k(_REFIT)
         )
         laws = self.laws(phis)
@@ -189,6 +189,7 @@ class ActorCritic(CriticLearner):
             phi=phis,
             phi_target=phi_target,
             optimiser=(moments, psi_moments),
+            replay=buffer,
             actor=actor._replace(psi=psi, psi_target=psi_target),
         )
         return state, loss

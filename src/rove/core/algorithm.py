@@ -62,7 +62,7 @@ class Agent(CriticLearner):
             phi_target=law,
             theta=control.first_theta(self.posterior, self.resample, law, noise.fold(key, 1)),
             optimiser=init_optimiser((phi.learned,)),
-            replay=replay.init(self.buffer_size, features, 1, cached, coded, self.n_step),
+            replay=self.buffer(features, 1, cached, coded),
             counter=jnp.zeros((), jnp.int32),
         )
 
@@ -107,16 +107,16 @@ class Agent(CriticLearner):
         """1.8, 2.9–2.15: update φ, and φ⁻ every `target_period` steps. Also return the loss."""
         law, law_minus = self.posterior.law(state.phi), state.phi_target
         k = partial(noise.fold, key)
-        batch, ids = replay.sample(state.replay, k(_MINIBATCH), self.batch_size, self.gamma)  # 2.9
-        theta, theta_minus = self.draw(law, law_minus, ids, k(_THETA), k(_TARGET_THETA))  # 2.9, 11
+        batch = self.minibatch(state.replay, k(_MINIBATCH))  # 2.9
+        theta, theta_minus = self.draw(law, law_minus, batch, k(_THETA), k(_TARGET_THETA))  # 2.9/11
         lookahead = partial(self.lookahead, state.phi.priors, law, law_minus)
         x = lookahead(theta_minus, batch, k(_TARGET), k(_BONUS))  # 2.10
-        (phi,), moments, loss = self.descend(  # 2.11–2.12
+        (phi,), moments, buffer, loss = self.descend(  # 2.11–2.12
             state, (state.phi,), state.optimiser, self.lr, theta, batch, x, lookahead, k(_REFIT)
         )
         due = state.counter % self.target_period == 0
         law_minus = lax.cond(due, lambda: self.posterior.law(phi), lambda: law_minus)  # 2.13–2.14
-        return state._replace(phi=phi, phi_target=law_minus, optimiser=moments), loss
+        return state._replace(phi=phi, phi_target=law_minus, optimiser=moments, replay=buffer), loss
 
     def lookahead(
         self,

@@ -19,9 +19,9 @@ from rove.core.control import Resample
 from rove.core.diagnostics import density_curves
 from rove.core.families import check_posterior, check_returns
 from rove.core.learner import AgentState, Learner, Memory
-from rove.parts import noise
+from rove.parts import noise, replay
 from rove.parts.noise import Key
-from rove.parts.replay import Transition
+from rove.parts.replay import Replay, Transition
 from rove.posteriors.base import Data, OneTheta, Pairs, Phi, Posterior, Rows, apply_all
 from rove.returns.base import Return, by_action, means
 
@@ -55,6 +55,12 @@ class CriticLearner(Learner):
     """Number N of transitions in a minibatch."""
     buffer_size: int = eqx.field(default=50_000, static=True)
     """Capacity of the replay buffer, in transitions."""
+    prioritised: float | Array | None = None
+    """Exponent α of prioritised replay: transitions are sampled in proportion to |error|^α, where
+    `Return.error` is the error when they were last sampled. None: uniformly."""
+    importance: float | Array = 0.5
+    """Exponent β of the importance weights of prioritised replay: 1 compensates for the priorities
+    in the objective, and 0 does not. It is constant; Schaul et al. (2016) increase it to 1."""
     hidden: tuple[int, ...] = eqx.field(default=(100, 100), static=True)
     """Widths of the hidden layers."""
 
@@ -62,16 +68,25 @@ class CriticLearner(Learner):
     def pairs(self, priors: Any, batch: Transition) -> Pairs:
         """Return (s, a) of transitions as inputs of the critic, given the prior functions."""
 
+    def buffer(self, features: int, actions: int, cached: int, coded: bool) -> Replay:
+        """2.2: return an empty replay buffer B; see `replay.Layout` for the arguments."""
+        row, prioritised = (features, actions, cached, coded), self.prioritised is not None
+        return replay.init(self.buffer_size, *row, n_step=self.n_step, prioritised=prioritised)
+
+    def minibatch(self, buffer: Replay, key: Key) -> Transition:
+        """2.9: sample a minibatch from B."""
+        return replay.sample(buffer, key, self.batch_size, self.gamma)
+
     def draw(
-        self, law: Any, law_minus: Any, ids: Int[Array, " n"], k_theta: Key, k_target_theta: Key
+        self, law: Any, law_minus: Any, batch: Transition, k_theta: Key, k_target_theta: Key
     ) -> tuple[Rows, Rows]:
         """2.9, 2.11: sample θ⁻ ~ q_φ⁻ for the targets and θ ~ q_φ for the objective, for each row.
 
         `law` and `law_minus` are q_φ and q_φ⁻ as returned by `Posterior.law`. Families that pair θ
         and θ⁻ use the same samples for both.
         """
-        theta = self.posterior.sample_rows(law, ids, k_theta)
-        independent = self.posterior.sample_rows(law_minus, ids, k_target_theta)
+        theta = self.posterior.sample_rows(law, batch.number, k_theta)
+        independent = self.posterior.sample_rows(law_minus, batch.number, k_target_theta)
         return theta, theta.for_target(independent)
 
     def targets(
@@ -94,8 +109,9 @@ class CriticLearner(Learner):
 
     def objective(
         self, phi: Phi, theta: Rows, batch: Transition, x: Array
-    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """2.11: return E_θ[mean_j loss(x_j)] − (c/N)·H(q_φ), and the weighted mean of the loss.
+    ) -> tuple[Float[Array, ""], tuple[Float[Array, ""], Float[Array, " n"]]]:
+        """2.11: return E_θ[mean_j loss(x_j)] − (c/N)·H(q_φ), and two diagnostics: the weighted mean
+        of the loss, and the error of each row.
 
         c is `Return.scale`. For a Gaussian, c = σ² and the loss is −c·log Z_θ, so that this is (4),
         or (7), times c/N; the factor c/N does not change the minimiser. For the other families c
@@ -104,9 +120,27 @@ class CriticLearner(Learner):
         """
         law, (inputs, action) = self.posterior.law(phi), self.pairs(phi.priors, batch)
         z = of_action(by_action(self.returns, theta(law, inputs)), action)
-        loss = jnp.mean(theta.weights * jax.vmap(jax.vmap(self.returns.loss))(z, x))
+        weights = theta.weights * self.importance_weights(batch)
+        loss = jnp.mean(weights * jax.vmap(jax.vmap(self.returns.loss))(z, x))
         entropy = self.entropy_weight / z.shape[1] * self.posterior.entropy(law)
-        return loss - entropy, loss / jnp.maximum(jnp.mean(theta.weights), 1e-6)
+        mean_loss = loss / jnp.maximum(jnp.mean(weights), 1e-6)
+        return loss - entropy, (mean_loss, self.errors(theta, z, x))
+
+    def importance_weights(self, batch: Transition) -> float | Float[Array, " n"]:
+        """Return 1/P(j)^β of every row, divided by the largest, where P(j) is the probability with
+        which it was sampled; 1 if all were sampled uniformly."""
+        if batch.priority is None:
+            return 1.0
+        return (batch.priority / jnp.min(batch.priority)) ** -self.importance
+
+    def errors(
+        self, theta: Rows, z: Float[Array, "draws n outputs"], x: Array
+    ) -> Float[Array, " n"]:
+        """Return the mean of `Return.error` over the samples of θ that learn from each row; not a
+        number if none does."""
+        error = jax.vmap(jax.vmap(self.returns.error))(z, x)
+        weights = jnp.broadcast_to(theta.weights, error.shape)
+        return jnp.sum(weights * error, axis=0) / jnp.sum(weights, axis=0)
 
     @property
     def entropy_weight(self) -> float | Array:
@@ -124,20 +158,22 @@ class CriticLearner(Learner):
         x: Array,
         lookahead: Lookahead,
         k_refit: Key,
-    ) -> tuple[tuple[Phi, ...], Any, Float[Array, ""]]:
+    ) -> tuple[tuple[Phi, ...], Any, Replay, Float[Array, ""]]:
         """2.11–2.12: φ ← φ − α·Δφ for every critic, with Adam; then `Posterior.refit`.
 
-        Returns φ and Adam's moments after the step, and the mean loss before it.
+        Returns φ, Adam's moments and the replay buffer after the step, and the mean loss before it.
         """
 
-        def total_objective(learned: tuple) -> tuple[Array, Array]:
+        def total_objective(learned: tuple) -> tuple[Array, tuple[Array, Array]]:
             critics = [phi._replace(learned=part) for phi, part in zip(phis, learned, strict=True)]
             pairs = [self.objective(phi, theta, batch, x) for phi in critics]
-            total, losses = (sum(terms, jnp.zeros(())) for terms in zip(*pairs, strict=True))
-            return total, losses / len(phis)
+            objectives, diagnostics = zip(*pairs, strict=True)
+            means = jax.tree.map(lambda *critics: sum(critics) / len(phis), *diagnostics)
+            return sum(objectives, jnp.zeros(())), means
 
         learned = tuple(phi.learned for phi in phis)
-        gradient, loss = jax.grad(total_objective, has_aux=True)(learned)
+        gradient, (loss, errors) = jax.grad(total_objective, has_aux=True)(learned)
+        buffer = replay.reprioritised(state.replay, batch, errors, self.prioritised)
         learned, moments = adam_step(learned, gradient, moments, lr, self.entropy_weight)
 
         def refit_targets(batch: Transition, key: Key, block: int | Array) -> Array:
@@ -160,7 +196,7 @@ class CriticLearner(Learner):
             key=k_refit,
         )
         updated = [phi._replace(learned=part) for phi, part in zip(phis, learned, strict=True)]
-        return tuple(self.posterior.refit(phi, data) for phi in updated), moments, loss
+        return tuple(self.posterior.refit(phi, data) for phi in updated), moments, buffer, loss
 
     def spread(self, law: Any, pairs: Pairs, key: Key) -> Float[Array, " n"]:
         """Estimate the standard deviation of Q_θ(s, a) over θ ~ q_φ from two samples of θ.

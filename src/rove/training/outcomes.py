@@ -175,6 +175,6 @@ def retired(outcome: Outcome) -> Outcome:
 def without_memory(lane: Lane) -> Lane:
     """Return a lane without what only learning needs: replay buffer, optimiser and target."""
     memory = lane.agent.replay
-    memory = memory._replace(rows=memory.rows[:0])
+    memory = memory._replace(rows=memory.rows[:0], priorities=None)
     agent = lane.agent._replace(replay=memory, optimiser=None, phi_target=None)
     return lane._replace(agent=agent)
