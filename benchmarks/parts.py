@@ -38,7 +38,7 @@ STEPS, SLICES = 300, 20
 # what none applies to is bookkeeping.
 SCOPES = {
     "environment": [(CartPole, "step"), (CartPole, "reset")],
-    "replay": [(replay, "add"), (replay, "sample")],
+    "replay": [(replay, name) for name in ("add", "sample", "reprioritised")],
     "acting": [(Agent, "act"), (Agent, "resample_theta")],
     "target": [(Agent, "lookahead")],
     "optimiser": [(critic, "adam_step")],

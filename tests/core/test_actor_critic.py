@@ -74,7 +74,7 @@ def filled(learner: ActorCritic, seed: int = 0, rows: int = 20):
 
 def minibatch(learner, state, key):
     k = noise.fold(key, actor_critic._MINIBATCH)
-    return jax.jit(replay.sample, static_argnums=2)(state.replay, k, learner.batch_size, 0.99)[0]
+    return jax.jit(replay.sample, static_argnums=2)(state.replay, k, learner.batch_size, 0.99)
 
 
 # The policy's gradient

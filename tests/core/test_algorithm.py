@@ -36,8 +36,8 @@ def loss_of(learner, learned, phi_target, batch, key):
     )
     phi = Phi(learned)
     law = learner.posterior.law(phi)
-    ids = jnp.arange(batch.reward.shape[0])
-    theta, theta_minus = learner.draw(law, phi_target, ids, k_theta, k_target_theta)
+    batch = batch._replace(number=jnp.arange(batch.reward.shape[0]))
+    theta, theta_minus = learner.draw(law, phi_target, batch, k_theta, k_target_theta)
     x = learner.lookahead((), law, phi_target, theta_minus, batch, k_target)
     return learner.objective(phi, theta, batch, jax.lax.stop_gradient(x))
 
@@ -393,8 +393,8 @@ def test_target_network_is_copied_as_algorithm_2_says(period, starts):
         state = observe(learner, state, transition_at(t))
         assert int(state.counter) == t
         if t >= starts:
-            batch, _ = minibatch(state.replay, noise.fold(key, algorithm._MINIBATCH), N, 0.99)
-            (_, loss), gradient = value_and_gradient(learner, phi, law(phi_minus), batch, key)
+            batch = minibatch(state.replay, noise.fold(key, algorithm._MINIBATCH), N, 0.99)
+            (_, (loss, _)), gradient = value_and_gradient(learner, phi, law(phi_minus), batch, key)
             update, optimiser = adam.update(gradient, optimiser)
             phi = optax.apply_updates(phi, update)
             used, expected = state.phi_target, law(phi_minus)

@@ -10,7 +10,7 @@ import pytest
 
 import rove
 from rove import ActorCritic, Agent, Gaussian, LowRank, MeanField
-from rove.core.critic import adam_step, init_optimiser
+from rove.core.optimiser import adam_step, init_optimiser
 from rove.parts import noise
 from rove.parts.replay import Transition
 

@@ -51,8 +51,8 @@ def targets(agent, state, batch):
 
     @jax.jit
     def compute(state, batch):
-        law, ids = agent.posterior.law(state.phi), jnp.arange(8)
-        theta, theta_minus = agent.draw(law, law, ids, noise.root(2), noise.root(3))
+        law, batch = agent.posterior.law(state.phi), batch._replace(number=jnp.arange(8))
+        theta, theta_minus = agent.draw(law, law, batch, noise.root(2), noise.root(3))
         lookahead = partial(agent.lookahead, state.phi.priors, law, law)
         return theta, lookahead(theta_minus, batch, noise.root(4))
 

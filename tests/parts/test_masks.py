@@ -52,7 +52,8 @@ def test_the_buffer_keeps_the_mask_of_the_next_state(coded):
     for i in range(9):
         transition = (state(i, 0), jnp.asarray(i), jnp.asarray(0.5 * i), state(i, 1))
         buffer = add(buffer, Transition(*transition, jnp.asarray(i % 2 == 0)))
-    batch, ids = jax.jit(replay.sample, static_argnums=2)(buffer, noise.root(0), 60, 0.9)
+    batch = jax.jit(replay.sample, static_argnums=2)(buffer, noise.root(0), 60, 0.9)
+    ids = batch.number
     assert set(ids.tolist()) == {4, 5, 6, 7, 8}
     assert isinstance(batch.next_observation, Masked)
     assert not isinstance(batch.observation, Masked)

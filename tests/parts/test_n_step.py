@@ -58,8 +58,8 @@ def filled(capacity: int, n_step: int = 3, steps: int = 8) -> replay.Replay:
 @pytest.mark.parametrize("capacity", [5, 7, 8, 20])
 def test_values_by_hand(capacity):
     """Also in a ring that has wrapped, in which the newest step lies before the oldest."""
-    batch, ids = sample(filled(capacity), noise.root(0), 200)
-    ids = np.asarray(ids)
+    batch = sample(filled(capacity), noise.root(0), 200)
+    ids = np.asarray(batch.number)
     assert set(ids.tolist()) == set(range(max(0, 8 - capacity), 8))
     np.testing.assert_array_equal(batch.reward, np.array(RETURNS)[ids])
     np.testing.assert_array_equal(batch.discount, GAMMA ** STEPS[ids])

@@ -22,7 +22,8 @@ GAMMA = 0.9
 
 @partial(jax.jit, static_argnums=2)
 def sample(buffer, key, size):
-    return replay.sample(buffer, key, size, GAMMA)
+    batch = replay.sample(buffer, key, size, GAMMA)
+    return batch, batch.number
 
 
 @jax.jit
@@ -74,8 +75,7 @@ def test_shapes_of_a_minibatch():
     batch, ids = sample(filled(3), noise.root(0), 5)
     shapes = [(5, 3), (5, 1), (5,), (5, 3), (5,), (5, 0), (5, 0), (5,)]
     assert [x.shape for x in batch[:8]] == shapes
-    assert batch.discount is None
-    assert batch.cell is None
+    assert (batch.discount, batch.cell, batch.priority) == (None, None, None)
     assert (ids.shape, ids.dtype) == ((5,), np.int32)
 
 

@@ -283,9 +283,9 @@ lookahead = jax.jit(lambda *args: AGENT.lookahead(PHI.priors, LAW, LAW, *args))
 
 def test_a_members_target_is_its_own():
     """Row by row, target and value are of one member, whichever the key puts there."""
-    of = batch(4)
+    of = batch(4)._replace(number=jnp.arange(N))
     for key in KEYS[:6]:
-        theta, theta_minus = AGENT.draw(LAW, LAW, jnp.arange(N), key, KEYS[11])
+        theta, theta_minus = AGENT.draw(LAW, LAW, of, key, KEYS[11])
         assert theta_minus is theta
         x = np.asarray(lookahead(theta_minus, taken(of), KEYS[0]))
         assert x.shape == (K, N)

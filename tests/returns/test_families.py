@@ -139,7 +139,7 @@ def test_objective_is_the_loss_less_the_weighted_entropy(kind):
     def objective(learned):
         return objective_at(agent, Phi(learned), batch, x, noise.root(5))
 
-    (value, loss), slope = jax.jit(jax.value_and_grad(objective, has_aux=True))(phi.learned)
+    (value, (loss, _)), slope = jax.jit(jax.value_and_grad(objective, has_aux=True))(phi.learned)
     entropy = float(posterior.entropy(law))
     expected = float(loss) - 0.3 / n * entropy
     assert float(value) == pytest.approx(expected, rel=1e-5)

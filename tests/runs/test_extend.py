@@ -19,6 +19,7 @@ CASES = {
     "steps, within an episode": (rove.DQN(**SMALL), "chain-5", "steps", (5, 47, 90)),
     "an ensemble": (rove.BootstrappedDQN(**SMALL, size=3), "chain-5", "steps", (30, 60, 90)),
     "counts": (rove.DQN(**SMALL, bonus="counts"), "chain-5", "steps", (5, 47, 90)),
+    "prioritised": (rove.DQN(**SMALL, n_step=3, prioritised=0.6), "chain-5", "steps", (30, 60, 90)),
     "a table": (rove.PSRL(), "chain-4", "steps", (20, 41, 66)),
     "Gymnasium, episodes": (rove.GE(**SMALL), "gym/CartPole-v1", "episodes", (1, 3, 5)),
     "Gymnasium, within an episode": (rove.DQN(**SMALL), "gym/CartPole-v1", "steps", (7, 40, 93)),

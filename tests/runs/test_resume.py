@@ -13,8 +13,11 @@ from rove.training import checkpoint, progress
 
 EPISODES = 400
 SMALL = {"hidden": (32, 32), "buffer_size": 700, "learning_starts": 100}
-AGENTS = {"dqn": rove.DQN(**SMALL), "ge": rove.GE(**SMALL, resample="episode")}
-"""One that draws as it acts, and one that holds its θ."""
+AGENTS = {
+    "dqn": rove.DQN(**SMALL, n_step=3, prioritised=0.6),
+    "ge": rove.GE(**SMALL, resample="episode"),
+}
+"""One with priorities, and one that holds its θ."""
 
 
 def train(out: Path, agent: str) -> None:

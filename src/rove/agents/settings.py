@@ -123,6 +123,10 @@ class NetworkSettings(Settings):
     """Number of transitions N in a minibatch."""
     buffer_size: int = _AGENT.buffer_size
     """Capacity of the replay buffer, in transitions."""
+    prioritised: float | None = _AGENT.prioritised
+    """Exponent α of prioritised replay, such as 0.6; None: uniform sampling."""
+    importance: float = _AGENT.importance
+    """Exponent β of the importance weights of prioritised replay."""
     learning_starts: int = _AGENT.learning_starts
     """Step of the first update."""
     target_period: int = _AGENT.target_period

@@ -14,10 +14,11 @@ from jax import Array, lax
 from jaxtyping import Bool, Float
 
 from rove.core import checks, control
-from rove.core.critic import CriticLearner, adam_step, init_optimiser
+from rove.core.critic import CriticLearner
 from rove.core.diagnostics import Beliefs, beliefs_at
 from rove.core.folding import Folded
 from rove.core.learner import AgentState
+from rove.core.optimiser import adam_step, init_optimiser
 from rove.core.policy import critic_input, init_policy, policy, soft_update
 from rove.parts import noise, replay
 from rove.parts.networks import Theta
@@ -160,15 +161,15 @@ class ActorCritic(CriticLearner):
         k, actor = partial(noise.fold, key), state.actor
         first, first_minus = self.posterior.law(state.phi[0]), state.phi_target[0]
         reward = partial(self.reward, state.bonus, state.phi[0].priors, first, k(_BONUS))
-        batch, ids = self.minibatch(state.replay, reward, k(_MINIBATCH))  # 2.9
+        batch = self.minibatch(state.replay, reward, k(_MINIBATCH))  # 2.9
         theta, theta_minus = self.draw(  # 2.9, 2.11
-            first, first_minus, ids, k(_THETA), k(_TARGET_THETA)
+            first, first_minus, batch, k(_THETA), k(_TARGET_THETA)
         )
         priors = tuple(phi.priors for phi in state.phi)
         lookahead = partial(self.lookahead, priors, state.phi_target, actor.psi_target)
         x = lookahead(theta_minus, batch, key)  # 2.10
         moments, psi_moments = state.optimiser
-        phis, moments, loss = self.descend(  # 2.11–2.12
+        phis, moments, buffer, loss = self.descend(  # 2.11–2.12
             state, state.phi, moments, self.critic_lr, theta, batch, x, lookahead, reward, k(_REFIT)
         )
         laws = self.laws(phis)
@@ -194,6 +195,7 @@ class ActorCritic(CriticLearner):
             phi=phis,
             phi_target=phi_target,
             optimiser=(moments, psi_moments),
+            replay=buffer,
             actor=actor._replace(psi=psi, psi_target=psi_target),
             bonus=self.bonus.update(state.bonus, batch),
         )

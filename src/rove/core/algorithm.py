@@ -14,10 +14,11 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
 from rove.core import checks, control
-from rove.core.critic import CriticLearner, init_optimiser, of_action
+from rove.core.critic import CriticLearner, of_action
 from rove.core.diagnostics import Beliefs, beliefs_at
 from rove.core.folding import Folded, folded_values
 from rove.core.learner import AgentState
+from rove.core.optimiser import init_optimiser
 from rove.parts import noise, replay
 from rove.parts.noise import Key
 from rove.parts.onehot import VECTORS, Form, Observation
@@ -108,17 +109,17 @@ class Agent(CriticLearner):
         phi, law_minus = state.phi, state.phi_target
         law, k = self.posterior.law(phi), partial(noise.fold, key)
         reward = partial(self.reward, state.bonus, phi.priors, law, k(_BONUS))
-        batch, ids = self.minibatch(state.replay, reward, k(_MINIBATCH))  # 2.9
-        theta, theta_minus = self.draw(law, law_minus, ids, k(_THETA), k(_TARGET_THETA))  # 2.9, 11
+        batch = self.minibatch(state.replay, reward, k(_MINIBATCH))  # 2.9
+        theta, theta_minus = self.draw(law, law_minus, batch, k(_THETA), k(_TARGET_THETA))  # 2.9/11
         lookahead = partial(self.lookahead, phi.priors, law, law_minus)
         x = lookahead(theta_minus, batch, k(_TARGET))  # 2.10
-        (phi,), moments, loss = self.descend(  # 2.11–2.12
+        (phi,), moments, buffer, loss = self.descend(  # 2.11–2.12
             state, (phi,), state.optimiser, self.lr, theta, batch, x, lookahead, reward, k(_REFIT)
         )
         due = state.counter % self.target_period == 0
         law_minus = lax.cond(due, lambda: self.posterior.law(phi), lambda: law_minus)  # 2.13–2.14
-        bonus = self.bonus.update(state.bonus, batch)
-        return state._replace(phi=phi, phi_target=law_minus, optimiser=moments, bonus=bonus), loss
+        state = state._replace(replay=buffer, bonus=self.bonus.update(state.bonus, batch))
+        return state._replace(phi=phi, phi_target=law_minus, optimiser=moments), loss
 
     def lookahead(
         self, priors: Any, law: Any, law_minus: Any, theta_minus: Rows, batch: Transition, key: Key

@@ -32,6 +32,12 @@ def check_critic(agent: Any) -> None:
         message = f"buffer_size ({agent.buffer_size}) must be at least batch_size "
         message += f"({agent.batch_size})"
         raise ConfigError("batch_size", agent.batch_size, "at most buffer_size", message)
+    check_number("importance", agent.importance, at_least=0.0, at_most=1.0)
+    if agent.prioritised is not None:
+        check_number("prioritised", agent.prioritised, at_least=0.0, at_most=1.0)
+    elif float(agent.importance) != type(agent).importance:
+        what = "it has no effect without prioritised; remove it or set prioritised"
+        raise ConfigError("importance", agent.importance, what)
     check_integer("n_step", agent.n_step, at_least=1, at_most=agent.buffer_size)
     check_integer("learning_starts", agent.learning_starts, at_least=1)
     check_hidden("hidden", agent.hidden)

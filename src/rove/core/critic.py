@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 from jaxtyping import Float, Int
 
 from rove.bonuses.base import Bonus, NoBonus
@@ -21,6 +21,7 @@ from rove.core.control import Resample
 from rove.core.diagnostics import density_curves
 from rove.core.families import check_bonus, check_posterior, check_returns
 from rove.core.learner import AgentState, Learner, Memory
+from rove.core.optimiser import adam_step
 from rove.parts import noise, replay
 from rove.parts.architectures import Architecture, build
 from rove.parts.images import Image
@@ -62,6 +63,12 @@ class CriticLearner(Learner):
     """Number N of transitions in a minibatch."""
     buffer_size: int = eqx.field(default=50_000, static=True)
     """Capacity of the replay buffer, in transitions."""
+    prioritised: float | Array | None = None
+    """Exponent α of prioritised replay: transitions are sampled in proportion to |error|^α, where
+    `Return.error` is the error when they were last sampled. None: uniformly."""
+    importance: float | Array = 0.5
+    """Exponent β of the importance weights of prioritised replay: 1 compensates for the priorities
+    in the objective, and 0 does not. It is constant; Schaul et al. (2016) increase it to 1."""
     hidden: tuple[int, ...] = eqx.field(default=(100, 100), static=True)
     """Widths of the fully connected hidden layers."""
     network: Architecture = eqx.field(default=None, static=True)
@@ -79,13 +86,14 @@ class CriticLearner(Learner):
     ) -> Replay:
         """2.2: return an empty replay buffer B; see `replay.Layout` for the arguments."""
         shape = self.buffer_size, features, actions, cached, form.coded
-        return replay.init(*shape, self.n_step, self.bonus.uses_cells, masked=masked)
+        prioritised = self.prioritised is not None
+        return replay.init(
+            *shape, self.n_step, self.bonus.uses_cells, masked=masked, prioritised=prioritised
+        )
 
-    def minibatch(
-        self, buffer: Replay, reward: Reward, key: Key
-    ) -> tuple[Transition, Int[Array, " n"]]:
-        """2.9: draw a minibatch D from B; `reward` returns the rewards of single steps, with the
-        intrinsic reward. Also return the transitions' numbers."""
+    def minibatch(self, buffer: Replay, reward: Reward, key: Key) -> Transition:
+        """2.9: sample a minibatch D from B; `reward` returns the rewards of single steps, with the
+        intrinsic reward."""
         return replay.sample(buffer, key, self.batch_size, self.gamma, reward)
 
     @abc.abstractmethod
@@ -93,15 +101,15 @@ class CriticLearner(Learner):
         """Return (s, a) of transitions as inputs of the critic, given the prior functions."""
 
     def draw(
-        self, law: Any, law_minus: Any, ids: Int[Array, " n"], k_theta: Key, k_target_theta: Key
+        self, law: Any, law_minus: Any, batch: Transition, k_theta: Key, k_target_theta: Key
     ) -> tuple[Rows, Rows]:
         """2.9, 2.11: sample θ⁻ ~ q_φ⁻ for the targets and θ ~ q_φ for the objective, for each row.
 
         `law` and `law_minus` are q_φ and q_φ⁻ as returned by `Posterior.law`. Families that pair θ
         and θ⁻ use the same samples for both.
         """
-        theta = self.posterior.sample_rows(law, ids, k_theta)
-        independent = self.posterior.sample_rows(law_minus, ids, k_target_theta)
+        theta = self.posterior.sample_rows(law, batch.number, k_theta)
+        independent = self.posterior.sample_rows(law_minus, batch.number, k_target_theta)
         return theta, theta.for_target(independent)
 
     def targets(
@@ -123,8 +131,9 @@ class CriticLearner(Learner):
 
     def objective(
         self, phi: Phi, theta: Rows, batch: Transition, x: Array
-    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """2.11: return E_θ[mean_j loss(x_j)] − (c/N)·H(q_φ), and the weighted mean of the loss.
+    ) -> tuple[Float[Array, ""], tuple[Float[Array, ""], Float[Array, " n"]]]:
+        """2.11: return E_θ[mean_j loss(x_j)] − (c/N)·H(q_φ), and two diagnostics: the weighted mean
+        of the loss, and the error of each row.
 
         c is `Return.scale`. For a Gaussian, c = σ² and the loss is −c·log Z_θ, so that this is (4),
         or (7), times c/N; the factor c/N does not change the minimiser. For the other families c
@@ -133,9 +142,27 @@ class CriticLearner(Learner):
         """
         law, (inputs, action) = self.posterior.law(phi), self.pairs(phi.priors, batch)
         z = of_action(by_action(self.returns, theta(law, inputs)), action)
-        loss = jnp.mean(theta.weights * jax.vmap(jax.vmap(self.returns.loss))(z, x))
+        weights = theta.weights * self.importance_weights(batch)
+        loss = jnp.mean(weights * jax.vmap(jax.vmap(self.returns.loss))(z, x))
         entropy = self.entropy_weight / z.shape[1] * self.posterior.entropy(law)
-        return loss - entropy, loss / jnp.maximum(jnp.mean(theta.weights), 1e-6)
+        mean_loss = loss / jnp.maximum(jnp.mean(weights), 1e-6)
+        return loss - entropy, (mean_loss, self.errors(theta, z, x))
+
+    def importance_weights(self, batch: Transition) -> float | Float[Array, " n"]:
+        """Return 1/P(j)^β of every row, divided by the largest, where P(j) is the probability with
+        which it was sampled; 1 if all were sampled uniformly."""
+        if batch.priority is None:
+            return 1.0
+        return (batch.priority / jnp.min(batch.priority)) ** -self.importance
+
+    def errors(
+        self, theta: Rows, z: Float[Array, "draws n outputs"], x: Array
+    ) -> Float[Array, " n"]:
+        """Return the mean of `Return.error` over the samples of θ that learn from each row; not a
+        number if none does."""
+        error = jax.vmap(jax.vmap(self.returns.error))(z, x)
+        weights = jnp.broadcast_to(theta.weights, error.shape)
+        return jnp.sum(weights * error, axis=0) / jnp.sum(weights, axis=0)
 
     @property
     def entropy_weight(self) -> float | Array:
@@ -154,20 +181,22 @@ class CriticLearner(Learner):
         lookahead: Lookahead,
         reward: Reward,
         k_refit: Key,
-    ) -> tuple[tuple[Phi, ...], Any, Float[Array, ""]]:
+    ) -> tuple[tuple[Phi, ...], Any, Replay, Float[Array, ""]]:
         """2.11–2.12: φ ← φ − α·Δφ for every critic, with Adam; then `Posterior.refit`.
 
-        Returns φ and Adam's moments after the step, and the mean loss before it.
+        Returns φ, Adam's moments and the replay buffer after the step, and the mean loss before it.
         """
 
-        def total_objective(learned: tuple) -> tuple[Array, Array]:
+        def total_objective(learned: tuple) -> tuple[Array, tuple[Array, Array]]:
             critics = [phi._replace(learned=part) for phi, part in zip(phis, learned, strict=True)]
             pairs = [self.objective(phi, theta, batch, x) for phi in critics]
-            total, losses = (sum(terms, jnp.zeros(())) for terms in zip(*pairs, strict=True))
-            return total, losses / len(phis)
+            objectives, diagnostics = zip(*pairs, strict=True)
+            means = jax.tree.map(lambda *critics: sum(critics) / len(phis), *diagnostics)
+            return sum(objectives, jnp.zeros(())), means
 
         learned = tuple(phi.learned for phi in phis)
-        gradient, loss = jax.grad(total_objective, has_aux=True)(learned)
+        gradient, (loss, errors) = jax.grad(total_objective, has_aux=True)(learned)
+        buffer = replay.reprioritised(state.replay, batch, errors, self.prioritised)
         learned, moments = adam_step(learned, gradient, moments, lr, self.entropy_weight)
 
         def refit_targets(batch: Transition, key: Key, block: int | Array) -> Array:
@@ -179,10 +208,18 @@ class CriticLearner(Learner):
             theta_minus = OneTheta(self.posterior, noise.fold(key, 0))
             return lookahead(theta_minus, batch, noise.fold(key, 1, block))[0]
 
-        stored = self.gamma, state.counter, state.replay, reward
-        data = Data(self.returns.scale, *stored, self.pairs, refit_targets, k_refit)
+        data = Data(
+            scale=self.returns.scale,
+            gamma=self.gamma,
+            counter=state.counter,
+            replay=state.replay,
+            reward=reward,
+            pairs=self.pairs,
+            target=refit_targets,
+            key=k_refit,
+        )
         updated = [phi._replace(learned=part) for phi, part in zip(phis, learned, strict=True)]
-        return tuple(self.posterior.refit(phi, data) for phi in updated), moments, loss
+        return tuple(self.posterior.refit(phi, data) for phi in updated), moments, buffer, loss
 
     def reward(
         self, bonus: Any, priors: Any, law: Any, key: Key, steps: Transition
@@ -246,42 +283,3 @@ def of_action(
         return jnp.squeeze(z, axis=2)
     action = action.reshape(-1, z.shape[1], 1, 1)
     return jnp.take_along_axis(z, action, axis=2)[:, :, 0]
-
-
-EPSILON, EPSILON_WITH_ENTROPY = 1e-8, 1e-16
-"""Adam's ε without and with an entropy in the objective. The second is negligible compared to the
-entropy's gradient in `adam_step` (1e-10 for σ = 1e-8 and minibatches of 64), and above 3e-18, below
-which (1 − β₂)·g² underflows in float32."""
-
-
-def init_optimiser(parameters: Any) -> Any:
-    """Return Adam's initial moments."""
-    import optax  # imported here because it is slow to import
-
-    return optax.scale_by_adam().init(parameters)
-
-
-def adam_step(
-    parameters: Any,
-    gradient: Any,
-    moments: Any,
-    lr: float | Array,
-    scale: float | Array = 0.0,
-) -> tuple[Any, Any]:
-    """Take a step of Adam, and return the parameters and moments after it.
-
-    The gradient is first divided by √c, where c is `scale`, unless c is 0. Adam's steps do not
-    depend on a constant factor of the objective, provided that ε is negligible and that squares of
-    gradients are representable in float32. Without the division, the entropy's gradients (of order
-    c/N = σ²/N) have squares that underflow for small σ. With it, σ from 1e-8 to 1 is safe: the
-    smallest gradient of the entropy, σ/N, is about 1e-10, and a gradient of the data, which is
-    error × activation / σ, is at most 1e14 for errors and activations up to 1e3 (squares overflow
-    above 1e19).
-    """
-    import optax  # imported here because it is slow to import
-
-    factor = lax.rsqrt(jnp.where(scale > 0.0, scale, 1.0))
-    gradient = jax.tree.map(lambda g: factor * g, gradient)
-    adam = optax.scale_by_adam(eps=jnp.where(scale > 0.0, EPSILON_WITH_ENTROPY, EPSILON))
-    direction, moments = adam.update(gradient, moments)
-    return jax.tree.map(lambda p, d: p - lr * d, parameters, direction), moments

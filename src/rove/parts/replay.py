@@ -10,10 +10,11 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
-from rove.parts import masks, noise
+from rove.parts import masks, noise, priorities
 from rove.parts.masks import allowed_actions, masked, unmasked
 from rove.parts.noise import Key
 from rove.parts.onehot import Features, Observation, from_columns, to_columns, width
+from rove.parts.priorities import Priorities
 
 
 class Transition(NamedTuple):
@@ -44,6 +45,11 @@ class Transition(NamedTuple):
     cell: Int[Array, "*n"] | None = None
     """Index of the cell of s′, for intrinsic rewards that count visits (see `Task.bins`); None if
     visits are not counted, or the buffer does not store cells."""
+    number: Int[Array, "*n"] | None = None
+    """Number of the transition's first step, in the order in which steps were added, from 0; None
+    before it is sampled."""
+    priority: Float[Array, "*n"] | None = None
+    """Priority with which the transition was sampled; None: uniformly."""
 
     @property
     def action_index(self) -> Int[Array, "*n"]:
@@ -98,6 +104,12 @@ class Replay(NamedTuple):
     added: Int[Array, ""]
     """Number of transitions added so far, including those that have been overwritten."""
     layout: Layout
+    priorities: Priorities | None = None
+    """Priorities of the slots; None: minibatches are sampled uniformly."""
+
+
+LEAST_ERROR = 1e-6
+"""Added to errors, so that every transition can be sampled."""
 
 
 Reward: TypeAlias = Callable[[Transition], Float[Array, " n"]]
@@ -114,23 +126,29 @@ def init(
     cells: bool = False,
     stride: int = 1,
     masked: int = 0,
+    prioritised: bool = False,
 ) -> Replay:
-    """Return an empty buffer. See `Layout` for the arguments."""
+    """Return an empty buffer. See `Layout` for the arguments.
+
+    `prioritised`: whether transitions have priorities, rather than being sampled uniformly.
+    """
     layout = Layout(features, actions, cached, coded, n_step, cells, stride, masked)
     rows = jnp.zeros((capacity, sum(layout.widths)))
-    return Replay(rows, jnp.zeros((), jnp.int32), layout)
+    tree = priorities.init(capacity) if prioritised else None
+    return Replay(rows, jnp.zeros((), jnp.int32), layout, tree)
 
 
 def add(replay: Replay, transition: Transition, where: bool | Array = True) -> Replay:
     """Add a transition, overwriting the oldest one if the buffer is full.
 
-    If `where` is False, the rows are unchanged, and the caller has to restore `added`. (Seeds that
+    If `where` is False, the rows are unchanged, and the caller has to restore the rest. (Seeds that
     run in lockstep would otherwise have to select between two copies of the whole buffer.)
     """
-    s, a, r, s_next, terminated, *cached, truncated, _, cell = transition
+    s, a, r, s_next, terminated, *cached = transition[:7]
     cached = [x for x in cached if x is not None]
     if replay.layout.cells:
-        cached.append(jnp.atleast_1d(jnp.asarray(cell, jnp.float32)))
+        cached.append(jnp.atleast_1d(jnp.asarray(transition.cell, jnp.float32)))
+    truncated = transition.truncated
     end = terminated if truncated is None else jnp.where(terminated, 1.0, -1.0 * truncated)
     action, outcome = jnp.atleast_1d(a).astype(jnp.float32), jnp.stack([r, end])
     states = to_columns(unmasked(s)), to_columns(unmasked(s_next))
@@ -140,7 +158,8 @@ def add(replay: Replay, transition: Transition, where: bool | Array = True) -> R
     if where is not True:
         row = jnp.where(where, row, replay.rows[slot])
     rows = lax.dynamic_update_index_in_dim(replay.rows, row, slot, 0)
-    return replay._replace(rows=rows, added=replay.added + 1)
+    tree = None if replay.priorities is None else priorities.add(replay.priorities, slot)
+    return replay._replace(rows=rows, added=replay.added + 1, priorities=tree)
 
 
 def stored_reward(steps: Transition) -> Float[Array, " n"]:
@@ -154,15 +173,34 @@ def sample(
     batch_size: int,
     gamma: float | Array,
     reward: Reward = stored_reward,
-) -> tuple[Transition, Int[Array, " n"]]:
-    """Sample a minibatch D of transitions of up to `n_step` steps uniformly, with replacement.
+) -> Transition:
+    """Sample a minibatch D of transitions of up to `n_step` steps, with replacement: uniformly or,
+    if they have priorities, in proportion to these.
 
-    Also returns the number of each transition's first step, in the order in which steps were added,
-    from 0. `gamma` is the discount factor γ of the rewards, and `reward` returns those of single
-    steps.
+    `gamma` is the discount factor γ of the rewards, and `reward` returns those of single steps.
     """
-    slots = noise.integers(key, (batch_size,), stored(replay))
-    return _transitions(replay, slots, gamma, reward), _numbers(replay, slots)
+    if replay.priorities is None:
+        slots, values = noise.integers(key, (batch_size,), stored(replay)), None
+    else:
+        slots, values = priorities.sample(replay.priorities, key, batch_size)
+    batch = _transitions(replay, slots, gamma, reward)
+    return batch._replace(number=_numbers(replay, slots), priority=values)
+
+
+def reprioritised(
+    replay: Replay, batch: Transition, errors: Float[Array, " n"], alpha: float | Array | None
+) -> Replay:
+    """Return the buffer with new priorities (error + 1e-6)^α of the transitions of a minibatch.
+
+    Where an error is not finite, the priority stays the same. A buffer without priorities is
+    returned as it is.
+    """
+    before = batch.priority
+    if replay.priorities is None or batch.number is None or before is None or alpha is None:
+        return replay
+    slots = batch.number % replay.rows.shape[0]
+    values = jnp.where(jnp.isfinite(errors), (errors + LEAST_ERROR) ** alpha, before)
+    return replay._replace(priorities=priorities.assign(replay.priorities, slots, values))
 
 
 def last(replay: Replay) -> Transition:

@@ -94,7 +94,7 @@ class ParameterNoise(Posterior[ParameterNoiseLaw, Theta]):
     def _adapted(self, phi: Phi, data: Data) -> Float[Array, ""]:
         """Return σ, larger if the networks are closer than `distance` and smaller otherwise."""
         k_states, k_theta = (noise.fold(data.key, i) for i in range(2))
-        batch, _ = replay.sample(data.replay, k_states, _STATES, data.gamma)
+        batch = replay.sample(data.replay, k_states, _STATES, data.gamma)
         states = data.pairs(phi.priors, batch).inputs.features
         law = self.law(phi)
         plain = networks.forward(law.mean, states)

@@ -89,6 +89,14 @@ class Return(eqx.Module):
         If the target is a distribution, return the family's discrepancy from it.
         """
 
+    def error(self, z: Float[Array, " outputs"], target: Array) -> Float[Array, ""]:
+        """Return how far Z_θ(s, a) is from the target, for prioritised replay; at least 0.
+
+        By default, this is the absolute value of the loss. Families whose loss can be negative, or
+        is not smallest at 0, have another one.
+        """
+        return jnp.abs(self.loss(z, target))
+
 
 LEAST_SCALE = 1e-16
 """Minimum `scale` above 0: σ² at the lower end of the paper's range. Gradients are divided by its

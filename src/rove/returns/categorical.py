@@ -81,3 +81,7 @@ class Categorical(Return):
 
     def loss(self, z: Float[Array, " atoms"], target: Float[Array, " atoms"]) -> Float[Array, ""]:
         return -jnp.sum(target * jax.nn.log_softmax(z))
+
+    def error(self, z: Float[Array, " atoms"], target: Float[Array, " atoms"]) -> Float[Array, ""]:
+        """Return KL(x ‖ Z_θ(s, a)), which is the loss minus its minimum, as in Rainbow."""
+        return self.loss(z, target) + jnp.sum(jax.scipy.special.xlogy(target, target))

@@ -62,3 +62,7 @@ class Gaussian(Return):
 
     def loss(self, z: Float[Array, " 1"], target: Float[Array, ""]) -> Float[Array, ""]:
         return 0.5 * (z[0] - target) ** 2
+
+    def error(self, z: Float[Array, " 1"], target: Float[Array, ""]) -> Float[Array, ""]:
+        """Return |E[Z_θ(s, a)] − x|, the absolute TD error."""
+        return jnp.abs(self.mean(z) - target)

@@ -4,6 +4,7 @@ from typing import Literal
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
@@ -57,3 +58,7 @@ class LearnedGaussian(Return):
 
     def loss(self, z: Float[Array, " 2"], target: Float[Array, ""]) -> Float[Array, ""]:
         return -log_density(target - self.mean(z), self.std(z))
+
+    def error(self, z: Float[Array, " 2"], target: Float[Array, ""]) -> Float[Array, ""]:
+        """Return |E[Z_θ(s, a)] − x|, the absolute TD error."""
+        return jnp.abs(self.mean(z) - target)

@@ -86,3 +86,7 @@ class Mixture(Return):
     def loss(self, z: Float[Array, " outputs"], target: Float[Array, ""]) -> Float[Array, ""]:
         log_weights, means, stds = self.parts(z)
         return -jax.scipy.special.logsumexp(log_weights + log_density(target - means, stds))
+
+    def error(self, z: Float[Array, " outputs"], target: Float[Array, ""]) -> Float[Array, ""]:
+        """Return |E[Z_θ(s, a)] − x|, the absolute TD error."""
+        return jnp.abs(self.mean(z) - target)

@@ -79,3 +79,9 @@ class Quantile(Return):
         huber = 0.5 * inner**2 / jnp.maximum(self.kappa, 1e-30) + size - inner
         weights = jnp.abs(tau[:, None] - (u < 0.0))
         return jnp.sum(jnp.mean(weights * huber, axis=1))
+
+    def error(
+        self, z: Float[Array, " quantiles"], target: Float[Array, " quantiles"]
+    ) -> Float[Array, ""]:
+        """Return the 1-Wasserstein distance of the two distributions on n values."""
+        return jnp.mean(jnp.abs(jnp.sort(z) - jnp.sort(target)))

@@ -217,6 +217,6 @@ def without_memory(lane: Lane) -> Lane:
     """Return a lane without what only learning needs: replay buffer, optimiser, target and the
     state of the intrinsic reward."""
     memory = lane.agent.replay
-    memory = memory._replace(rows=memory.rows[:0])
+    memory = memory._replace(rows=memory.rows[:0], priorities=None)
     agent = lane.agent._replace(replay=memory, optimiser=None, phi_target=None, bonus=None)
     return lane._replace(agent=agent)
