@@ -18,7 +18,7 @@ def check_critic(agent: Any) -> None:
     for field, family in (("returns", Return), ("posterior", Posterior), ("bonus", Bonus)):
         if not isinstance(getattr(agent, field), family):
             raise ConfigError.must_be(field, getattr(agent, field), f"a rove.{family.__name__}")
-    if agent.bonus.uses_spread and agent.posterior.point:
+    if agent.bonus.uses_spread and isinstance(agent.posterior, Dirac):
         bonus, posterior = (type(part).__name__ for part in (agent.bonus, agent.posterior))
         message = f"bonus {bonus} has no effect with the posterior {posterior}, under which Q has "
         message += "no spread. Use Counts or RND, or another posterior such as MeanField"
