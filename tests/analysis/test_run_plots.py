@@ -51,6 +51,22 @@ def test_up_to_five_seeds_are_drawn_instead_of_an_interval(three, five):
     assert "6 seeds (thin), mean and 95% interval" in str(texts(many))
 
 
+@pytest.mark.parametrize("unit", ["episodes", "steps"])
+def test_evaluations_during_training_are_a_dashed_line(unit):
+    every, budget = {"episodes": (2, 6), "steps": (30, 84)}[unit]
+    options = {"eval_every": every, "eval_episodes": 1, unit: budget}
+    run = rove.train(rove.GE(**SMALL), "chain-5", seeds=2, **options)
+    figure = run.plot()
+    (dashed,) = [x for x in figure.axes[0].lines if x.get_linestyle() == "--" and x.get_lw() > 1.2]
+    at = np.arange(every, budget + 1, every)
+    np.testing.assert_array_equal(dashed.get_xdata(), at)
+    np.testing.assert_allclose(
+        dashed.get_ydata(), np.mean([x.scores[:, 0] for x in run.evaluations], axis=0)
+    )
+    text = " ".join(" ".join(texts(figure)).split())
+    assert f"dashed: greedy policy, 1 episode after every {every} {unit}" in text
+
+
 def test_diagnostics_draw_seeds_or_their_range_and_no_interval(five):
     """Coverage of a board of many cells would have an interval far beyond all seeds."""
     coverage = five.plot_diagnostics().axes[1]

@@ -1,6 +1,7 @@
 """What trackers are given is what episodes.csv says, once, however a run was stopped."""
 
 import csv
+import dataclasses
 import json
 import math
 import multiprocessing
@@ -188,6 +189,24 @@ def test_a_tracker_that_fails_costs_a_warning_and_nothing_else(tmp_path, capsys,
         for key, points in expected(tmp_path / "a", seed).items():
             steps = [step for step, _ in memory.curves[LANE.format(seed)][key]]
             assert steps == [step for step, _ in points]
+
+
+def test_evaluations_during_training_are_tracked_once(tmp_path):
+    """Also those of a run that is extended, and those that a tracker has missed."""
+    memory, late = Memory(), Memory()
+    for episodes in (5, 12):
+        it = configure(SMALL, "chain-6", episodes=episodes, eval_every=2, eval_episodes=1)
+        it = dataclasses.replace(it, extendable=True)
+        (run,) = run_all([(it, tmp_path)], tracker=memory)
+    run_all([(it, tmp_path)], tracker=late)
+    (evaluations,) = run.evaluations
+    points = list(zip(evaluations.step.tolist(), evaluations.mean.tolist(), strict=True))
+    assert len(points) == 6
+    for tracker in (memory, late):
+        assert tracker.curves[LANE.format(0)]["eval/mean_score"] == points
+        settings = tracker.settings[LANE.format(0)]
+        assert (settings["eval_every"], settings["eval_episodes"]) == (2, 1)
+        assert "stop_at" not in settings
 
 
 @pytest.mark.slow

@@ -67,6 +67,16 @@ def fill_forward(
     return np.take_along_axis(scores, np.maximum.accumulate(played, axis=-1), axis=-1)
 
 
+def aligned(
+    rows: Sequence[Float[np.ndarray, " _"]], ended: Sequence[bool]
+) -> Float[np.ndarray, "rows points"]:
+    """Return rows of different lengths at the points that all have; a row that has ended keeps its
+    last value. There are no points if a row is empty."""
+    going_on = [len(row) for row, over in zip(rows, ended, strict=True) if not over]
+    count = min(going_on, default=max(map(len, rows))) if all(map(len, rows)) else 0
+    return np.stack([np.pad(row, (0, max(count - len(row), 0)), "edge")[:count] for row in rows])
+
+
 def pair_variances(curves: Num[np.ndarray, "seeds n"]) -> Float[np.ndarray, " pairs"]:
     """Return half the mean squared distance between the curves of disjoint pairs of seeds. Each is
     an independent unbiased estimate of the variance between seeds, so that a test of means becomes

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from rove.agents import label_of
 from rove.analysis import panels, plots
-from rove.analysis.curves import learning_start, recent_at
+from rove.analysis.curves import aligned, learning_start, recent_at
 from rove.analysis.sentences import Result, headline, note_above_optimum
 from rove.environments import HostEnvironment
 from rove.errors import ConfigError
@@ -71,18 +71,19 @@ def learning_curve(run: Run) -> Figure:
 
 
 def _evaluations(axes: Any, run: Run) -> str:
-    """Draw the evaluations of the greedy policy during training that all seeds have: their mean as
-    a dashed line and, of several seeds, a dot for each. Say so."""
+    """Draw the evaluations of the greedy policy during training: their mean over seeds as a dashed
+    line and, of several seeds, a dot for each. Return a description.
+
+    They end where those of a seed do, unless it has finished.
+    """
     config, unit = run.config, "step" if run.config.steps else "episode"
-    rows = [x.mean for x in run.evaluations]
-    count = min(map(len, rows))
-    if count:
-        at = getattr(run.evaluations[0], unit)[:count]
-        scores = np.stack([row[:count] for row in rows])
+    scores = aligned([x.mean for x in run.evaluations], [o.finished for o in run.outcomes])
+    at = config.eval_every * np.arange(1, scores.shape[1] + 1)
+    if len(at):
         axes.plot(at, scores.mean(axis=0), "--", color=EVALUATED, lw=1.4, marker=plots.marker(at))
-        if len(rows) > 1:
-            dots = {"color": EVALUATED, "ms": 3, "alpha": 0.5, "clip_on": False}
-            axes.plot(np.tile(at, len(rows)), scores.ravel(), ".", **dots)
+    if len(scores) > 1:
+        dots = {"color": EVALUATED, "ms": 3, "alpha": 0.5, "clip_on": False}
+        axes.plot(np.tile(at, len(scores)), scores.ravel(), ".", **dots)
     of = f"{config.eval_episodes} episode{'s' * (config.eval_episodes != 1)}"
     return f"dashed: greedy policy, {of} after every {config.eval_every:,} {unit}s"
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rove.agents.settings import Settings
 from rove.agents.tuned import tuned_for
 from rove.analysis.estimates import solve_summary
-from rove.analysis.intervals import episodes_interval, mean_and_interval
+from rove.analysis.intervals import count_and_interval, episodes_interval, mean_and_interval
 from rove.cli.console import prose, word
 from rove.core.policies import POLICIES
 from rove.environments import Bandit, HostEnvironment
@@ -121,6 +121,7 @@ def summary(run: "Run") -> dict[str, Any]:
         "policy": [delivered.policy for delivered in run.delivered],
         "evaluated": [float(np.mean(scores)) for scores in run.evaluated],
         "solved_at": run.solved_at,
+        "stopped_at": run.stopped_at,
         "lost": run.lost,
         "warnings": run.alarms,
         "errors": [str(error) for error in run.errors],
@@ -137,8 +138,7 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
         "steps": ("steps", "{:,}".format),
         f"mean {label}": ("mean", format_score),
         "last 20": ("last_20", format_score),
-        "policy": ("policy", str),
-        "evaluated": ("evaluated", format_score),
+        "policy": ("delivered", str),
     }
     if optimum is not None:
         columns["solved at"] = ("solved_at", "{:,}".format)
@@ -163,6 +163,13 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
     if len(last) > 1:
         mean = mean_and_interval(np.array(last), run.config.environment.score_range)
         prose(console, f"last 20 episodes: {mean} seeds")
+    if run.config.stop_at is not None:
+        reached = [at for at in summary["stopped_at"] if at is not None]
+        text = count_and_interval(len(reached), len(run.seeds))
+        text += f", at episode{'s' * (len(reached) > 1)} " * bool(reached)
+        text += ", ".join(map("{:,}".format, reached))
+        of = "an evaluation" if run.config.eval_every else "the last 20 episodes"
+        prose(console, f"seeds that reached {run.config.stop_at:g}, the mean of {of}: {text}")
     if isinstance(bandit := run.config.environment, Bandit):
         regret = bandit.regret(np.stack([outcome.visits for outcome in run.outcomes]))
         pulls = [len(outcome.scores) for outcome in run.outcomes]

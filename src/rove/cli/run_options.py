@@ -85,6 +85,9 @@ class TrainOptions(SharedOptions):
     added to the plots and to evaluations.csv; training is not affected."""
     eval_episodes: Annotated[int | None, optional("N", "10")] = None
     """Number of episodes of each evaluation."""
+    stop_at: Annotated[float | None, optional("SCORE", "never")] = None
+    """Stop a seed when the mean score of an evaluation reaches this or, without --eval-every, that
+    of the last 20 episodes."""
     out: Annotated[Path | None, optional("DIR", "runs/AGENT-ENVIRONMENT")] = None
     """Run folder. Repeating the command resumes a run; more episodes, steps or seeds extend it."""
     config: Annotated[Path | None, optional("RUN")] = None
@@ -205,6 +208,7 @@ def parse_config(arguments: list[str]) -> Parsed:
         "until_solved": config.until_solved,
         "eval_every": config.eval_every,
         "eval_episodes": config.eval_episodes,
+        "stop_at": config.stop_at,
     }
     about = f"Train the configuration in {value} again: {config.label}."
     prog, task = "rove train --config RUN", config.environment

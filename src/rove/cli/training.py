@@ -42,6 +42,7 @@ def train(arguments: list[str]) -> None:
         until_solved=options.until_solved,
         eval_every=options.eval_every,
         eval_episodes=options.eval_episodes,
+        stop_at=options.stop_at,
     )
     config = dataclasses.replace(config, extendable=True)
     out = options.out or config.default_folder

@@ -9,6 +9,7 @@ from rove.bonuses import Bonus
 from rove.core.learner import AgentState, Memory
 from rove.errors import ConfigError, check_flag, check_hidden, check_integer, check_number
 from rove.parts.architectures import check_architecture
+from rove.posteriors import Dirac
 from rove.posteriors.base import Posterior, Spec
 from rove.returns.base import Return
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from rove.analysis import curves
 from rove.reporting.run_data import RunData
+from rove.training import solving
 from rove.training.outcomes import UNLIMITED
 
 POINTS, FEW_POINTS = 250, 60
@@ -28,8 +29,8 @@ def budget_of(run: RunData, unit: str) -> int:
 
 def score_table(run: RunData, every: int) -> np.ndarray:
     """Return scores by episode, [seeds, episodes], or every `every` steps, [seeds, points]. A seed
-    that stopped because it solved its task keeps its last score to the end; a diverged seed gets
-    its lowest score."""
+    that stopped because it solved its task keeps its last score to the end, one that stopped at a
+    score the mean of its last 20 episodes; a diverged seed gets its lowest score."""
     if every:
         at = np.arange(every, budget_of(run, "step") + 1, every)
         lanes = run.columns.values()
@@ -37,21 +38,24 @@ def score_table(run: RunData, every: int) -> np.ndarray:
         budget = len(at)
     else:
         table, budget = run.table("score"), run.raw.get("episodes") or 0
-    if run.raw.get("until_solved") or np.any(run.diverged):
+    if run.stops_early or np.any(run.diverged):
         more = np.full((len(table), max(budget - table.shape[1], 0)), np.nan)
         table = np.concatenate([table, more], axis=1)
     for row, seed, diverged in zip(table, run.seeds, run.diverged, strict=True):
         if diverged:
             row[np.isnan(row)] = np.nanmin(row)
-        elif run.raw.get("until_solved") and run.finished.get(seed):
+        elif run.stopped.get(seed):
+            row[np.isnan(row)] = np.mean(run.columns[seed]["score"][-solving.LAST :])
+        elif run.stops_early and run.finished.get(seed):
             row[:] = curves.fill_forward(row[None])[0]
     return table
 
 
 def stopped_early(run: RunData) -> bool:
-    """Whether a seed stopped before the end of its budget because it had solved its task."""
+    """Whether a seed stopped before the end of its budget: it had solved its task, or reached the
+    score to stop at."""
     episodes, steps = (run.raw.get(unit) or UNLIMITED for unit in ("episodes", "steps"))
-    return bool(run.raw.get("until_solved")) and any(
+    return run.stops_early and any(
         run.finished.get(seed) and len(x["step"]) < episodes and x["step"][-1] < steps
         for seed, x in run.columns.items()
     )

@@ -15,7 +15,7 @@ from rove.paper import EXPERIMENTS
 from rove.reporting.files import is_gymnasium
 from rove.reporting.folders import Results
 from rove.reporting.run_data import RunData
-from rove.runs.config import EVALUATION
+from rove.runs.config import OPTIONAL
 from rove.runs.recorded import RESTATABLE, RecordedTask
 from rove.search import space
 
@@ -98,8 +98,8 @@ def _rest(raw: dict[str, Any], settings: dict[str, Any]) -> list[str]:
     for unit in ("episodes", "steps"):
         words += [f"--{unit}", str(raw[unit])] if raw[unit] else []
     words += ["--until-solved"] * bool(raw["until_solved"])
-    for name in EVALUATION:
-        words += [f"--{name.replace('_', '-')}", str(raw[name])] if raw.get(name) else []
+    for name in (name for name in OPTIONAL if raw.get(name) is not None):
+        words.append(f"--{name.replace('_', '-')}={raw[name]}")
     words += [word for item in settings.items() for word in _flag("agent", *item)]
     options, defaults = flat(options_of(raw)), flat(_defaults(raw["environment"]))
     changed = {k: v for k, v in options.items() if k not in defaults or defaults[k] != v}
@@ -156,8 +156,8 @@ def _python(
     be filled in."""
     agent, name = raw["agent"], raw["environment"]["name"]
     settings = ", ".join(f"{k}={_value(v)}" for k, v in agent["settings"].items())
-    names = ("episodes", "steps", "until_solved", *EVALUATION)
-    budget = {k: raw[k] for k in names if raw.get(k)}
+    budget = {k: raw[k] for k in ("episodes", "steps", "until_solved") if raw[k]}
+    budget |= {k: raw[k] for k in OPTIONAL if raw.get(k) is not None}
     words = [
         f"rove.{AGENTS[agent['name']].__name__}({settings})",
         "environment" if custom else _task(raw),

@@ -15,7 +15,7 @@ from rove.environments import ALIASES
 from rove.environments.registered import PREFIX
 from rove.errors import ConfigError, RunFolderError, check_integer
 from rove.parts.files import read_bytes, read_text
-from rove.runs.config import check_evaluation
+from rove.runs.config import OPTIONAL, check_optional
 from rove.runs.delivery import Record
 
 LEVELS = 50
@@ -46,7 +46,7 @@ def check_run(raw: dict[str, Any]) -> None:
     if raw[other] is not None:
         raise ConfigError.must_be(other, raw[other], "null")
     _checked("until_solved", raw["until_solved"], bool)
-    check_evaluation(raw.get("eval_every"), raw.get("eval_episodes"))
+    check_optional(*(raw.get(name) for name in OPTIONAL))
 
 
 def is_gymnasium(entry: Any) -> bool:

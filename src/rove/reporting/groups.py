@@ -63,7 +63,7 @@ class Group:
     def _areas(self, run: RunData) -> np.ndarray:
         """Return the mean score of each seed over the budget that all runs share: over episodes or,
         if the budget is in steps and no seed stopped early, over steps."""
-        if self.every and not run.raw.get("until_solved") and not np.any(run.diverged):
+        if self.every and not run.stops_early and not np.any(run.diverged):
             lanes = zip(run.columns.values(), self._shared(run), strict=True)
             return np.array(
                 [curves.mean_over_steps(x["score"][:n], x["length"][:n]) for x, n in lanes]

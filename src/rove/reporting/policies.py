@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from rove.analysis.curves import aligned
 from rove.analysis.intervals import Support, within
 from rove.core.policies import POLICIES
 from rove.reporting import summaries
@@ -40,13 +41,13 @@ def _policies(run: RunData) -> list[list[Any]] | None:
 
 
 def _evaluation(run: RunData, unit: str) -> dict[str, Any] | None:
-    """Return the mean scores of the evaluations that all seeds have, and at which episodes or steps
-    they were; None if there are none."""
-    rows = [run.evaluations.get(seed, {}) for seed in run.seeds]
-    count = min(len(row.get("score", ())) for row in rows)
-    if not count:
+    """Return the mean scores of the evaluations, and at which episodes or steps they were, up to
+    the last one of a seed that has not finished; None if there are none."""
+    if any(seed not in run.evaluations for seed in run.seeds):
         return None
-    at, scores = (np.stack([row[name][:count] for row in rows]) for name in (unit, "score"))
-    every = -(-count // POINTS)
-    kept = slice((count - 1) % every, None, every)  # the last one is kept
-    return {"at": numbers(at.mean(axis=0)[kept]), **summaries.curve(scores[:, kept])}
+    rows, ended = list(run.evaluations.values()), list(map(run.finished.get, run.evaluations))
+    scores = aligned([row["score"] for row in rows], [over is True for over in ended])
+    at = max((row[unit] for row in rows), key=len)
+    every = -(-scores.shape[1] // POINTS)
+    kept = slice((scores.shape[1] - 1) % every, None, every)  # the last one is kept
+    return {"at": numbers(at[: scores.shape[1]][kept]), **summaries.curve(scores[:, kept])}

@@ -120,6 +120,16 @@ class RunData:
 
         return {seed: finished(about) for seed, about in self._about.items()}
 
+    @property
+    def stops_early(self) -> bool:
+        """Whether a seed may stop before the end of its budget."""
+        return bool(self.raw.get("until_solved")) or self.raw.get("stop_at") is not None
+
+    @property
+    def stopped(self) -> dict[int, bool]:
+        """For each seed, whether it has reached the score at which to stop."""
+        return {seed: about.get("stopped") is True for seed, about in self._about.items()}
+
     @cached_property
     def policies(self) -> list[Record] | None:
         """The trained policy of each seed; None if it is not known, as for a run that has not

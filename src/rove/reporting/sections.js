@@ -165,7 +165,7 @@ function part(group) {
   return group.stopped ? "whole budget" : (group.unit === "step" ? "mean over steps" : "all episodes");
 }
 
-const STOPPED = "A seed that stopped because it had solved the task keeps its last score to the end of the budget";
+const STOPPED = "A seed that stopped because it had solved the task, or reached the score to stop at, keeps its score to the end of the budget";
 
 /** How p-values compare the number of solved seeds with that of the reference; `timed` if equal numbers are compared by the episodes to solve. */
 function fisherNote(reference, comparisons, where, timed = false) {

@@ -7,12 +7,12 @@ from rove.agents.tuned import tuned_for
 from rove.reporting import commands
 from rove.reporting.numbers import plain
 from rove.reporting.run_data import RunData
-from rove.runs.config import EVALUATION, settings_identity
+from rove.runs.config import OPTIONAL, settings_identity
 from rove.runs.configure import default_settings
 
 NAMED = 5
 """Maximum number of changed settings that are named."""
-RUN = ("episodes", "steps", "until_solved", *EVALUATION, "seeds")
+RUN = ("episodes", "steps", "until_solved", *OPTIONAL, "seeds")
 """The fields of config.json that are about the run."""
 
 

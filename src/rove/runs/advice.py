@@ -63,6 +63,8 @@ TRAIN = {
     "policy": _NETWORK,
     "policy_kwargs": _NETWORK,
     "render_mode": "train first, then record a video with rove.watch(run, path)",
+    "eval_freq": "use eval_every=N, in episodes, or in steps if the budget is in steps",
+    "eval_env": "use eval_every=N: evaluations have an environment of their own",
     "tensorboard_log": 'pass log="tensorboard" and out=FOLDER',
 }
 """Arguments that `rove.train` does not have."""

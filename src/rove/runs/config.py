@@ -20,7 +20,7 @@ from rove.core.algorithm import Agent
 from rove.core.learner import Learner
 from rove.environments import HostEnvironment, Task
 from rove.environments.registered import PREFIX
-from rove.errors import ConfigError, RoveError, RunFolderError, check_integer
+from rove.errors import ConfigError, RoveError, RunFolderError, check_integer, check_number
 from rove.parts.architectures import ConvNet, default_for
 from rove.parts.functions import name_of
 from rove.runs.recorded import RESTATABLE, RecordedTask
@@ -29,8 +29,8 @@ from rove.training.solving import IN_A_ROW
 
 EXTENDABLE = ("seeds", "episodes", "steps")
 """The parts of `Config.identity` that may grow when a run is extended."""
-EVALUATION = ("eval_every", "eval_episodes")
-"""The parts of `Config.identity` that are None unless the policy is evaluated during training."""
+OPTIONAL = ("eval_every", "eval_episodes", "stop_at")
+"""The parts of `Config.identity` that are None by default."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +49,9 @@ class Config:
     policy; None: it is not evaluated during training."""
     eval_episodes: int | None = None
     """Number of episodes of each evaluation; None without evaluations."""
+    stop_at: float | None = None
+    """Score at which a seed stops: the mean of its last evaluation or, without evaluations, of its
+    last 20 episodes."""
     extendable: bool = False
     """Whether checkpoints of finished seeds contain all that is needed to extend the run."""
 
@@ -74,7 +77,7 @@ class Config:
         """Return one training job per seed, with checkpoints in the run folder if one is given."""
         agent = self.compose()
         changeable = (*EXTENDABLE, *(() if self.until_solved else RESTATABLE))
-        unused = [name for name in EVALUATION if getattr(self, name) is None]
+        unused = [name for name in OPTIONAL if getattr(self, name) is None]
         changeable += tuple(unused)  # so that runs of earlier versions, without them, are the same
         identity = {k: v for k, v in self.identity().items() if k not in changeable}
         run = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
@@ -93,6 +96,7 @@ class Config:
                 extendable=self.extendable,
                 eval_every=self.eval_every,
                 eval_episodes=self.eval_episodes or 0,
+                stop_at=self.stop_at,
             )
             for seed in self.seeds
         ]
@@ -125,12 +129,14 @@ class Config:
             "until_solved": self.until_solved,
             "eval_every": self.eval_every,
             "eval_episodes": self.eval_episodes,
+            "stop_at": self.stop_at,
         }
         return json.loads(json.dumps(identity, default=_plain))
 
 
-def check_evaluation(every: Any, episodes: Any) -> None:
-    """Raise `ConfigError` unless evaluations during training are valid, or both are None."""
+def check_optional(every: Any, episodes: Any, stop_at: Any) -> None:
+    """Raise `ConfigError` unless evaluations during training, and the score at which to stop, are
+    valid or None."""
     if every is None and episodes is not None:
         reason = "needs eval_every: the number of episodes or steps between evaluations"
         message = f"eval_episodes {reason}"
@@ -138,6 +144,8 @@ def check_evaluation(every: Any, episodes: Any) -> None:
     if every is not None:
         check_integer("eval_every", every, at_least=1)
         check_integer("eval_episodes", episodes, at_least=1, at_most=10_000)
+    if stop_at is not None:
+        check_number("stop_at", stop_at)
 
 
 def same(a: Any, b: Any) -> bool:

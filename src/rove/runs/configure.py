@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import fields
 from functools import partial
@@ -35,16 +36,17 @@ from rove.errors import (
 )
 from rove.parts import noise
 from rove.runs import advice
-from rove.runs.config import Config, check_evaluation, with_network
+from rove.runs.config import Config, check_optional, with_network
 from rove.training.outcomes import UNLIMITED
+from rove.training.solving import lowest_optimal
 
 DEFAULT_BUDGET = {True: (None, 50_000), False: (250, None)}
 """The numbers of episodes and steps if none are given, by whether actions are continuous."""
 EVAL_EPISODES = 10
 """Default number of episodes of an evaluation during training."""
 ARGUMENTS = (
-    "seeds", "episodes", "steps", "until_solved", "eval_every", "eval_episodes", "out", "progress",
-    "report", "workers", "on", "log",
+    "seeds", "episodes", "steps", "until_solved", "eval_every", "eval_episodes", "stop_at", "out",
+    "progress", "report", "workers", "on", "log",
 )  # fmt: skip
 """Arguments of `rove.train` that a misspelt setting may have meant."""
 
@@ -59,6 +61,7 @@ def configure(
     until_solved: bool = False,
     eval_every: int | None = None,
     eval_episodes: int | None = None,
+    stop_at: float | None = None,
     **settings: Any,
 ) -> Config:
     """Return the validated configuration of a run; the arguments are those of `train`."""
@@ -135,7 +138,9 @@ def configure(
         raise ConfigError("until_solved", True, reason, message)
     if eval_every is not None and eval_episodes is None:
         eval_episodes = EVAL_EPISODES
-    check_evaluation(eval_every, eval_episodes)
+    check_optional(eval_every, eval_episodes, stop_at)
+    if stop_at is not None:
+        _check_reachable(stop_at, environment)
     if eval_every is not None and isinstance(environment, HostEnvironment):
         _check_second(environment)
     whole = lambda number: None if number is None else int(number)  # noqa: E731 (NumPy's too)
@@ -148,7 +153,17 @@ def configure(
         until_solved,
         eval_every=whole(eval_every),
         eval_episodes=whole(eval_episodes),
+        stop_at=None if stop_at is None else float(stop_at),
     )
+
+
+def _check_reachable(stop_at: float, environment: Task) -> None:
+    """Raise `ConfigError` if no episode can have the score at which to stop."""
+    known = [environment.optimum, *(environment.score_range or ())[1:]]
+    highest = min((limit for limit in known if limit is not None), default=math.inf)
+    if lowest_optimal(stop_at) > highest:
+        reason = f"at most {highest:g}, the best possible {environment.score_label} of "
+        raise ConfigError.must_be("stop_at", stop_at, reason + environment.name)
 
 
 def _check_second(environment: HostEnvironment) -> None:

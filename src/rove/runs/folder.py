@@ -17,9 +17,10 @@ from rove.errors import ConfigError, RunFolderError, check_flag, check_integer
 from rove.parts.files import publish, read_text
 from rove.runs.config import (
     EXTENDABLE,
+    OPTIONAL,
     Config,
     agent_from,
-    check_evaluation,
+    check_optional,
     environment_from,
     with_network,
 )
@@ -220,8 +221,7 @@ class RunFolder:
                 episodes=contents["episodes"],
                 steps=contents["steps"],
                 until_solved=contents["until_solved"],
-                eval_every=contents.get("eval_every"),
-                eval_episodes=contents.get("eval_episodes"),
+                **{name: contents.get(name) for name in OPTIONAL},
                 extendable=contents["extendable"],
             )
         except KeyError as error:
@@ -264,7 +264,7 @@ def _check_budget(contents: dict[str, Any]) -> None:
     if contents[other] is not None:
         raise ConfigError.must_be(other, contents[other], "null")
     check_flag("until_solved", contents["until_solved"])
-    check_evaluation(contents.get("eval_every"), contents.get("eval_episodes"))
+    check_optional(*(contents.get(name) for name in OPTIONAL))
     check_flag("extendable", contents["extendable"])
 
 

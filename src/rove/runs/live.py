@@ -125,7 +125,7 @@ class Live:
         text = f"{progress.job.name}: {getattr(progress, unit):,} of {goal:,} {unit}s"
         text += f", {_score([progress])}" if np.isfinite(progress.recent) else ""
         text += f", {speed:,.0f} steps/s" if speed else ""
-        text += ", stopped: solved" if _solved(progress) else ""
+        text += f", stopped: {reason}" if (reason := _stopped(progress)) else ""
         print_line(self._console, text)
 
     def __enter__(self) -> "Live":
@@ -187,20 +187,29 @@ def _status(reported: Sequence[Progress]) -> str:
     recent = [p.recent for p in reported if np.isfinite(p.recent)]
     if not recent and not speed:
         return "done" if all(p.finished for p in reported) else "starting"
-    if all(p.finished and p.job.in_a_row < UNLIMITED for p in reported):
-        solved = [p for p in reported if _solved(p)]
+    if all(p.finished and _may_stop(p.job) for p in reported):
+        reasons = [reason for p in reported if (reason := _stopped(p))]
+        counts = [f"{x} {reasons.count(x)}/{len(reported)}" for x in dict.fromkeys(reasons)]
         if len(reported) > 1:
-            return f"solved {len(solved)}/{len(reported)}, {_score(reported)}"
-        return f"solved at episode {solved[0].episode:,}" if solved else f"{_score(reported)}"
+            return ", ".join([*(counts or [f"stopped 0/{len(reported)}"]), _score(reported)])
+        at = f"at episode {reported[0].episode:,}"
+        return f"{reasons[0]} {at}" if reasons else _score(reported)
     text = _score(reported)
     return f"{text}, {speed:,.0f} steps/s" if speed else text
 
 
-def _solved(progress: Progress) -> bool:
-    """Whether a job stopped before its budget because it solved its task."""
+def _may_stop(job: Job) -> bool:
+    """Whether a job may stop before the end of its budget."""
+    return job.in_a_row < UNLIMITED or job.stop_at is not None
+
+
+def _stopped(progress: Progress) -> str:
+    """Describe why a job stopped before the end of its budget: 'solved', or 'reached 0.9'; empty if
+    it did not."""
     unit, goal = progress.job.goal
-    early = progress.finished and getattr(progress, unit) < goal
-    return early and progress.job.in_a_row < UNLIMITED
+    if not progress.finished or getattr(progress, unit) >= goal or not _may_stop(progress.job):
+        return ""
+    return f"reached {progress.job.stop_at:g}" if progress.stopped else "solved"
 
 
 def _score(reported: Sequence[Progress]) -> str:

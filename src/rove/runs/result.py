@@ -86,6 +86,12 @@ class Run:
         return [episodes_to_solve(outcome.scores, optimum) for outcome in self.outcomes]
 
     @property
+    def stopped_at(self) -> list[int | None]:
+        """For each seed, the episode after which it stopped because it had reached the score
+        `stop_at`, or None."""
+        return [len(o.episodes.returns) if o.stopped else None for o in self.outcomes]
+
+    @property
     def lost(self) -> list[bool]:
         """For each seed, whether it solved the task and lost it again.
 

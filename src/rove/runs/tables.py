@@ -76,7 +76,7 @@ def evaluations_csv(config: Config, evaluations: Mapping[int, Evaluations]) -> s
     """Return a CSV table with one line per evaluation, given those of each seed."""
     who = config.agent_name, config.environment.name
     rows = [
-        (*who, seed, x.episode[i], x.step[i], len(scores), *map(_double, _summary(scores)))
+        (*who, seed, x.episode[i], x.step[i], len(scores), *map(_decimals, _summary(scores)))
         for seed, x in evaluations.items()
         for i, scores in enumerate(x.scores)
     ]
@@ -85,11 +85,6 @@ def evaluations_csv(config: Config, evaluations: Mapping[int, Evaluations]) -> s
 
 def _summary(scores: np.ndarray) -> tuple[float, float, float]:
     return float(np.mean(scores)), float(np.min(scores)), float(np.max(scores))
-
-
-def _double(value: float) -> str:
-    """Return the shortest decimal that reads back as the same number."""
-    return np.format_float_positional(value, trim="0")
 
 
 def read_scores(path: Path) -> Callable[..., Any]:

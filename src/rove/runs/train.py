@@ -34,6 +34,7 @@ def train(
     until_solved: bool = False,
     eval_every: int | None = None,
     eval_episodes: int | None = None,
+    stop_at: float | None = None,
     out: str | Path | None = None,
     progress: bool | None = None,
     report: Report = ignore,
@@ -59,6 +60,8 @@ def train(
       policy is evaluated, again and again (see `Run.evaluations`). This does not change the
       results of training. By default, it is not evaluated during training.
     - `eval_episodes`: the number of episodes of each evaluation; 10 by default.
+    - `stop_at`: a score at which a seed also stops: when the mean of an evaluation reaches it or,
+      without `eval_every`, the mean of the last 20 episodes.
     - `out`: the run folder, which has the same files as that of `rove train`. Interrupted runs
       resume from their last checkpoint in it, and a run with more episodes, steps or seeds than
       before extends it, with the same results as if it had been trained at once.
@@ -87,6 +90,7 @@ def train(
         until_solved=until_solved,
         eval_every=eval_every,
         eval_episodes=eval_episodes,
+        stop_at=stop_at,
         **settings,
     )
     path = None if out is None else as_path("out", out)

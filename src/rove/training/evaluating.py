@@ -9,6 +9,7 @@ import numpy as np
 from rove.training.lane import Lane
 from rove.training.outcomes import Evaluations, Job, Outcome
 from rove.training.playing import play
+from rove.training.solving import LAST
 
 POLICY = "mean"
 """The policy that is evaluated: greedy on the posterior mean."""
@@ -24,9 +25,10 @@ def evaluated(outcome: Outcome, lane: Lane) -> Outcome:
     after = Evaluations(
         step=np.append(before.step, np.int32(lane.step)),
         episode=np.append(before.episode, np.int32(lane.episode)),
-        scores=np.vstack([before.scores.reshape(-1, job.eval_episodes), scores]),
+        scores=np.vstack([before.scores, scores]),
     )
-    return outcome._replace(evaluations=after)
+    outcome = outcome._replace(evaluations=after)
+    return outcome._replace(finished=outcome.finished or outcome.stopped)
 
 
 def expected(job: Job, step: int, episode: int) -> int:
@@ -36,12 +38,14 @@ def expected(job: Job, step: int, episode: int) -> int:
 
 
 def next_pause(outcome: Outcome) -> tuple[int, int]:
-    """Return the step and the episode at which training pauses next: at the end of its budget, or
-    for an evaluation."""
+    """Return the step and the episode at which training pauses next: at the end of its budget, for
+    an evaluation, or to see whether it has reached the score at which to stop."""
     job, lane = outcome.job, outcome.lane
     limits = {"step": job.steps, "episode": job.episodes}
     if job.eval_every:
         unit, goal = job.goal
         count = int(getattr(lane, unit))
         limits[unit] = min(goal, count - count % job.eval_every + job.eval_every)
+    elif job.stop_at is not None:
+        limits["episode"] = min(job.episodes, max(int(lane.episode) + 1, LAST))
     return limits["step"], limits["episode"]

@@ -28,6 +28,7 @@ from rove.training.lane import ENVIRONMENT, LOG_CAPACITY, UNLIMITED, Lane
 from rove.training.outcomes import Job, Outcome
 from rove.training.playing import reset_seed
 from rove.training.progress import Report, Saved, progress_of
+from rove.training.solving import LAST
 
 
 def drive(
@@ -179,6 +180,7 @@ class _Trainer:
         if expected(self.job, self.steps, self.episodes) > len(self.outcome.evaluations.step):
             self.outcome = evaluated(self.outcome, self.lane)
         over = self.steps >= self.job.steps or self.episodes >= self.job.episodes
+        over = over or self.outcome.finished
         if done and self.job.in_a_row < UNLIMITED:
             over = over or int(self.lane.streak) >= self.job.in_a_row
         if done or over:
@@ -192,6 +194,7 @@ class _Trainer:
         now = time.monotonic()
         due = now - self._saved_at > progress.CHECKPOINT_SECONDS
         stale = now - self._read_at > progress.CHUNK_SECONDS or self._unread == LOG_CAPACITY
+        stale = stale or (self.job.stop_at is not None and self.episodes >= LAST)
         if over or due or stale:
             lane = self.lane
             outcome, self._read_at = outcomes.extended(self.outcome, lane), now

@@ -17,6 +17,7 @@ from rove.environments.base import Task
 from rove.environments.host import HostEnvironment
 from rove.errors import LaneError
 from rove.training.lane import FAULTS, SNAPSHOTS, UNLIMITED, Lane, start
+from rove.training.solving import LAST, reaches
 
 _start = jax.jit(start)
 
@@ -44,6 +45,8 @@ class Job:
     """Number of episodes, or of steps if they are its budget, between evaluations."""
     eval_episodes: int = 0
     """Number of episodes of an evaluation."""
+    stop_at: float | None = None
+    """Score at which to stop; see `Outcome.stopped`."""
 
     @property
     def identity(self) -> str:
@@ -98,14 +101,17 @@ class Evaluations(NamedTuple):
         return self.scores.mean(axis=1)
 
 
-NO_EVALUATIONS = Evaluations(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros((0, 1)))
+def no_evaluations(episodes: int = 0) -> Evaluations:
+    """Return a table of no evaluations of so many episodes each."""
+    none = np.zeros(0, np.int32)
+    return Evaluations(none, none, np.zeros((0, max(episodes, 1))))
 
 
 class Tables(NamedTuple):
     """The results of a job so far, as tables."""
 
     episodes: Episodes
-    evaluations: Evaluations = NO_EVALUATIONS
+    evaluations: Evaluations = no_evaluations()
 
 
 def structures(jobs: Sequence[Job]) -> list[Any]:
@@ -137,7 +143,7 @@ class Outcome(NamedTuple):
     actions: np.ndarray = NO_ACTIONS
     """The actions of the current episode, if the job ended within an episode of a Gymnasium
     environment: repeating them restores the environment's state."""
-    evaluations: Evaluations = NO_EVALUATIONS
+    evaluations: Evaluations = no_evaluations()
 
     @property
     def tables(self) -> Tables:
@@ -149,6 +155,18 @@ class Outcome(NamedTuple):
         """The environment's score of every episode."""
         played = self.episodes
         return self.job.environment.score(played.returns, played.length, played.terminated)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the job has reached the score at which to stop: by the mean of its last
+        evaluation or, without evaluations during training, of its last 20 episodes."""
+        job = self.job
+        if job.stop_at is None:
+            return False
+        if job.eval_every:
+            return any(reaches(row, job.stop_at) for row in self.evaluations.scores[-1:])
+        recent = self.scores[-LAST:]
+        return len(recent) == LAST and reaches(recent, job.stop_at)
 
     @property
     def history(self) -> np.ndarray:
@@ -169,7 +187,8 @@ def fresh(job: Job) -> Outcome:
     """Return a job's outcome at step 0."""
     kinds = (np.float32, np.int32, np.int32, np.bool_, np.float32, np.float32, np.int32)
     lane = _start(job.agent, job.environment, jnp.asarray(job.seed, jnp.int32))
-    return Outcome(job, Episodes(*(np.zeros(0, kind) for kind in kinds)), lane)
+    episodes = Episodes(*(np.zeros(0, kind) for kind in kinds))
+    return Outcome(job, episodes, lane, evaluations=no_evaluations(job.eval_episodes))
 
 
 def extended(before: Outcome, lane: Lane) -> Outcome:
@@ -205,7 +224,8 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
     limits = ((lane.step, job.steps), (lane.episode, job.episodes), (lane.streak, job.in_a_row))
     finished = bool(diverged) or any(int(reached) >= limit for reached, limit in limits)
     evaluations = before.evaluations
-    return Outcome(job, episodes, lane, finished, diverged, evaluations=evaluations)
+    outcome = Outcome(job, episodes, lane, finished, diverged, evaluations=evaluations)
+    return outcome._replace(finished=finished or outcome.stopped)
 
 
 def retired(outcome: Outcome) -> Outcome:

@@ -27,6 +27,8 @@ class Progress(NamedTuple):
     """Loss of the last update; NaN before the first, and where it was not read."""
     coverage: int = 0
     """Number of cells visited so far."""
+    stopped: bool = False
+    """Whether it has reached the score at which to stop."""
 
 
 Report = Callable[[Progress], None]
@@ -53,4 +55,5 @@ def progress_of(outcome: Outcome, step: int, episode: int, steps_per_second: flo
         finished=outcome.finished,
         loss=float(lane.loss) if read else float("nan"),
         coverage=int(outcome.episodes.coverage[-1]) if len(scores) else 0,
+        stopped=outcome.stopped,
     )

@@ -39,6 +39,11 @@ def is_optimal(
     return np.asarray(scores) >= lowest_optimal(optimum)
 
 
+def reaches(scores: Num[np.ndarray, " episodes"], score: float) -> bool:
+    """Return whether the mean of some scores is at least a given one, up to rounding."""
+    return float(np.mean(scores, dtype=float)) >= lowest_optimal(score)
+
+
 def is_lost(
     scores: Num[np.ndarray, " episodes"],
     optimum: float,

@@ -47,6 +47,7 @@ def save(outcome: Outcome) -> None:
     metadata = {
         "job": job.identity,
         "diverged": outcome.diverged,
+        "stopped": outcome.stopped,
         "has_replay": len(memory.rows) > 0,
         "step": int(lane.step),
         "episode": int(lane.episode),
@@ -123,7 +124,7 @@ def is_done(metadata: dict[str, Any], steps: int, episodes: int, in_a_row: int) 
     """
     if not isinstance(metadata.get("diverged"), str):
         raise ValueError("it does not say whether it diverged")
-    reached = bool(metadata["diverged"])
+    reached = bool(metadata["diverged"]) or metadata.get("stopped") is True
     for key, limit in (("step", steps), ("episode", episodes), ("streak", in_a_row)):
         count = metadata.get(key)
         if type(count) is not int or count < 0:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from rove.errors import RoveError
-from rove.runs.config import Config
+from rove.runs.config import OPTIONAL, Config
 from rove.runs.tables import flat
 from rove.training import storage
 from rove.training.outcomes import Episodes, Evaluations, Job, Tables
@@ -201,5 +201,5 @@ def settings(config: Config, seed: int) -> dict[str, Any]:
     agent = identity["agent"].get("settings") or identity["agent"].get("composition", {})
     values = {"agent": config.agent_name, "environment": config.environment.name, "seed": seed}
     values |= flat(agent, "agent") | flat(identity["environment"]["options"], "env")
-    run = ("until_solved", "eval_every", "eval_episodes")
+    run = ("until_solved", *OPTIONAL)
     return values | {key: identity[key] for key in run if identity[key] is not None}
