@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from rove.parts import noise
 from rove.parts.layers import Convolution, Linear, Theta
-from rove.posteriors.base import Phi, Posterior, Stack
+from rove.posteriors.base import Foldable, Phi, Posterior, Stack
 from rove.returns import Categorical
 from rove.returns.base import Return, means
 
@@ -28,8 +28,10 @@ class Folded(NamedTuple):
 
 def folded_values(returns: Return, posterior: Posterior[Any, Any], phi: Phi) -> Folded | None:
     """Return E[Z(s, ·)] at the posterior mean; None if it is not a sum of networks."""
+    if not isinstance(posterior, Foldable):
+        return None
     stacks = posterior.mean_networks(phi)
-    if stacks is None or not all(_plain(stack.networks) for stack in stacks):
+    if not all(_plain(stack.networks) for stack in stacks):
         return None
     if isinstance(returns, Categorical):
         return Folded(stacks, returns.support)

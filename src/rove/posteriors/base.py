@@ -194,12 +194,16 @@ class Posterior(eqx.Module, Generic[Law, Draw]):
         """
         return phi
 
-    def mean_networks(self, phi: Phi) -> tuple[Stack, ...] | None:
-        """Return networks whose weighted sum is `mean`, to export it; None if there are none."""
-        return None
-
     def validate(self, spec: Spec) -> None:
         """Raise a `ConfigError` that names an alternative if this family cannot be used."""
+
+
+class Foldable(Posterior[Law, Draw]):
+    """A family whose `mean` is a weighted sum of networks, so that policies can be exported."""
+
+    @abc.abstractmethod
+    def mean_networks(self, phi: Phi) -> tuple[Stack, ...]:
+        """Return networks whose weighted sum is `mean`."""
 
 
 class OneTheta(Rows[Law]):

@@ -12,7 +12,7 @@ from rove.errors import ConfigError, check_integer, check_number
 from rove.parts import noise, replay
 from rove.parts.networks import Linear, Network
 from rove.parts.noise import Key
-from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows, Spec, Stack, single
+from rove.posteriors.base import Data, Foldable, OneTheta, Phi, Rows, Spec, Stack, single
 from rove.posteriors.last_layer import check_conjugate
 from rove.posteriors.priors import Input
 
@@ -34,7 +34,7 @@ class TableRows(Rows[Table]):
         return (x.features @ law.mean + spread * self.epsilon)[None]
 
 
-class Conjugate(Posterior[Table, Array]):
+class Conjugate(Foldable[Table, Array]):
     """A linear model f_θ(x) = x·θ of one-hot observations, with the exact Gaussian posterior.
 
     With one-hot observations, θ is a table with one value per state and action, and each value has

@@ -6,11 +6,11 @@ from jaxtyping import Float
 from rove.parts import networks
 from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
-from rove.posteriors.base import Phi, Posterior, Stack, single
+from rove.posteriors.base import Foldable, Phi, Stack, single
 from rove.posteriors.priors import Input
 
 
-class Dirac(Posterior[Theta, tuple[()]]):
+class Dirac(Foldable[Theta, tuple[()]]):
     """A point mass at a single network. The entropy is defined as 0."""
 
     def init(self, network: Network, key: Key) -> Phi:

@@ -14,9 +14,9 @@ from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
 from rove.parts.onehot import Features
 from rove.posteriors.base import (
+    Foldable,
     Paired,
     Phi,
-    Posterior,
     Rows,
     Spec,
     Stack,
@@ -36,7 +36,7 @@ class MaskRows(Rows[Theta]):
         return _masked(law, self.masks, x.features)[None]
 
 
-class Dropout(Posterior[Theta, Array]):
+class Dropout(Foldable[Theta, Array]):
     """Dropout: a sample θ is the network with a random subset of its hidden units set to zero.
 
     The remaining units are scaled by 1/(1 − rate). A unit of a convolution is one channel at one

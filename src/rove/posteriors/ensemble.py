@@ -13,7 +13,7 @@ from rove.errors import check_integer, check_number
 from rove.parts import networks, noise
 from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
-from rove.posteriors.base import OneTheta, Paired, Phi, Posterior, Rows, Stack
+from rove.posteriors.base import Foldable, OneTheta, Paired, Phi, Rows, Stack
 from rove.posteriors.priors import Input
 
 
@@ -26,7 +26,7 @@ class EnsembleLaw(NamedTuple):
     """The key that determines the bootstrap masks."""
 
 
-class Ensemble(Posterior[EnsembleLaw, Array]):
+class Ensemble(Foldable[EnsembleLaw, Array]):
     """A uniform distribution over the K members of an ensemble.
 
     The expectation over θ in the objective is computed exactly, as a sum over members: each learns

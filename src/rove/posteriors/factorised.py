@@ -14,9 +14,9 @@ from rove.parts.networks import Linear, Network, Theta, Weighted
 from rove.parts.noise import Key
 from rove.parts.onehot import Features
 from rove.posteriors.base import (
+    Foldable,
     Paired,
     Phi,
-    Posterior,
     Rows,
     Spec,
     Stack,
@@ -56,7 +56,7 @@ class FactorRows(Rows[FactorisedLaw]):
         return networks.forward(_factors(law, self.f), x.features, linear)[None]
 
 
-class Factorised(Posterior[FactorisedLaw, Theta]):
+class Factorised(Foldable[FactorisedLaw, Theta]):
     """Factorised Gaussian noise (Fortunato et al. 2018): θ = μ_θ + σ_θ·f(ε_in)·f(ε_out).
 
     Here f(ε) = sign(ε)·√|ε| and σ_θ = softplus(ρ_θ). The noise of a layer has rank one, so q_φ has

@@ -16,6 +16,7 @@ from rove.parts.noise import Key
 from rove.parts.onehot import Features
 from rove.posteriors.base import (
     Data,
+    Foldable,
     OneTheta,
     Phi,
     Posterior,
@@ -58,7 +59,7 @@ class LastLayerRows(Rows[LastLayerLaw]):
         return (h @ law.head.mean.T + spread * self.epsilon)[None]
 
 
-class LastLayer(Posterior[LastLayerLaw, Array]):
+class LastLayer(Foldable[LastLayerLaw, Array]):
     """A point estimate of the hidden layers, and the exact posterior of the last layer.
 
     The hidden layers are trained by gradient descent. Every `period` steps, the posterior of the

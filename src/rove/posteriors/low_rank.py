@@ -13,10 +13,10 @@ from rove.parts import networks, noise
 from rove.parts.networks import Linear, Network, Theta
 from rove.parts.noise import Key
 from rove.posteriors.base import (
+    Foldable,
     OneTheta,
     Paired,
     Phi,
-    Posterior,
     Rows,
     Spec,
     Stack,
@@ -88,7 +88,7 @@ def indexed(
     return h, networks.affine(law.head, h) + varied
 
 
-class LowRank(Posterior[LowRankLaw, Draw]):
+class LowRank(Foldable[LowRankLaw, Draw]):
     """A low-rank Gaussian: the last layer is W₀ + Σ_m z_m·W_m with an index z ~ N(0, I/M).
 
     The index is shared by all outputs. With `rho`, each weight also has independent noise of

@@ -17,10 +17,10 @@ from rove.parts.networks import Layer, Linear, Network, Theta
 from rove.parts.noise import Key
 from rove.parts.onehot import Features
 from rove.posteriors.base import (
+    Foldable,
     OneTheta,
     Paired,
     Phi,
-    Posterior,
     Rows,
     Spec,
     Stack,
@@ -93,7 +93,7 @@ def _moved(mean: Layer, std: Layer, epsilon: Float[Array, " parameters"]) -> Lay
     return structure.unflatten(m + s * e.reshape(m.shape) for m, s, e in leaves)
 
 
-class MeanField(Posterior[MeanFieldLaw, Theta]):
+class MeanField(Foldable[MeanFieldLaw, Theta]):
     """Independent Gaussians for all parameters, with learned means and standard deviations.
 
     The prior of a parameter is uniform (as in the paper), N(0, `prior`²) (as in BBQ), or N(μ_θ, s²)

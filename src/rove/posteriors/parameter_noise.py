@@ -11,7 +11,7 @@ from rove.errors import check_integer, check_number
 from rove.parts import networks, noise, replay
 from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
-from rove.posteriors.base import Data, OneTheta, Phi, Posterior, Rows, Stack, single
+from rove.posteriors.base import Data, Foldable, OneTheta, Phi, Rows, Stack, single
 from rove.posteriors.priors import Input
 
 _STATES = 64
@@ -34,7 +34,7 @@ class MeanRows(Rows[ParameterNoiseLaw]):
         return networks.forward(law.mean, x.features)[None]
 
 
-class ParameterNoise(Posterior[ParameterNoiseLaw, Theta]):
+class ParameterNoise(Foldable[ParameterNoiseLaw, Theta]):
     """Adaptive parameter noise: actions are chosen with θ = μ + σ·ε, where σ is a single number.
 
     Learning and targets use μ without noise. Every `period` steps, σ grows or shrinks by 1% to keep
