@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import lax
 from scipy import stats
 
+from convolutions import by_hand, layer_of, xla
 from rove.errors import ConfigError
 from rove.parts import networks, noise
 from rove.parts.architectures import ConvNet, build, default_for
@@ -18,38 +18,6 @@ SHAPES = [
     (4, 4, 3, 4, 1, 2),
 ]  # fmt: skip
 """Height, width and channels of an image; kernel, stride and filters."""
-
-
-def layer_of(window: Window, seed: int = 0) -> Convolution:
-    rng = np.random.default_rng(seed)
-    sizes = (window.patch, window.filters), (window.filters,)
-    return Convolution(*(jnp.asarray(rng.normal(size=s), jnp.float32) for s in sizes), window)
-
-
-def by_hand(layer: Convolution, image: np.ndarray) -> np.ndarray:
-    """[rows, columns, filters]: a sum for each position, channel and entry of the window."""
-    w = layer.window
-    weight = np.asarray(layer.weight, np.float64).reshape(w.kernel, w.kernel, w.channels, w.filters)
-    y = np.empty((w.rows, w.columns, w.filters))
-    for row in range(w.rows):
-        for column in range(w.columns):
-            for f in range(w.filters):
-                total = float(layer.bias[f])
-                for i in range(w.kernel):
-                    for j in range(w.kernel):
-                        at = image[row * w.stride + i, column * w.stride + j]
-                        total += at @ weight[i, j, :, f]
-                y[row, column, f] = total
-    return y
-
-
-def xla(weight, bias, window: Window, x):
-    """The same by XLA."""
-    kernel = weight.reshape(window.kernel, window.kernel, window.channels, window.filters)
-    images = x.reshape(-1, window.height, window.width, window.channels)
-    strides, names = (window.stride,) * 2, ("NHWC", "HWIO", "NHWC")
-    y = lax.conv_general_dilated(images, kernel, strides, "VALID", dimension_numbers=names) + bias
-    return y.reshape(x.shape[0], -1)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

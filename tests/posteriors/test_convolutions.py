@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from parts.test_layers import by_hand, layer_of, xla
+from convolutions import by_hand, layer_of, xla
 from posteriors import test_protocol as protocol
 from posteriors.test_protocol import FAMILIES, explicit, keys, limit, rows_of
 from rove.core.algorithm import Agent
