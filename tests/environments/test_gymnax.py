@@ -10,6 +10,7 @@ import pytest
 
 import rove
 from rove import environments
+from rove.environments.gymnasium import CompiledEnv
 from rove.errors import ConfigError, RunFolderError
 from rove.parts.onehot import OneHot
 
@@ -100,6 +101,7 @@ def test_every_step_of_the_others_is_gymnaxs(name):
 
 def test_spaces():
     breakout = environments.make("gymnax/Breakout-MinAtar")
+    assert breakout.image == (10, 10, 4)
     assert (breakout.observation_size, breakout.num_actions) == (400, 3)
     assert not breakout.continuous
     lake = environments.make("gymnax/FrozenLake-misc", map_name="8x8")
@@ -109,8 +111,29 @@ def test_spaces():
     assert pendulum.continuous
     assert pendulum.num_actions == 1
     assert pendulum.observation_bounds == ((-1.0, -1.0, -8.0), (1.0, 1.0, 8.0))
+    assert pendulum.image is None
+    assert pendulum.action(jnp.array([0.5])) == 1.0  # of the torques between −2 and 2
+    seen = np.random.default_rng(0).random((10, 10, 4))
+    np.testing.assert_allclose(breakout.observation(seen), seen.ravel(), rtol=1e-6)
+    np.testing.assert_array_equal(lake.observation(5), np.eye(64)[5])
     low, high = environments.make("gymnax/CartPole-v1").observation_bounds
     assert (low[1], high[1]) == (-np.inf, np.inf)
+
+
+def test_an_image_is_drawn_where_there_are_no_cells():
+    """Each channel of Breakout in a colour of its own."""
+    env = CompiledEnv(environments.make("gymnax/Breakout-MinAtar"), render_mode="rgb_array")
+    observation, _ = env.reset(seed=0)
+    frame = env.render()
+    assert frame.shape == (480, 480, 3)
+    image = observation.reshape(10, 10, 4)
+    pixels = frame[20::48, 20::48].astype(int)
+    assert np.array_equal(pixels.any(-1), image.any(-1))
+    last = image.shape[-1] - 1 - np.flip(image, -1).argmax(-1)  # the last channel that is set
+    for channel in range(4):
+        shown = pixels[image.any(-1) & (last == channel)]
+        assert len(np.unique(shown, axis=0)) <= 1
+    assert len(np.unique(pixels.reshape(-1, 3), axis=0)) == 1 + len(np.unique(last[image.any(-1)]))
 
 
 SMALL = {"hidden": (16,), "batch_size": 16, "buffer_size": 2000, "learning_starts": 50}
@@ -129,7 +152,7 @@ def test_a_run_is_recorded_and_restored_by_name(tmp_path):
     assert run.returns[0, -30:].mean() > 0.5  # a paddle that does not move scores −1/3
     assert set(np.unique(run.returns)) <= {-1.0, 1.0}
     assert np.all(run.lengths == 4)
-    assert run.policy()(np.zeros((15,))) in range(3)
+    assert run.policy()(np.zeros((5, 3))) in range(3)
 
 
 def test_an_object_is_trained_and_loaded_when_it_is_passed_in(tmp_path):

@@ -69,6 +69,20 @@ def board(
     return np.asarray(image)
 
 
+def channels(image: np.ndarray) -> np.ndarray:
+    """Return an RGB image of an image with any number of channels, each in a colour of its own, on
+    black. Where several are set, the last one is shown."""
+    height, width, count = image.shape
+    hues = np.arange(count)[:, None] / count + np.array([0, 2, 1]) / 3
+    colours = np.clip(np.abs(hues % 1 * 6 - 3) - 1, 0, 1) * 155 + 100
+    shown = image.astype(float) / max(float(np.abs(image).max()), 1e-9)
+    last = count - 1 - np.argmax(np.flip(shown > 0, axis=-1), axis=-1)
+    value = np.take_along_axis(shown, last[..., None], axis=-1)
+    picture = (np.clip(value, 0, 1) * colours[last]).astype(np.uint8)
+    scale = max(1, int(BOARD_WIDTH / max(height, width)))
+    return picture.repeat(scale, axis=0).repeat(scale, axis=1)
+
+
 def captioned(frame: np.ndarray, text: str) -> np.ndarray:
     """Return an RGB image with a line of text below it, wide enough for the text."""
     from PIL import Image, ImageDraw, ImageFont  # imported here because it is rarely used

@@ -41,6 +41,7 @@ class CompiledEnv(gymnasium.Env):
         self.observation_space = spaces.Box(low, high, shape, np.float32)
         self.action_space: Any = environment.action_space
         self._state: Any = None
+        self._observation = np.zeros(shape, np.float32)
         self._episode_key: Any = None
         self._time = 0
         self._visited: set[int] = set()
@@ -52,7 +53,8 @@ class CompiledEnv(gymnasium.Env):
         self._time, seed = 0, int(self.np_random.integers(2**31))
         self._visited = set()
         self._episode_key, self._state, observation, mask = _reset(self.environment, seed)
-        return np.asarray(observation, np.float32), _info(mask)
+        self._observation = np.asarray(observation, np.float32)
+        return self._observation, _info(mask)
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         if self._state is None:
@@ -63,9 +65,9 @@ class CompiledEnv(gymnasium.Env):
         action = np.asarray(action, np.float32 if self.environment.continuous else np.int32)
         time = np.int32(self._time)
         after, mask = _step(self.environment, self._state, action, self._episode_key, time)
-        self._state = after.state
+        self._state, self._observation = after.state, np.asarray(after.observation, np.float32)
         return (
-            np.asarray(after.observation, np.float32),
+            self._observation,
             float(after.reward),
             bool(after.terminated),
             bool(after.truncated),
@@ -74,14 +76,17 @@ class CompiledEnv(gymnasium.Env):
 
     def render(self) -> np.ndarray | None:
         """Return an image of the environment's cells: the current one, those that were visited in
-        this episode, and landmarks such as the goal."""
+        this episode, and landmarks such as the goal. An observation that is an image is shown
+        instead if there are no cells."""
         if self.render_mode is None:
             return None
         if self._state is None:
             raise gymnasium.error.ResetNeeded("call reset() before render()")
         task = self.environment
+        if not task.bins and task.image is not None:
+            return drawing.channels(self._observation.reshape(task.image.shape))
         if not task.bins:
-            raise NotImplementedError("it has no cells that could be drawn (its bins are 0)")
+            raise NotImplementedError("it has neither cells nor images that could be drawn")
         at = int(task.bin(self._state))
         self._visited.add(at)
         return drawing.board(

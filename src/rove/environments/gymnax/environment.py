@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from rove.environments.base import Bound, Environment, State, Step
 from rove.errors import check_number
 from rove.parts import noise
+from rove.parts.images import Image
 from rove.parts.noise import Key
 from rove.parts.onehot import Observation, OneHot
 
@@ -78,6 +79,12 @@ class GymnaxEnvironment(Environment):
         return int(space.n) if self.coded else math.prod(space.shape)
 
     @property
+    def image(self) -> Image | None:
+        """The form of observations with three dimensions: rows, columns and channels."""
+        space = self.source.observations
+        return Image(*space.shape) if not self.coded and len(space.shape) == 3 else None
+
+    @property
     def observation_bounds(self) -> tuple[Bound, Bound]:
         if self.coded:
             return 0.0, 1.0
@@ -109,18 +116,24 @@ class GymnaxEnvironment(Environment):
         bounds = self.score_range and list(self.score_range)
         return {"optimum": self.optimum, "score_range": bounds, **json.loads(self.source.options)}
 
+    def observation(self, given: Any, action_mask: Any = None) -> Observation:
+        """Convert an observation in gymnax's own shape, or a vector, to one for the agent."""
+        if np.shape(given) == tuple(self.source.observations.shape):
+            given = np.asarray(self._observed(given))
+        return super().observation(given, action_mask)
+
+    def action(self, chosen: Array) -> int | np.ndarray:
+        return np.asarray(self._decoded(chosen)) if self.continuous else int(chosen)
+
     def reset(self, key: Key) -> tuple[State, Observation]:
         observation, state = self.source.environment.reset_env(key, self.source.params)
         return _arrays(state), self._observed(observation)
 
     def step(self, state: State, action: Int[Array, ""] | Float[Array, " k"], key: Key) -> Step:
         source = self.source
-        if self.continuous:
-            low, high = bounds_of(source.actions)
-            unit = jnp.clip(action, -1.0, 1.0).reshape(source.actions.shape)
-            action = jnp.clip(low + (high - low) * (unit + 1.0) / 2.0, low, high)
+        decoded = self._decoded(action) if self.continuous else action
         observation, after, reward, terminated, _ = source.environment.step_env(
-            key, state, action, source.params
+            key, state, decoded, source.params
         )
         return Step(
             state=_arrays(after),
@@ -129,6 +142,13 @@ class GymnaxEnvironment(Environment):
             terminated=jnp.asarray(terminated, bool),
             truncated=jnp.asarray(source.environment.is_truncated(after, source.params), bool),
         )
+
+    def _decoded(self, action: Float[Array, " k"]) -> Float[Array, "..."]:
+        """Map an action from [−1, 1]^k to the bounds of the environment's box."""
+        space = self.source.actions
+        low, high = bounds_of(space)
+        unit = jnp.clip(action, -1.0, 1.0).reshape(space.shape)
+        return jnp.clip(low + (high - low) * (unit + 1.0) / 2.0, low, high)
 
     def _observed(self, observation: Any) -> Observation:
         if self.coded:
