@@ -79,7 +79,7 @@ def test_taxi_is_trained_and_played_with_allowed_actions_only(tmp_path, monkeypa
     assert len(notes) == 150
     assert all(legal(notes))
     assert {tuple(mask.tolist()) for mask, *_ in notes} != {(1,) * 6}
-    stored, held = jax.jit(replay.everything)(lane.agent.replay)
+    stored, held = jax.jit(replay.everything)(lane.agent.replay, 0.99)
     assert int(held.sum()) == 100
     after = [mask for *_, mask in notes[:100]]
     np.testing.assert_array_equal(stored.next_observation.allowed[:100], after)

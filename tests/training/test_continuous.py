@@ -74,7 +74,6 @@ def test_every_action_is_in_the_box_and_as_the_replay_has_it(tmp_path, monkeypat
     [
         (spaces.Box(-np.inf, np.inf, (2,)), "finite"),
         (spaces.Box(0, 9, (2,), np.int32), "Box of floats"),
-        (spaces.MultiDiscrete([2, 3]), "must be Discrete"),
     ],
 )
 def test_actions_that_no_agent_takes_are_refused(space, needs):
