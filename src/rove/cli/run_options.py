@@ -81,13 +81,11 @@ class TrainOptions(SharedOptions):
     seeds: Annotated[str, tyro.conf.arg(metavar="N|LIST")] = "1"
     """Number of seeds (0, 1, …), or the seeds themselves, as in 0,3,7."""
     eval_every: Annotated[int | None, optional("N", "never")] = None
-    """Evaluate the greedy policy after every N episodes, or N steps with --steps. The scores are
-    added to the plots and to evaluations.csv; training is not affected."""
+    """Evaluate the greedy policy after every N episodes, or every N steps with --steps."""
     eval_episodes: Annotated[int | None, optional("N", "10")] = None
     """Number of episodes of each evaluation."""
     stop_at: Annotated[float | None, optional("SCORE", "never")] = None
-    """Stop a seed when the mean score of an evaluation reaches this or, without --eval-every, that
-    of the last 20 episodes."""
+    """Stop a seed when the mean score of an evaluation, or of the last 20 episodes, reaches this."""
     out: Annotated[Path | None, optional("DIR", "runs/AGENT-ENVIRONMENT")] = None
     """Run folder. Repeating the command resumes a run; more episodes, steps or seeds extend it."""
     config: Annotated[Path | None, optional("RUN")] = None
