@@ -85,7 +85,7 @@ class TrainOptions(SharedOptions):
     eval_episodes: Annotated[int | None, optional("N", "10")] = None
     """Number of episodes of each evaluation."""
     stop_at: Annotated[float | None, optional("SCORE", "never")] = None
-    """Stop a seed when the mean score of an evaluation, or of the last 20 episodes, reaches this."""
+    """Stop a seed when the mean score of an evaluation or of the last 20 episodes reaches this."""
     out: Annotated[Path | None, optional("DIR", "runs/AGENT-ENVIRONMENT")] = None
     """Run folder. Repeating the command resumes a run; more episodes, steps or seeds extend it."""
     config: Annotated[Path | None, optional("RUN")] = None
