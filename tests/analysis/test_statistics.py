@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from rove.analysis.curves import (
+    aligned,
     area_under_curve,
     fill_forward,
     mean_over_steps,
@@ -51,6 +52,15 @@ def test_moving_average_against_convolution():
     values = np.random.default_rng(0).normal(size=(3, 100))
     for row, smooth in zip(values, moving_average(values, 7), strict=True):
         np.testing.assert_allclose(smooth[6:], np.convolve(row, np.ones(7) / 7, "valid"))
+
+
+def test_rows_are_aligned_by_hand():
+    a, b, c = np.array([1.0, 2.0]), np.array([3.0, 4.0, 5.0]), np.array([6.0])
+    assert aligned([a, b], [False, False]).tolist() == [[1, 2], [3, 4]]
+    assert aligned([a, b], [True, False]).tolist() == [[1, 2, 2], [3, 4, 5]]
+    assert aligned([a, b, c], [True, True, True]).tolist() == [[1, 2, 2], [3, 4, 5], [6, 6, 6]]
+    assert aligned([a, b, c], [False, True, True]).tolist() == [[1, 2], [3, 4], [6, 6]]
+    assert aligned([a, c[:0]], [True, True]).shape == (2, 0)
 
 
 UNIT = (0.0, 1.0)

@@ -131,6 +131,8 @@ def summary(run: "Run") -> dict[str, Any]:
 def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None:
     """Print one row per seed, and the mean over seeds with its interval."""
     optimum, label = summary["optimum"], summary["score"]
+    policies = zip(summary["policy"], summary["evaluated"], strict=True)
+    shown = summary | {"trained": [f"{name} {format_score(score)}" for name, score in policies]}
     table = Table(title=run.config.label, title_justify="left")
     columns: dict[str, tuple[str, Callable[[Any], str]]] = {
         "seed": ("seeds", str),
@@ -138,14 +140,14 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
         "steps": ("steps", "{:,}".format),
         f"mean {label}": ("mean", format_score),
         "last 20": ("last_20", format_score),
-        "policy": ("delivered", str),
+        "policy": ("trained", str),
     }
     if optimum is not None:
         columns["solved at"] = ("solved_at", "{:,}".format)
     for column in columns:
         table.add_column(column, justify="right")
     for i in range(len(run.seeds)):
-        values = ((show, summary[field][i]) for field, show in columns.values())
+        values = ((show, shown[field][i]) for field, show in columns.values())
         cells = ["–" if value is None else show(value) for show, value in values]
         cells[-1] += " (lost again)" * summary["lost"][i]
         table.add_row(*cells)
