@@ -9,7 +9,7 @@ from scipy import stats
 import rove
 from rove.core.actor_critic import ActorCritic
 from rove.core.algorithm import Agent
-from rove.parts import noise
+from rove.parts import noise, replay
 from rove.parts.replay import Transition
 from rove.posteriors import Dirac, Ensemble
 from rove.returns import Categorical, Gaussian, LearnedGaussian, Mixture, Quantile
@@ -23,7 +23,7 @@ SETTINGS = {
 }  # fmt: skip
 
 learn = jax.jit(lambda agent, state, key: agent.learn(state, key))
-minibatch = jax.jit(lambda agent, buffer, key: agent.minibatch(buffer, key))
+minibatch = jax.jit(lambda agent, buffer, key: agent.minibatch(buffer, replay.stored_reward, key))
 
 
 def stored(agent, actions=lambda i: jnp.int32(i % ACTIONS)):

@@ -92,7 +92,7 @@ def test_the_guide_names_every_member_of_the_interfaces_and_no_other():
     page = GUIDE.read_text("utf-8")
     rows = re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`(\w+)", row)}
-    kinds = (rove.Posterior, Rows, rove.Return)
+    kinds = (rove.Posterior, Rows, rove.Return, rove.Bonus)
     members = {n for kind in kinds for n in vars(kind) if not n.startswith("_") or n == "__call__"}
     assert named == members
     assert all(f"`{field}`" in page for field in rove.Phi._fields)
@@ -100,7 +100,7 @@ def test_the_guide_names_every_member_of_the_interfaces_and_no_other():
 
 def test_the_return_family_of_the_guide_passes_the_tests_of_return_families():
     page = {"__name__": "example"}
-    isotropic, _, _, logistic, _ = (block.text for block in blocks(GUIDE, "python"))
+    isotropic, _, _, logistic, *_ = (block.text for block in blocks(GUIDE, "python"))
     exec(isotropic + logistic, page)
     returns = page["Logistic"]()
     families.test_picture_has_the_mass_mean_and_standard_deviation(returns)

@@ -27,7 +27,7 @@ from rove.runs.execution import run_all
 from rove.runs.tracking import trackio
 from rove.runs.tracking.points import Logger, rollout
 from rove.training import progress
-from rove.training.outcomes import Episodes
+from rove.training.outcomes import Episodes, Tables
 
 SMALL = rove.GE(hidden=(16, 16), buffer_size=400, learning_starts=50)
 LANE = "ge-chain-6-seed-{}"
@@ -263,7 +263,7 @@ def test_nothing_is_written_before_its_checkpoint_nor_twice(tmp_path):
     for step in (10, 20, 30, 15, 25, 35):
         hear(step, math.nan if step == 10 else step)
     assert not curves[LANE.format(0)]
-    logger.saved(job, Episodes(*(column[:10] for column in played)))
+    logger.saved(job, Tables(Episodes(*(column[:10] for column in played))))
     assert [step for step, _ in curves[LANE.format(0)]["time/fps"]] == [10, 15, 25, 35]
     assert curves[LANE.format(0)]["train/loss"] == [(15, 15.0), (25, 25.0), (35, 35.0)]
     hear(50)  # lost: the process is killed, and another goes on from step 35
@@ -271,7 +271,7 @@ def test_nothing_is_written_before_its_checkpoint_nor_twice(tmp_path):
     hear(30)  # was written
     for step in range(2000, 4000):
         hear(step)
-    logger.saved(job, played)
+    logger.saved(job, Tables(played))
     steps = [step for step, _ in curves[LANE.format(0)]["train/loss"]]
     assert steps[:4] == [15, 25, 35, 2000]
     assert len(steps) < 4 + 256

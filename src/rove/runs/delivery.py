@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rove.core.policies import POLICIES, candidates_of, policies_of
-from rove.errors import check_choice
+from rove.errors import LaneError, check_choice
 from rove.parts.files import read_text
 from rove.runs.recorded import check_created
 from rove.training.lane import EVALUATION, SELECTION
@@ -40,11 +40,14 @@ class Delivered(NamedTuple):
 
 
 def deliver(outcome: Outcome) -> Delivered:
-    """Choose the policy of a seed."""
+    """Choose the policy of a seed: the posterior mean if the environment fails."""
     agent, environment = outcome.job.agent, outcome.job.environment
     selection: dict[str, np.ndarray] = {}
     for name in candidates_of(agent):
-        selection[name] = _scores(outcome, name, SELECTION)
+        try:
+            selection[name] = _scores(outcome, name, SELECTION)
+        except LaneError:
+            return Delivered(candidates_of(agent)[0], {})
         optimum = environment.optimum
         if optimum is not None and np.all(is_optimal(selection[name], optimum)):
             break
