@@ -86,7 +86,7 @@ def test_taxi_is_trained_and_played_with_allowed_actions_only(tmp_path, monkeypa
     np.testing.assert_array_equal(stored.action_index[:100], [action for _, action, _ in notes[:100]])  # fmt: skip  # noqa: E501
 
     notes.clear()
-    run.evaluate(2)
+    run.evaluate(2, policy="mean")
     assert len(notes) == 50
     assert all(legal(notes))
 

@@ -17,7 +17,7 @@ from rove.parts.noise import Key
 from rove.parts.onehot import Observation
 
 
-class _GoalInCorner(MiniGrid):
+class GoalInCorner(MiniGrid):
     """A square grid with the goal in its bottom right corner."""
 
     n: eqx.AbstractVar[int]
@@ -40,7 +40,7 @@ class _GoalInCorner(MiniGrid):
         return state._replace(position=above, direction=jnp.ones((), jnp.int32))
 
 
-class MiniGridEmpty(_GoalInCorner):
+class MiniGridEmpty(GoalInCorner):
     """MiniGrid's Empty: reach the goal in the corner of an empty room of N×N cells with its walls.
 
     An episode starts in the opposite corner and lasts at most 4·N² steps. Observations, reward and
@@ -95,7 +95,7 @@ class MiniGridEmpty(_GoalInCorner):
         return placed(grid, position, noise.integers(noise.fold(key, 1), (), 4))
 
 
-class MiniGridDoorKey(_GoalInCorner):
+class MiniGridDoorKey(GoalInCorner):
     """MiniGrid's DoorKey: fetch the key, unlock the door, and reach the goal behind it.
 
     A wall at a random column divides a grid of N×N cells. The agent and the key start in random
