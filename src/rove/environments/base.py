@@ -247,6 +247,25 @@ class Environment(Task):
         """Return the next state, its observation and the reward."""
 
 
+class GoalReached(Task):
+    """A task whose score is 1 if an episode ends by termination, at a goal, and 0 otherwise."""
+
+    @property
+    def optimum(self) -> float:
+        return 1.0
+
+    @property
+    def score_label(self) -> str:
+        return "goal reached"
+
+    def score(self, returns: Any, length: Any, terminated: Any) -> Any:
+        return terminated.astype(int)
+
+    @property
+    def score_range(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
+
 def shown(task: Task, state: State, observation: Observation) -> Observation:
     """Return an observation of a state with the mask of its actions, if it has one."""
     return masked(observation, task.action_mask(state))

@@ -1,20 +1,18 @@
 """Mountain Car (Moore 1990), as in Gymnasium's MountainCar-v0."""
 
-from typing import Any
-
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from rove.environments.base import Bound, Coordinate
+from rove.environments.base import Bound, Coordinate, GoalReached
 from rove.environments.control import Control
 
 LEFT_WALL, RIGHT_WALL, TOP_SPEED, GOAL = -1.2, 0.6, 0.07, 0.5
 ENGINE, GRAVITY = 0.001, 0.0025
 
 
-class MountainCar(Control):
+class MountainCar(GoalReached, Control):
     """Mountain Car: a car too weak for the hill has to swing back and forth to climb it.
 
     A state consists of the car's position and velocity; it starts at rest, between −0.6 and −0.4.
@@ -44,21 +42,6 @@ class MountainCar(Control):
     @property
     def action_names(self) -> tuple[str, ...]:
         return ("left", "no push", "right")
-
-    @property
-    def optimum(self) -> float:
-        return 1.0
-
-    @property
-    def score_label(self) -> str:
-        return "goal reached"
-
-    def score(self, returns: Any, length: Any, terminated: Any) -> Any:
-        return terminated.astype(int)
-
-    @property
-    def score_range(self) -> tuple[float, float]:
-        return 0.0, 1.0
 
     @property
     def starts(self) -> tuple[tuple[float, ...], tuple[float, ...]]:

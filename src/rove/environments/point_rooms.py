@@ -1,13 +1,11 @@
 """A point mass in two rooms: the goal is behind a wall, and the door is at the far end of it."""
 
-from typing import Any
-
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from rove.environments.base import Bound, Coordinate
+from rove.environments.base import Bound, Coordinate, GoalReached
 from rove.environments.control import Control
 
 PUSH, FRICTION, TOP_SPEED = 0.01, 0.1, 0.05
@@ -20,7 +18,7 @@ CLOSEST = 0.001
 """Distance from the wall at which it stops the point."""
 
 
-class PointRooms(Control):
+class PointRooms(GoalReached, Control):
     """Point Rooms: steer a point through a door into the other room, to a goal.
 
     The rooms are the halves of the square from −1 to 1, and the wall between them at x = 0 is open
@@ -53,21 +51,6 @@ class PointRooms(Control):
     @property
     def action_names(self) -> tuple[str, ...]:
         return ("right", "up", "left", "down", "no push")
-
-    @property
-    def optimum(self) -> float:
-        return 1.0
-
-    @property
-    def score_label(self) -> str:
-        return "goal reached"
-
-    def score(self, returns: Any, length: Any, terminated: Any) -> Any:
-        return terminated.astype(int)
-
-    @property
-    def score_range(self) -> tuple[float, float]:
-        return 0.0, 1.0
 
     @property
     def starts(self) -> tuple[tuple[float, ...], tuple[float, ...]]:

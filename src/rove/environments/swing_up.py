@@ -1,14 +1,13 @@
 """A pendulum that has to be swung up: the dynamics of Gymnasium's Pendulum-v1, a sparse reward."""
 
 import math
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from rove.environments.base import Bound, Coordinate
+from rove.environments.base import Bound, Coordinate, GoalReached
 from rove.environments.control import Control
 
 GRAVITY, TIME_STEP, TOP_SPEED = 10.0, 0.05, 8.0
@@ -19,7 +18,7 @@ UPRIGHT, SLOW = 0.2, 1.0
 """Largest angle and velocity of the goal."""
 
 
-class SwingUp(Control):
+class SwingUp(GoalReached, Control):
     """Swing-up: bring a hanging pendulum upright, with a torque too weak to lift it directly.
 
     A state consists of the angle θ (0 when upright) and the angular velocity; the pendulum starts
@@ -51,21 +50,6 @@ class SwingUp(Control):
     @property
     def action_names(self) -> tuple[str, ...]:
         return ("torque −1", "no torque", "torque +1")
-
-    @property
-    def optimum(self) -> float:
-        return 1.0
-
-    @property
-    def score_label(self) -> str:
-        return "goal reached"
-
-    def score(self, returns: Any, length: Any, terminated: Any) -> Any:
-        return terminated.astype(int)
-
-    @property
-    def score_range(self) -> tuple[float, float]:
-        return 0.0, 1.0
 
     @property
     def starts(self) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from rove.environments.base import Environment, Step
+from rove.environments.base import Environment, GoalReached, Step
 from rove.environments.minigrid import cells
 from rove.environments.minigrid.cells import GridState
 from rove.errors import check_choice, check_integer
@@ -22,7 +22,7 @@ Coding = Literal["one-hot", "scaled"]
 _SCALE = np.array([cells.KINDS - 1, cells.COLOURS - 1, cells.STATES - 1], np.float32)
 
 
-class MiniGrid(Environment):
+class MiniGrid(GoalReached, Environment):
     """A task of MiniGrid: an agent in a grid, which sees the 7×7 cells in front of it.
 
     Actions turn left or right, go forward, pick up, drop, toggle (open or close a door), and do
@@ -103,22 +103,6 @@ class MiniGrid(Environment):
     @property
     def action_names(self) -> tuple[str, ...]:
         return ("left", "right", "forward", "pick up", "drop", "toggle", "done")
-
-    @property
-    def optimum(self) -> float:
-        """1, for success (see `score`)."""
-        return 1.0
-
-    @property
-    def score_label(self) -> str:
-        return "goal reached"
-
-    def score(self, returns: Any, length: Any, terminated: Any) -> Any:
-        return terminated.astype(int)
-
-    @property
-    def score_range(self) -> tuple[float, float]:
-        return 0.0, 1.0
 
     @property
     def bins(self) -> int:
