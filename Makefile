@@ -17,7 +17,7 @@ help:
 	@echo "make reproduce   install, and reproduce the paper in quick form (reproduction/)"
 	@echo "make test        install; lint, types, tests"
 	@echo "make check       lint, types and the tests of the core, in less than a minute"
-	@echo "make test-slow   learning checks of minutes, Ray, videos, trackio, more cases of other tests"
+	@echo "make test-slow   learning checks of minutes, the site, Ray, videos, trackio, more cases of other tests"
 	@echo "make torture     kills, bad values, bad environments, hostile files; QUICK=1 takes minutes"
 	@echo "make docs        the documentation as a site (docs/_build/html/index.html)"
 	@echo "make bench       speed beside other libraries (benchmarks/README.md); QUICK=1 takes minutes"
@@ -43,7 +43,7 @@ $(ORACLES): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps \
 		'gymnax>=1.0' && touch $@ || echo "their tests are skipped"
 
-# Sphinx and a Jupyter kernel. Without them the tests of the site and the notebook are skipped.
+# Sphinx and a Jupyter kernel. Without them `make test-slow` skips the tests of site and notebook.
 $(DOCS): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check \
 		--editable '.[docs]' && touch $@ || echo "the tests of the site are skipped"
@@ -58,7 +58,7 @@ PYTEST := XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=1 --xla_cpu_pa
 	--xla_cpu_use_fusion_emitters=false" \
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow' -rs
 
-test: lint types $(ORACLES) $(DOCS)
+test: lint types $(ORACLES)
 	$(PYTEST)
 
 check: lint types $(ORACLES)

@@ -16,12 +16,18 @@ WORKING = [pair for pair, agent in PAIRS.items() if isinstance(agent, Agent)]
 REFUSED = [pair for pair, agent in PAIRS.items() if not isinstance(agent, Agent)]
 CONTROL = ("step", "episode", 5)
 # A program is compiled for each pair, which takes minutes for all: `make test` runs each family
-# with the plainest of the other side, and `make test-slow` the rest.
+# with the plainest of the other side, and of two variants of a family the one with more parts;
+# `make test-slow` runs the rest.
 PLAIN = ("Gaussian", "Dirac")
+VARIANTS = ("Ensemble", "LowRank", "MeanField, Gaussian prior")
+
+
+def quick(pair: tuple[str, str]) -> bool:
+    return bool(set(pair) & set(PLAIN)) and pair[1] not in VARIANTS
+
+
 RUNS = [
-    pytest.param(
-        pair, marks=() if set(pair) & set(PLAIN) else pytest.mark.slow, id=" × ".join(pair)
-    )
+    pytest.param(pair, marks=() if quick(pair) else pytest.mark.slow, id=" × ".join(pair))
     for pair in WORKING
 ]
 

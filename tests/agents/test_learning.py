@@ -147,6 +147,7 @@ def solved_within(agent: rove.Settings, episodes: int) -> int:
     return sum(episodes_to_solve(lane.scores, 11.0) is not None for lane in run.outcomes)
 
 
+@pytest.mark.slow
 def test_the_entropy_makes_ge_explore_at_the_least_sigma():
     """7 of 8 seeds within 300 episodes; without the entropy, which is NoisyNet, 3 of 8."""
     assert solved_within(SLIGHT, 300) >= 6

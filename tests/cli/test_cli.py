@@ -93,6 +93,7 @@ def test_help_of_a_repeated_run_shows_its_budget(budget, default, capsys, tmp_pa
 
 def test_train_writes_a_run_and_goes_on_from_it(capsys, tmp_path):
     words = ["train", "ge", "chain-5", "--seeds", 2, "--episodes", 15, "--out", tmp_path / "a"]
+    words += ["--on", "threads"]
     done = rove(*words, *SMALL)
     assert done.returncode == 0, done.stderr
     assert "15 of 15 episodes" in done.stdout

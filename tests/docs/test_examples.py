@@ -17,7 +17,10 @@ PAGES = sorted(
     for page in DOCS.glob(pattern)
     if blocks(page, "python", "sh", "console")
 )
-SLOW = {"tutorial.md", "live.md", "own-environment.md", "report.md", "resume.md", "sweeps.md"}
+SLOW = {
+    "tutorial.md", "compare.md", "evaluate.md", "from-stable-baselines3.md", "live.md",
+    "own-environment.md", "report.md", "resume.md", "sweeps.md",
+}  # fmt: skip
 """Pages whose blocks take long, or whose subject other tests cover."""
 
 

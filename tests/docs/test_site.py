@@ -45,12 +45,14 @@ def outside(address: str) -> bool:
     return re.match(r"(https?:)?//", address.strip()) is not None
 
 
+@pytest.mark.slow
 def test_every_page_is_in_the_site(site):
     for page in DOCS.rglob("*.md"):
         if "_build" not in page.parts:
             assert (site / page.relative_to(DOCS).with_suffix(".html")).exists()
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_for_outside(site):
     asked = {}
     for page in site.rglob("*.html"):
@@ -71,11 +73,13 @@ def test_a_request_is_found():
     assert found == ["https://a/x.js", "//b/y.css", "http://e", "https://f", "https://g"]
 
 
+@pytest.mark.slow
 def test_every_public_name_is_documented(site):
     index = (site / "genindex.html").read_text("utf-8")
     assert not [name for name in rove.__all__ if f'#rove.{name}"' not in index]
 
 
+@pytest.mark.slow
 def test_every_command_is_documented_as_it_prints(site, capsys, monkeypatch):
     page = (site / "reference" / "cli.html").read_text("utf-8")
     for name in cli.COMMANDS:
@@ -88,6 +92,7 @@ def test_every_command_is_documented_as_it_prints(site, capsys, monkeypatch):
         assert line.strip() in text
 
 
+@pytest.mark.slow
 def test_maths_is_mathml(tmp_path):
     pytest.importorskip("myst_parser")
     (tmp_path / "conf.py").write_text(
@@ -105,6 +110,7 @@ def test_maths_is_mathml(tmp_path):
     assert not re.search(r"<script[^>]*mathjax", page, re.IGNORECASE)
 
 
+@pytest.mark.slow
 def test_names_in_the_text_lead_to_the_reference_and_that_to_the_source(site):
     page = (site / "paper" / "paper-to-code.html").read_text("utf-8")
     assert re.search(r'href="\.\./reference/agents\.html#rove\.Agent\.lookahead"[^>]*><code', page)
@@ -116,6 +122,7 @@ def test_names_in_the_text_lead_to_the_reference_and_that_to_the_source(site):
     )
 
 
+@pytest.mark.slow
 def test_long_code_breaks_at_its_joints_and_short_code_does_not(site):
     page = (site / "paper" / "paper-to-code.html").read_text("utf-8")
     parts = ("tests/", "core/", "test_", "identities.py::", "test_", "ge_", "with_", "a_")
@@ -124,6 +131,7 @@ def test_long_code_breaks_at_its_joints_and_short_code_does_not(site):
     assert re.search(r'<code class="short [^"]*"><span class="pre">Gaussian\(sigma\)</span>', page)
 
 
+@pytest.mark.slow
 def test_cells_of_prose_name_their_column_and_numbers_do_not(site):
     prose = re.compile(r'<table class="prose [^>]*>.*?</table>', re.DOTALL)
     equations = prose.findall((site / "paper" / "paper-to-code.html").read_text("utf-8"))[0]

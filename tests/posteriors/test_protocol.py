@@ -515,6 +515,9 @@ def test_refit_leaves_what_is_learned_alone(name):
 
 
 CODES = np.array([2, 0, 1, 3, 2])  # 3 stands for zeros
+ON_CODES = ("conjugate", "ensemble", "last layer", "low rank", "mean field")
+"""Families that learn in different ways, by prior functions, by refits or by neither; the others
+are in `make test-slow`."""
 
 
 @jax.jit
@@ -533,12 +536,13 @@ def values_and_gradient(posterior, phi, xs, key):
         return rows, *over(xs), single(posterior, law, first, key)
 
     def total(learned):
-        return sum(jnp.sum(jnp.sin(x)) for x in values(learned))
+        found = values(learned)
+        return sum(jnp.sum(jnp.sin(x)) for x in found), found
 
-    return values(phi.learned), jax.grad(total)(phi.learned)
+    return jax.grad(total, has_aux=True)(phi.learned)
 
 
-@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("linear", [False, pytest.param(True, marks=pytest.mark.slow)])
 @all_families
 def test_codes_are_one_hot_vectors(name, linear):
     """The same values and gradients as of the vectors, to rounding, with hidden layers and
@@ -555,7 +559,10 @@ def test_codes_are_one_hot_vectors(name, linear):
         np.testing.assert_allclose(actual, expected, rtol=2e-5, atol=2e-6)
 
 
-@all_families
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in ON_CODES else pytest.mark.slow) for name in FAMILIES],
+)
 def test_an_agent_learns_from_codes_as_from_vectors(name):
     """Two updates from the same transitions, which end in a zero vector."""
     hidden = FAMILIES[name].hidden
