@@ -8,15 +8,17 @@ platform.prepare()
 
 
 LONG = (
-    "test_resume.py", "test_processes.py", "test_threads.py", "test_host.py", "test_grid.py",
-    "test_cli.py", "test_learning.py", "test_actor_critic.py", "test_sweep.py", "test_ray.py",
-    "test_examples.py", "test_site.py",
+    "test_protocol.py", "test_grid.py", "test_resume.py", "test_algorithm.py", "test_cli.py",
+    "test_actor_critic.py", "test_runs.py", "test_learning.py", "test_examples.py", "test_host.py",
+    "test_report.py", "test_processes.py", "test_threads.py", "test_sweep.py", "test_ray.py",
+    "test_bad_environments.py", "test_families.py",
 )  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):
     """The longest come first, so that no worker is left with one at the end."""
-    items.sort(key=lambda item: item.path.name not in LONG)
+    order = {name: i for i, name in enumerate(LONG)}
+    items.sort(key=lambda item: order.get(item.path.name, len(LONG)))
 
 
 @pytest.fixture(autouse=True)
