@@ -77,4 +77,4 @@ def test_killed_runs_end_bit_identical(tmp_path, agent, limit):
             assert mine.keys() == theirs.keys()
             for name in mine:
                 np.testing.assert_array_equal(mine[name], theirs[name], err_msg=name)
-    assert inside >= min(limit // 2, 3), "too few kills fell between the first checkpoint and the end"
+    assert inside >= min(limit // 2, 3), "too few kills fell after the first checkpoint"
