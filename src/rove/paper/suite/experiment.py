@@ -116,14 +116,19 @@ class Suite(Experiment):
         return plan
 
     def peer_runs(self, out: Path) -> list[PeerRun]:
-        """Return the runs of stable-baselines3."""
+        """Return the runs of stable-baselines3, seed by seed."""
         return [
-            PeerRun(out / "sb3" / f"{task.name}-{agent}-{seed}.json", task, agent, seed, steps)
+            PeerRun(
+                out / "sb3" / f"{task.name}-{agent}-{seed}.json",
+                task,
+                agent,
+                seed,
+                self.steps(task),
+            )
+            for seed in self.seed_numbers
             for task in self.chosen
-            if (steps := self.steps(task))
             for agent in self.contestants
             if agent in SB3
-            for seed in self.seed_numbers
         ]
 
     def run(
