@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rove.agents import settings_of
+from rove.agents import DQN
 from rove.agents.settings import Settings
 from rove.errors import ConfigError, Diverged, LaneError, did_you_mean
 from rove.paper.base import Experiment, Key, Runs, write_claims
@@ -48,7 +48,7 @@ NEVER = 2**30
 def plain_settings(agent: str, task: SuiteTask) -> Settings:
     """Return the settings that an agent has on a task without a search, or uniform actions."""
     if agent == RANDOM:
-        return settings_of("dqn")(epsilon=1.0, learning_starts=NEVER)
+        return DQN(epsilon=1.0, learning_starts=NEVER)
     return default_settings(agent, task.make(), searches=())
 
 

@@ -26,8 +26,8 @@ def draw(table: Table) -> Figure:
                 _curve(axes, part, agent)
         seeds = {len(part.cell(t.name, a)) for t in part.tasks for a in part.agents} - {0}
         axes.set(xlim=(0, 1), ylim=(0, 1), ylabel="fraction of runs above τ")
-        count = f"{len(part.tasks)} task{'s' * (len(part.tasks) != 1)}"
-        axes.set_title(f"{half}: {count}, {plots.seeds_text(max(seeds))}", loc="left", fontsize=9)
+        counts = f"tasks: {len(part.tasks)}, seeds: {max(seeds)}"
+        axes.set_title(f"{half} ({counts})", loc="left", fontsize=9)
     figure.axes[-1].set_xlabel("score τ")
     handles, labels = _legend(figure)
     figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8.5)
