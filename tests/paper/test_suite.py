@@ -72,7 +72,7 @@ def tabular_score(name, horizon):
     """The mean return of the optimal policy with and without random actions, from the table of
     probabilities of a toy text task, by dynamic programming over the steps that are left."""
     task = BY_NAME[name]
-    options = {k: v for k, v in task.options.items() if k != "time_limit"}
+    options = {k: v for k, v in task.options.items() if k == "is_slippery"}
     env = gymnasium.make(task.environment.removeprefix("gym/"), **options).unwrapped
     states, actions = env.observation_space.n, env.action_space.n
     best, noisy = np.zeros(states), np.zeros(states)

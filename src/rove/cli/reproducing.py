@@ -68,7 +68,8 @@ def reproduce(
         return
     if not quick:
         prose(console, "running all experiments in full, which takes hours; --quick takes minutes")
-    folders = {name: root / (name + "-quick" * quick) for name in EXPERIMENTS}
+    names = [name for name, kind in EXPERIMENTS.items() if kind.in_all]
+    folders = {name: root / (name + "-quick" * quick) for name in names}
     claims_of: dict[str, list[Claim]] = {}
     for name, folder in list(folders.items()):
         if missing := EXPERIMENTS[name].missing():

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,7 @@ class Suite(Experiment):
     """Suite: agents with one setting each on sparse tasks that nobody tunes for."""
 
     name = "suite"
+    in_all = False
     tasks: tuple[str, ...] = ()
     """Names of the tasks; all if empty."""
     agents: tuple[str, ...] = ()
@@ -74,13 +76,13 @@ class Suite(Experiment):
                     message = f"the suite has no {kind} {name!r}{hint} It has {names}"
                     raise ConfigError(f"{kind}s", name, f"one of {names}", message)
 
-    @property
+    @cached_property
     def chosen(self) -> list[SuiteTask]:
         """The tasks to run, except those whose package is not installed."""
         names = self.tasks or (QUICK_TASKS if self.quick else tuple(BY_NAME))
         return [task for name in names if (task := BY_NAME[name]).missing is None]
 
-    @property
+    @cached_property
     def left_out(self) -> list[str]:
         """Say which tasks are left out, and why."""
         names = self.tasks or (QUICK_TASKS if self.quick else tuple(BY_NAME))
@@ -108,11 +110,10 @@ class Suite(Experiment):
             for agent in self.contestants:
                 if agent in SB3:
                     continue
-                environment, settings = task.make(), plain_settings(agent, task)
+                settings, steps = plain_settings(agent, task), self.steps(task)
+                config = configure(settings, task.make(), steps=steps)
                 for seed in self.seed_numbers:
-                    steps = self.steps(task)
-                    config = configure(settings, environment, seeds=[seed], steps=steps)
-                    plan[task.name, f"{agent}-{seed}"] = config
+                    plan[task.name, f"{agent}-{seed}"] = replace(config, seeds=(seed,))
         return plan
 
     def peer_runs(self, out: Path) -> list[PeerRun]:

@@ -1,13 +1,13 @@
 """The tables of the suite in Markdown, and the page of the documentation that shows them."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from rove.analysis.intervals import MIN_SEEDS, Comparison, proportion_interval
-from rove.paper.claims import adjusted, as_markdown
+from rove.paper.claims import adjusted, as_json, as_markdown
 from rove.paper.suite import statistics
 from rove.paper.suite.judging import WITHIN, behind, claims
 from rove.paper.suite.results import AGENTS, DEFAULT, RANDOM, SeedResult, Table, label, read
@@ -159,11 +159,14 @@ def _picture(results: Sequence[SeedResult]) -> str:
     )
 
 
-def publish(docs: str | Path, write: Callable[[Table, Path], None] | None = None) -> None:
-    """Write the page and the figure of the documentation anew from its data, without training."""
+def publish(docs: str | Path) -> None:
+    """Write the page, the figure and the claims of the documentation anew from its data, without
+    training. `rove.paper.published.write` then collects the verdicts."""
     from rove.paper.suite import picture  # imported here because Matplotlib is slow to import
 
     results = read(Path(docs) / DATA)
     page = Path(docs) / PAGE
     page.write_text(filled(page.read_text("utf-8"), results), "utf-8")
-    (write or picture.write)(Table(results), Path(docs) / "figures")
+    picture.write(Table(results), Path(docs) / "figures")
+    text = as_json(adjusted(claims(Table(results))))
+    (Path(docs) / "data" / "suite-claims.json").write_text(text, "utf-8")

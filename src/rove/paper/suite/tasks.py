@@ -63,6 +63,8 @@ class SuiteTask:
 def _reached(name: str, half: Half, environment: str, steps: int, **options: Any) -> SuiteTask:
     """Return a task whose score is 1 for an episode that reaches the goal, and 0 otherwise."""
     scale = "fraction of episodes that reach the goal"
+    if environment.startswith("gym/"):
+        options |= {"optimum": 1.0, "score_range": (0.0, 1.0)}
     return SuiteTask(name, half, environment, steps, 0.0, 1.0, 0.9, scale, options)
 
 
@@ -84,7 +86,7 @@ TASKS: tuple[SuiteTask, ...] = (
     _reached("frozenlake-4x4", _DEVELOPMENT, "gym/FrozenLake-v1", 30_000, is_slippery=False),
     SuiteTask(
         "frozenlake-4x4-slippery", _DEVELOPMENT, "gym/FrozenLake-v1", 30_000, 0.0, 0.7, 0.9,
-        "0 and Gymnasium's threshold 0.7; the optimum is 0.74",
+        "0 and Gymnasium's threshold 0.7; the optimum is 0.74", {"score_range": (0.0, 1.0)},
     ),
     _reached("sparse-mountain-car", _DEVELOPMENT, "sparse-mountain-car", 30_000),
     _deep_sea(_DEVELOPMENT, 10, solved=0.7),
@@ -99,7 +101,7 @@ TASKS: tuple[SuiteTask, ...] = (
     _reached("frozenlake-8x8", _HELD_OUT, "gym/FrozenLake8x8-v1", 30_000, is_slippery=False),
     SuiteTask(
         "cliffwalking", _HELD_OUT, "gym/CliffWalking-v1", 30_000, -200.0, -13.0, 0.8,
-        "−200, of never ending, and the optimum −13", {"time_limit": 200},
+        "−200, of never ending, and the optimum −13", {"time_limit": 200, "optimum": -13.0},
     ),
     SuiteTask(
         "sparse-acrobot", _HELD_OUT, "sparse-acrobot", 30_000, -500.0, -100.0, 0.9,
