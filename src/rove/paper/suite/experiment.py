@@ -20,8 +20,8 @@ from rove.paper.suite.results import (
     OWN,
     RANDOM,
     SB3,
+    ResultTable,
     SeedResult,
-    Table,
     results_csv,
     seed_result,
 )
@@ -175,7 +175,7 @@ class Suite(Experiment):
 
         publish_text(out / "suite.csv.gz", results_csv(results))
         publish(out / "suite.md", page.summary(results).encode())
-        table = Table(results)
+        table = ResultTable(results)
         picture.write(table, out)
         return judging.claims(table)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from rove.paper.claims import Claim
 from rove.paper.suite import statistics
-from rove.paper.suite.results import DEFAULT, SeedResult, Table, label
+from rove.paper.suite.results import DEFAULT, ResultTable, SeedResult, label
 
 RIVALS = ("dqn", "sb3-zoo", "sb3")
 """The agents that the default one is compared with."""
@@ -26,7 +26,7 @@ def behind(cell: Sequence[SeedResult]) -> bool:
     return bool(policy < np.mean([r.score for r in compared]) - WITHIN)
 
 
-def claims(table: Table) -> list[Claim]:
+def claims(table: ResultTable) -> list[Claim]:
     """Test the claims about the default agent, on the half of the tasks that nothing was chosen
     on; none of them is in the paper."""
     held_out, tested = table.half("held-out"), []

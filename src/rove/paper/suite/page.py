@@ -10,7 +10,7 @@ from rove.analysis.intervals import MIN_SEEDS, Comparison, proportion_interval
 from rove.paper.claims import adjusted, as_json, as_markdown
 from rove.paper.suite import statistics
 from rove.paper.suite.judging import WITHIN, behind, claims
-from rove.paper.suite.results import AGENTS, DEFAULT, RANDOM, SeedResult, Table, label, read
+from rove.paper.suite.results import AGENTS, DEFAULT, RANDOM, ResultTable, SeedResult, label, read
 from rove.paper.suite.tasks import HALVES, SuiteTask
 
 _BLOCK = re.compile(r"(<!-- suite: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -23,7 +23,7 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def solved_table(table: Table) -> str:
+def solved_table(table: ResultTable) -> str:
     """Return how many seeds of each agent solved each task, with the interval of Clopper and
     Pearson, and below it how many tasks."""
     rows = []
@@ -61,7 +61,7 @@ def _count(cell: Sequence[SeedResult]) -> str:
     return f"{count}/{n} ({low * 100:.0f}–{high * 100:.0f}%)"
 
 
-def differences_table(table: Table, first: str = DEFAULT) -> str:
+def differences_table(table: ResultTable, first: str = DEFAULT) -> str:
     """Return the differences between one agent and every other one, in tasks solved (tasks fixed)
     and in the mean score (tasks resampled), with 95% intervals."""
     rows = []
@@ -79,7 +79,7 @@ def _signed(difference: Comparison, digits: int = 2) -> str:
     return f"{value} ({low} to {high})"
 
 
-def delivered_table(table: Table) -> str:
+def delivered_table(table: ResultTable) -> str:
     """Return the mean score of the last training episodes and that of the delivered policy, for
     each task and agent that delivers one; bold if the policy is behind."""
     agents = [agent for agent in table.agents if agent != RANDOM]
@@ -106,7 +106,7 @@ def scales_table(tasks: Sequence[SuiteTask]) -> str:
 
 def tables(results: Iterable[SeedResult]) -> dict[str, str]:
     """Return all tables by name."""
-    table = Table(results)
+    table = ResultTable(results)
     parts = {half: part for half in HALVES if (part := table.half(half)).tasks}
     found = {}
     for half, part in parts.items():
@@ -147,7 +147,7 @@ def filled(text: str, results: Sequence[SeedResult]) -> str:
 
 def _picture(results: Sequence[SeedResult]) -> str:
     """Return the picture, with a sentence on the agents and seeds."""
-    table = Table(results)
+    table = ResultTable(results)
     seeds = {len(table.cell(t.name, a)) for t in table.tasks for a in table.agents} - {0}
     missing = [label(agent) for agent in AGENTS if agent not in table.agents]
     counts = " to ".join(str(n) for n in sorted({min(seeds), max(seeds)}))
@@ -167,6 +167,6 @@ def publish(docs: str | Path) -> None:
     results = read(Path(docs) / DATA)
     page = Path(docs) / PAGE
     page.write_text(filled(page.read_text("utf-8"), results), "utf-8")
-    picture.write(Table(results), Path(docs) / "figures")
-    text = as_json(adjusted(claims(Table(results))))
+    picture.write(ResultTable(results), Path(docs) / "figures")
+    text = as_json(adjusted(claims(ResultTable(results))))
     (Path(docs) / "data" / "suite-claims.json").write_text(text, "utf-8")

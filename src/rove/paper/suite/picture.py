@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from rove.analysis import plots
 from rove.analysis.colours import line_of
 from rove.paper.suite import statistics
-from rove.paper.suite.results import Table, label
+from rove.paper.suite.results import ResultTable, label
 from rove.paper.suite.tasks import HALVES
 
 WIDTH, HEIGHT = 4.2, 3.1
@@ -16,7 +16,7 @@ WIDTH, HEIGHT = 4.2, 3.1
 phone, text of 9 points has about 12 pixels."""
 
 
-def draw(table: Table) -> Figure:
+def draw(table: ResultTable) -> Figure:
     """Draw, for each half, the fraction of runs with a score above τ, with its 95% band."""
     halves = [(half, part) for half in HALVES if (part := table.half(half)).tasks]
     figure = plots.figure(len(halves), 1, width=WIDTH, height=HEIGHT * len(halves) + 1.1)
@@ -34,7 +34,7 @@ def draw(table: Table) -> Figure:
     return figure
 
 
-def _curve(axes: Any, part: Table, agent: str) -> None:
+def _curve(axes: Any, part: ResultTable, agent: str) -> None:
     curve, band = statistics.profile(part.scores(agent))
     style = line_of(agent)
     axes.plot(statistics.TAUS, curve, lw=1.8, label=label(agent), **style)
@@ -50,7 +50,7 @@ def _legend(figure: Figure) -> tuple[list[Any], list[str]]:
     return list(entries.values()), list(entries)
 
 
-def write(table: Table, out: Path) -> None:
+def write(table: ResultTable, out: Path) -> None:
     """Write suite.png and suite.svg."""
     figure = draw(table)
     plots.save(figure, out / "suite.png")

@@ -16,7 +16,7 @@ from rove.runs.tables import as_csv
 RANDOM = "random"
 DEFAULT = next(name for name in ("auto", "ige") if name in KNOWN)
 """The agent to start with, which the claims are about."""
-SB3 = {"sb3": "SB3 DQN", "sb3-zoo": "SB3 DQN, zoo's schedule"}
+SB3 = {"sb3": "SB3 DQN", "sb3-zoo": "SB3 DQN (zoo)"}
 OWN = tuple(
     name for name in (RANDOM, "dqn", "ge", "ige", "bootstrapped_dqn", "auto")
     if name == RANDOM or name in KNOWN
@@ -125,7 +125,7 @@ def read(path: str | Path) -> list[SeedResult]:
     ]
 
 
-class Table:
+class ResultTable:
     """Results as tables of tasks and seeds, for the agents and tasks that have any."""
 
     def __init__(self, results: Iterable[SeedResult]):
@@ -138,9 +138,9 @@ class Table:
         for r in sorted(self.results, key=lambda r: r.seed):
             self._cells.setdefault((r.task.name, r.agent), []).append(r)
 
-    def half(self, half: str) -> "Table":
+    def half(self, half: str) -> "ResultTable":
         """Return the results of the tasks of one half."""
-        return Table(r for r in self.results if r.task.half == half)
+        return ResultTable(r for r in self.results if r.task.half == half)
 
     def cell(self, task: str, agent: str) -> list[SeedResult]:
         """Return the results of an agent on a task, by seed."""

@@ -85,7 +85,7 @@ TASKS: tuple[SuiteTask, ...] = (
     _reached("minigrid-doorkey-5", _DEVELOPMENT, "minigrid-doorkey-5", 100_000),
     _reached("frozenlake-4x4", _DEVELOPMENT, "gym/FrozenLake-v1", 30_000, is_slippery=False),
     SuiteTask(
-        "frozenlake-4x4-slippery", _DEVELOPMENT, "gym/FrozenLake-v1", 30_000, 0.0, 0.7, 0.9,
+        "frozenlake-4x4-slippery", _DEVELOPMENT, "gym/FrozenLake-v1", 30_000, 0.0, 0.7, 0.65,
         "0 and Gymnasium's threshold 0.7; the optimum is 0.74", {"score_range": (0.0, 1.0)},
     ),
     _reached("sparse-mountain-car", _DEVELOPMENT, "sparse-mountain-car", 30_000),
@@ -115,7 +115,7 @@ TASKS: tuple[SuiteTask, ...] = (
         "3, of random actions, and 20 aliens per episode", extra="gymnax",
     ),
 )  # fmt: skip
-"""All tasks. Where only an optimal episode scores well, `solved` is low enough that an optimal
+"""All tasks. Where a single random action spoils an episode, `solved` is low enough that an optimal
 policy with 5% random actions reaches it."""
 BY_NAME = {task.name: task for task in TASKS}
 
