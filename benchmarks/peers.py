@@ -4,29 +4,21 @@ The environments are in benchmarks/.bench, or in the folder that ROVE_BENCH name
 """
 
 import os
-import subprocess
-import sys
-import threading
 from pathlib import Path
 from typing import NamedTuple
 
-_INSTALLING = threading.Lock()
+from rove.paper import peers
 
 
 class Peer(NamedTuple):
     title: str
     script: str
     packages: tuple[str, ...]
-    """The first is installed first, then all: as a dependency, torch would be the newest."""
 
 
 _JAX = ("jax==0.10.2", "jaxlib==0.10.2")
 PEERS = {
-    "sb3": Peer(
-        "stable-baselines3",
-        "peer_sb3.py",
-        ("torch==2.13.0", "stable-baselines3==2.9.2", "gymnasium[mujoco]==1.4.0"),
-    ),
+    "sb3": Peer("stable-baselines3", "peer_sb3.py", peers.SB3),
     "sbx": Peer("sbx", "peer_sb3.py", ("torch==2.13.0", "sbx-rl==0.28.0", *_JAX)),
     "rejax": Peer("rejax", "peer_rejax.py", ("rejax==0.1.3", "gymnax==0.0.9", *_JAX)),
     "jaxnasium": Peer("jaxnasium", "peer_jaxnasium.py", ("jaxnasium[algs]==0.1.1", *_JAX)),
@@ -40,14 +32,4 @@ def folder() -> Path:
 
 def python_of(name: str) -> str:
     """Return the interpreter of a peer; make its environment if there is none of these versions."""
-    place, packages = folder() / name, PEERS[name].packages
-    python, stamp = place / "bin" / "python", place / "installed.txt"
-    with _INSTALLING:
-        if not stamp.exists() or stamp.read_text().split() != list(packages):
-            print(f"installing {', '.join(packages)} (once)", file=sys.stderr)
-            subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
-            for chosen in (packages[:1], packages):
-                install = [str(python), "-m", "pip", "install", "--quiet", *chosen]
-                subprocess.run(install, check=True)
-            stamp.write_text("\n".join(packages))
-    return str(python)
+    return peers.python_of(folder() / name, PEERS[name].packages)

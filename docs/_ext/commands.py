@@ -17,20 +17,16 @@ from sphinx.util.docutils import SphinxDirective
 from rove.cli import main as cli
 
 WIDTH = 90
+_WITH_OPTIONS = "With the settings of an agent and the options of an environment:"
 EXAMPLES = {
-    "train": (
-        "With the settings of an agent and the options of an environment:",
-        "ge",
-        "chain-100",
-    ),
-    "sweep": (
-        "With the settings of an agent and the options of an environment:",
-        "ge",
-        "chain-100",
-    ),
-    "reproduce": ("The searches behind the default settings:", "tuning"),
+    "train": [(_WITH_OPTIONS, "ge", "chain-100")],
+    "sweep": [(_WITH_OPTIONS, "ge", "chain-100")],
+    "reproduce": [
+        ("The suite of tasks that nobody tunes for:", "suite"),
+        ("The searches behind the default settings:", "tuning"),
+    ],
 }
-"""Commands whose help depends on the words that follow, with an example of those."""
+"""Commands whose help depends on the words that follow, with examples of those."""
 
 
 def help_of(*words: str) -> str:
@@ -58,8 +54,7 @@ class Commands(SphinxDirective):
         section = nodes.section(ids=[f"rove-{name}"], names=[f"rove {name}"])
         section += nodes.title("", "", nodes.literal("", f"rove {name}"))
         section += _printed(name)
-        if name in EXAMPLES:
-            about, *words = EXAMPLES[name]
+        for about, *words in EXAMPLES.get(name, []):
             section += [nodes.paragraph(text=about), _printed(name, *words)]
         return section
 

@@ -13,6 +13,7 @@ _NUMBERS = {
     "bayesian_q_learning": 14, "vdqn": 15, "bbq": 16, "thompson": 17, "psrl": 18,
     "ddpg": 0, "ddpg_noisynet": 1, "ddpg_ge": 2, "td3": 5,
     "ge-step": 2, "ge-episode": 5, "dqn-paper": 10,
+    "random": 19, "auto": 7, "sb3": 6, "sb3-zoo": 16,
 }  # fmt: skip
 """Numbers of styles: n has colour n mod 10 of the palette, and a dashed line from 10 on."""
 CUSTOM = len(PALETTE) - 1

@@ -11,18 +11,21 @@ import tyro
 from rove.cli import display
 from rove.cli.console import console, optional, prose, say, word
 from rove.cli.options import parse
-from rove.errors import RoveError, did_you_mean
+from rove.errors import RoveError, check_integer, did_you_mean
 from rove.paper import EXPERIMENTS
-from rove.paper.base import write_claims
+from rove.paper.base import Experiment, write_claims
 from rove.paper.claims import Claim, adjusted
+from rove.paper.suite import Suite
 from rove.parts import platform
 from rove.runs.live import Live
 
 
 def command(arguments: list[str]) -> None:
-    """Run `rove reproduce`, or `rove reproduce tuning`."""
+    """Run `rove reproduce`, `rove reproduce suite` or `rove reproduce tuning`."""
     if arguments[:1] == ["tuning"]:
         parse(tune, arguments[1:], "rove reproduce tuning")
+    elif arguments[:1] == ["suite"]:
+        parse(suite, arguments[1:], "rove reproduce suite")
     else:
         parse(reproduce, arguments, "rove reproduce")
 
@@ -38,7 +41,8 @@ def reproduce(
 ) -> None:
     """Run an experiment, draw its figure and check its claims; or run all and write a report.
 
-    To repeat a search behind the default settings, use rove reproduce tuning SEARCH.
+    To repeat a search behind the default settings, use rove reproduce tuning SEARCH. The experiment
+    suite has further options: see rove reproduce suite --help.
 
     Args:
         experiment: Name of an experiment (see rove list), or all (hours without --quick).
@@ -64,7 +68,8 @@ def reproduce(
         return
     if not quick:
         prose(console, "running all experiments in full, which takes hours; --quick takes minutes")
-    folders = {name: root / (name + "-quick" * quick) for name in EXPERIMENTS}
+    names = [name for name, kind in EXPERIMENTS.items() if kind.in_all]
+    folders = {name: root / (name + "-quick" * quick) for name in names}
     claims_of: dict[str, list[Claim]] = {}
     for name, folder in list(folders.items()):
         if missing := EXPERIMENTS[name].missing():
@@ -90,13 +95,48 @@ def _unknown(kind: str, name: str, names: Iterable[str]) -> RoveError:
 
 def _experiment(name: str, quick: bool, folder: Path, workers: int | None) -> list[Claim]:
     """Run an experiment with a progress bar and return its claims."""
+    return _timed(EXPERIMENTS[name](quick=quick), folder, workers)
+
+
+def _timed(experiment: Experiment, folder: Path, workers: int | None) -> list[Claim]:
     began = time.monotonic()
-    experiment = EXPERIMENTS[name](quick=quick)
     with Live(console, experiment.jobs()) as bars:
         claims = experiment.run(folder, bars.report, workers)
     seconds = time.monotonic() - began
-    prose(console, f"{name}: written to {word(folder)} in {seconds:.0f} s")
+    prose(console, f"{experiment.name}: written to {word(folder)} in {seconds:.0f} s")
     return claims
+
+
+def suite(
+    quick: bool = False,
+    tasks: Annotated[tuple[str, ...], optional("[TASK ...]", "all")] = (),
+    agents: Annotated[tuple[str, ...], optional("[AGENT ...]", "all")] = (),
+    seeds: Annotated[int | None, optional("N", "10")] = None,
+    out: Annotated[Path | None, optional("DIR", "reproduction/suite")] = None,
+    workers: Annotated[int | None, optional("N", "2")] = None,
+) -> None:
+    """Run agents with one setting each on tasks that nobody tunes for, or resume that.
+
+    Tasks have a development half, on which defaults may be chosen, and a held-out half. Agents are
+    those of rove with their plain defaults, and stable-baselines3's DQN (sb3, sb3-zoo), which is
+    installed into a virtual environment of its own (about 1 GB). In full, it takes hours.
+
+    Args:
+        quick: Use few tasks, steps and seeds, without stable-baselines3 unless it is named.
+        tasks: Names of tasks, such as deep-sea-10.
+        agents: Names of agents: random, dqn, ge, ige, bootstrapped_dqn, sb3 or sb3-zoo.
+        seeds: Number of seeds.
+        out: Folder for the data, the figure and the tables; running the command again resumes.
+        workers: Number of seeds to train at the same time, at most 2.
+    """
+    for field, value in (("seeds", seeds), ("workers", workers)):
+        if value is not None:
+            check_integer(field, value, at_least=1)
+    experiment = Suite(quick=quick, tasks=tasks, agents=agents, seeds=seeds, say=say)
+    platform.prepare(lanes=1)  # the seeds train in worker processes
+    folder = out or Path("reproduction") / ("suite" + "-quick" * quick)
+    claims = _timed(experiment, folder, workers)
+    display.claims_table(console, claims, experiment.name, quick)
 
 
 def _adjusted(claims: Mapping[str, Sequence[Claim]]) -> dict[str, list[Claim]]:

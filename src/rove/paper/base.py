@@ -48,6 +48,8 @@ class Experiment(abc.ABC):
 
     name: ClassVar[str]
     """The name on the command line."""
+    in_all: ClassVar[bool] = True
+    """Whether `rove reproduce all` runs it."""
     quick: bool = False
     """Use fewer seeds and episodes: takes minutes and still shows the effect."""
 

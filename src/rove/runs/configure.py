@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from rove import environments
 from rove.agents import AGENTS, names_for, settings_of
 from rove.agents.settings import Settings, unknown_setting, with_settings
-from rove.agents.tuned import tuned
+from rove.agents.tuned import SOURCES, tuned
 from rove.core.learner import Learner
 from rove.environments import (
     Environment,
@@ -283,9 +283,9 @@ def _fits(environment: Task, agent: str) -> bool:
     return True
 
 
-def default_settings(agent: str, environment: Task) -> Settings:
-    """Return a named agent's settings, tuned for the environment if possible, with the default
-    network for its images."""
+def default_settings(agent: str, environment: Task, searches: Sequence[str] = SOURCES) -> Settings:
+    """Return a named agent's settings, tuned for the environment if one of the searches was on it,
+    with the default network for its images."""
     kind = settings_of(agent)
-    settings = with_settings(kind(), tuned(kind.name, environment.name))
+    settings = with_settings(kind(), tuned(kind.name, environment.name, searches))
     return with_network(settings, environment)
