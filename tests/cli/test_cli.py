@@ -300,8 +300,8 @@ def test_every_agent_trains_from_the_command_line(name, tmp_path, capsys):
     first, last = scores[:, :tenth].mean(), scores[:, -tenth:].mean()
     if "bandit" in environment:  # random pulls earn about 0, or 0.53 of Bernoulli arms
         assert last > 0.8 * make(environment).means.max(axis=-1).mean()
-    elif environment == "cliff":  # random actions earn −2.1, the best policy −0.88 with ε = 0
-        assert last > -1.4
+    elif environment == "cliff":  # random actions end with a fall, at −2.1 or less
+        assert last > -1.8
     elif environment == "linear-quadratic-1":
         assert last > 0.5 * first  # costs, which are below 0
     else:

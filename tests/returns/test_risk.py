@@ -8,11 +8,14 @@ import pytest
 from scipy import integrate, stats
 
 import rove
+from helpers import targets
 from rove.core.algorithm import Agent
 from rove.core.folding import folded_values
 from rove.errors import ConfigError
 from rove.parts import networks, noise
-from rove.posteriors import Dirac
+from rove.parts.replay import Transition
+from rove.posteriors import Dirac, Phi
+from rove.posteriors.priors import Input
 from rove.returns import (
     Bernoulli,
     Categorical,
@@ -98,9 +101,9 @@ def test_quantiles_are_averaged_from_below(n, level):
     count = level * n
     weights = np.clip(count - np.arange(n), 0.0, 1.0)
     expected = np.sum(weights * np.sort(z.astype(float))) / count
-    assert float(Quantile(n, risk=CVaR(level)).value(z)) == pytest.approx(expected, abs=1e-5)
-    at_level = np.sort(z)[int(np.ceil(count - 1e-9)) - 1]
-    assert float(Quantile(n, risk=ValueAtRisk(level)).value(z)) == at_level
+    outputs, at_level = jnp.asarray(z), np.sort(z)[int(np.ceil(count - 1e-9)) - 1]
+    assert float(Quantile(n, risk=CVaR(level)).value(outputs)) == pytest.approx(expected, abs=1e-5)
+    assert float(Quantile(n, risk=ValueAtRisk(level)).value(outputs)) == at_level
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -203,22 +206,26 @@ def test_gradients_are_differences(returns, risk):
     assert float(difference) == pytest.approx(float(slope), rel=0.02, abs=3e-5)
 
 
-def test_actions_targets_and_evaluation_use_the_risk_measure():
-    """Two actions: one returns −1 or 3 with equal chance, the other 0.5 for certain."""
+@pytest.mark.parametrize(
+    ("risk", "best"), [(None, 0), (CVaR(0.3), 1), (ValueAtRisk(0.3), 1)], ids=str
+)
+def test_actions_targets_and_evaluation_use_the_risk_measure(risk, best):
+    """One action returns −3 or 2 with equal chance, the other −1: means of −0.5 and −1. The target
+    is the law of r + γZ of the action that is best for the measure, on atoms at −5, −4, …, 3."""
     logits = np.full((2, 9), -50.0, np.float32)
-    logits[0, [2, 6]], logits[1, 4] = 0.0, 0.0  # atoms at −5, −4, …, 3: −3 and 1, and −1
-    for risk, best in ((None, 0), (CVaR(0.3), 1), (ValueAtRisk(0.3), 1)):
-        returns = Categorical(9, low=-5.0, high=3.0, risk=risk)
-        agent = Agent(returns, Dirac(), hidden=(), batch_size=1, buffer_size=2)
-        state = agent.init(1, 2, noise.root(0))
-        layer = networks.Linear(jnp.zeros((1, 18)), jnp.asarray(logits.ravel() + [0.0, 0.01][0]))
-        phi = state.phi._replace(learned=(layer,))
-        state = state._replace(phi=phi, phi_target=agent.posterior.law(phi))
-        x = jnp.ones(1)
-        assert int(agent.act(state, x, noise.root(1))) == (best if risk is not None else 0)
-        assert int(agent.greedy(state, x)) == (best if risk is not None else 0)
-        means = np.asarray(agent.means(agent.posterior.mean(agent.posterior.law(phi), x)))
-        np.testing.assert_allclose(means, [-1.0, -1.0], atol=1e-5)
+    logits[0, [2, 7]], logits[1, 4] = 0.0, 0.0
+    returns = Categorical(9, low=-5.0, high=3.0, risk=risk)
+    agent = Agent(returns, Dirac(), hidden=(), batch_size=1, buffer_size=2, gamma=1.0)
+    state = agent.init(1, 2, noise.root(0))
+    phi = Phi((networks.Linear(jnp.zeros((1, 18)), jnp.asarray(logits.ravel())),))
+    state, law, x = state._replace(phi=phi), agent.posterior.law(phi), jnp.ones(1)
+    assert int(agent.act(state, x, noise.root(1))) == best
+    assert int(agent.greedy(state, x)) == best
+    np.testing.assert_allclose(agent.means(agent.posterior.mean(law, Input(x))), [-0.5, -1.0])
+    step = Transition(x[None], jnp.zeros((1, 1)), jnp.ones(1), x[None], jnp.zeros(1, bool))
+    target = targets(agent, law, law, step, noise.root(2), noise.root(3))[0, 0]
+    expected = [0, 0, 0, 0.5, 0, 0, 0, 0, 0.5] if best == 0 else [0, 0, 0, 0, 0, 1, 0, 0, 0]
+    np.testing.assert_allclose(target, expected, atol=1e-6)
 
 
 def test_a_policy_with_risk_is_not_exported_as_one_without():

@@ -19,7 +19,8 @@ ROWS, COLUMNS = 4, 7
 START, GOAL = (ROWS - 1) * COLUMNS, ROWS * COLUMNS - 1
 UP, RIGHT, DOWN, LEFT = range(4)
 MOVES = np.array([(-1, 0), (0, 1), (1, 0), (0, -1)])
-STEP_COST = 0.1
+STEP_COST, GUST = 0.1, 2
+"""Cost of a step, and the number of rows that a gust moves the agent down."""
 
 
 class CliffState(NamedTuple):
@@ -34,14 +35,14 @@ class Cliff(Environment):
 
     An episode starts in the bottom left corner, and the goal is the bottom right one. A step moves
     up, right, down or left, if there is a cell, and costs 0.1. With probability `wind`, a gust then
-    moves the agent down by one more row. Falling off the cliff ends the task and costs `fall`;
+    moves the agent down by two rows. Falling off the cliff ends the task and costs `fall`;
     reaching the goal ends it too. The short way along the edge has the highest mean return, and a
     detour has far better worst cases.
     """
 
     wind: float = eqx.field(default=0.02, static=True)
     """Probability of a gust in each step."""
-    fall: float = eqx.field(default=1.2, static=True)
+    fall: float = eqx.field(default=2.0, static=True)
     """Cost of a fall."""
     horizon: int = eqx.field(default=100, static=True)
     """Maximum number of steps per episode."""
@@ -105,7 +106,7 @@ class Cliff(Environment):
             for action in range(len(MOVES)):
                 calm = _moved(cell, action)
                 table[cell, action, calm] += 1.0 - self.wind
-                table[cell, action, _moved(calm, DOWN)] += self.wind
+                table[cell, action, _moved(calm, DOWN, GUST)] += self.wind
         return table
 
     @property
@@ -135,7 +136,8 @@ class Cliff(Environment):
         table = np.array([[_moved(c, a) for a in range(len(MOVES))] for c in range(self.bins)])
         calm = jnp.asarray(table, jnp.int32)[state.cell, action]
         gust = noise.uniform(key) < self.wind
-        cell = jnp.where(gust, jnp.asarray(table[:, DOWN], jnp.int32)[calm], calm)
+        blown = np.array([_moved(c, DOWN, GUST) for c in range(self.bins)])
+        cell = jnp.where(gust, jnp.asarray(blown, jnp.int32)[calm], calm)
         after = CliffState(cell, state.time + 1)
         ends = jnp.asarray(self.falls > 0)[cell] | (cell == GOAL)
         return Step(
@@ -147,7 +149,7 @@ class Cliff(Environment):
         )
 
 
-def _moved(cell: int, action: int) -> int:
-    """Return the cell that a move leads to, without wind."""
-    row, column = np.divmod(cell, COLUMNS) + MOVES[action]
+def _moved(cell: int, action: int, steps: int = 1) -> int:
+    """Return the cell that a move, or several, leads to, without wind."""
+    row, column = np.divmod(cell, COLUMNS) + steps * MOVES[action]
     return int(np.clip(row, 0, ROWS - 1) * COLUMNS + np.clip(column, 0, COLUMNS - 1))
