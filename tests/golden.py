@@ -32,9 +32,16 @@ CASES = {
     "psrl": {}, "bayesian_q_learning": {}, "thompson": {},
     "ddpg": {}, "ddpg_noisynet": {}, "ddpg_ge": {"resample": "episode"}, "td3": {},
     "td3 ge": {"critic": "mean_field", "sigma": 1e-3},
+    "qr_dqn cvar": {"risk": "cvar"}, "return_density": {},
+    "return_density skewed": {"density": "skewed_laplace", "natural": False, "risk": "cvar"},
+    "thompson_beta": {}, "thompson_linear": {}, "particles": {"risk": "cvar"},
 }  # fmt: skip
 PARTS = ("learned", "priors", "fitted")
-TABULAR, BANDIT = ("psrl", "bayesian_q_learning"), ("thompson",)
+TABULAR = ("psrl", "bayesian_q_learning", "particles")
+BANDIT = {
+    "thompson": "bandit-10", "thompson_beta": "bernoulli-bandit-10",
+    "thompson_linear": "linear-bandit-4",
+}  # fmt: skip
 
 
 def digest(case: str) -> str:
@@ -44,7 +51,7 @@ def digest(case: str) -> str:
     if name in TABULAR:
         settings = CASES[case]
     if name in BANDIT:
-        task, settings = {"environment": "bandit-10", "episodes": 60}, {}
+        task, settings = {"environment": BANDIT[name], "episodes": 60}, {}
     if name == "rlsvi":
         settings["hidden"] = ()
     if name.startswith(("ddpg", "td3")):

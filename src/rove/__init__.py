@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rove import agents, bonuses, posteriors, returns
 from rove.agents import *  # noqa: F403
-from rove.agents.tabular import PosteriorSampling, QValueSampling
+from rove.agents.tabular import PosteriorSampling, QValueSampling, ReturnParticles
 from rove.bonuses import *  # noqa: F403
 from rove.core.actor_critic import ActorCritic
 from rove.core.algorithm import Agent
@@ -16,10 +16,13 @@ from rove.environments import (
     ENVIRONMENTS,
     Acrobot,
     Bandit,
+    BernoulliBandit,
     CartPole,
     Chain,
+    Cliff,
     DeepSea,
     Environment,
+    LinearBandit,
     LinearQuadratic,
     MiniGridDoorKey,
     MiniGridEmpty,
@@ -71,14 +74,17 @@ __all__ = [
     "Agent",
     "AgentState",
     "Bandit",
+    "BernoulliBandit",
     "CartPole",
     "Chain",
+    "Cliff",
     "ConfigError",
     "ConvNet",
     "DeepSea",
     "Environment",
     "LaneError",
     "Learner",
+    "LinearBandit",
     "LinearQuadratic",
     "MiniGridDoorKey",
     "MiniGridEmpty",
@@ -89,6 +95,7 @@ __all__ = [
     "PointRooms",
     "PosteriorSampling",
     "QValueSampling",
+    "ReturnParticles",
     "RoveError",
     "RoveWarning",
     "Run",

@@ -17,7 +17,7 @@ from rove.training.lane import start
 
 KINDS = ("disagreement", "counts", "rnd")
 AGENTS = [name for name, kind in rove.AGENTS.items() if "bonus" in kind.__dataclass_fields__]
-POINTS = ("dqn", "c51", "qr_dqn", "ddpg", "td3")
+POINTS = ("dqn", "c51", "qr_dqn", "return_density", "ddpg", "td3")
 """Agents without a posterior, with which disagreement is refused."""
 PAIRS = [(a, b) for a in AGENTS for b in KINDS if a not in POINTS or b != "disagreement"]
 TRAINED = (("dqn", "counts"), ("ddpg", "rnd"), ("bayesian_dqn", "rnd"), ("ddpg_ge", "disagreement"))
@@ -38,11 +38,11 @@ def settings(name: str, bonus: str) -> rove.Settings:
 def task(agent: rove.Settings) -> rove.Environment:
     if agent.compose().continuous:
         return rove.LinearQuadratic(1)
-    return rove.Bandit(3) if agent.name == "thompson" else rove.Chain(4)
+    return rove.Bandit(3) if agent.name in ("thompson", "thompson_beta") else rove.Chain(4)
 
 
 def test_every_agent_with_a_network_has_a_bonus():
-    assert set(rove.AGENTS) - set(AGENTS) == {"psrl", "bayesian_q_learning"}
+    assert set(rove.AGENTS) - set(AGENTS) == {"psrl", "bayesian_q_learning", "particles"}
 
 
 @pytest.mark.parametrize("name", POINTS)

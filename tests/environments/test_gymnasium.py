@@ -25,8 +25,12 @@ CASES = [
     (rove.DeepSea, {"n": 4, "map_seed": 42, "randomised": False}),
     (rove.Bandit, {}),
     (rove.Bandit, {"n": 3, "map_seed": 1, "noise_std": 0.5}),
+    (rove.BernoulliBandit, {"n": 3}),
+    (rove.LinearBandit, {"n": 3, "features": 4}),
+    (rove.Cliff, {"wind": 0.2}),
     (rove.MiniGridUnlock, {"max_steps": 20}),
 ]
+UNSIZED = (rove.MiniGridUnlock, rove.Cliff)
 
 
 SPARSE = {
@@ -50,7 +54,7 @@ def test_gymnasium_checker(kind, options):
 @pytest.mark.parametrize(("kind", "options"), CASES)
 def test_agrees_with_the_compiled_environment(kind, options):
     """Step by step. An episode's key is from its seed, a step's from that and the time."""
-    compiled = kind(**{"n": 10, **options} if kind is not rove.MiniGridUnlock else options)
+    compiled = kind(**{"n": 10, **options} if kind not in UNSIZED else options)
     env = made(kind, options)
     step, rng = jax.jit(compiled.step), np.random.default_rng(0)
     for seed in range(20):
@@ -79,6 +83,9 @@ def test_every_environment_is_registered_once():
         "Chain",
         "DeepSea",
         "Bandit",
+        "BernoulliBandit",
+        "LinearBandit",
+        "Cliff",
         "LinearQuadratic",
         "PointRooms",
         "SwingUp",

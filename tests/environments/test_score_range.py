@@ -15,6 +15,7 @@ RANGES = {
     "cartpole": (1.0, 500.0), "mountain-car": (0.0, 1.0), "acrobot": (-500.0, -1.0),
     "sparse-cartpole": (1.0, 500.0), "sparse-mountain-car": (0.0, 1.0),
     "sparse-acrobot": (-500.0, -1.0), "bandit-5": None, "linear-quadratic-1": None,
+    "bernoulli-bandit-5": (0.0, 1.0), "linear-bandit-5": None, "cliff": (-12.0, -0.1),
     "point-rooms": (0.0, 1.0), "swing-up": (0.0, 1.0),
     "minigrid-empty-5": (0.0, 1.0), "minigrid-doorkey-5": (0.0, 1.0),
     "minigrid-fourrooms": (0.0, 1.0), "minigrid-multiroom": (0.0, 1.0),

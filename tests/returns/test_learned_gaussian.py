@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 from rove.parts import noise
 from rove.returns import Gaussian, LearnedGaussian
@@ -77,3 +77,27 @@ def test_picture_is_scipys_density():
     std = float(returns.std(z))
     np.testing.assert_allclose(points, np.linspace(3 - 4 * std, 3 + 4 * std, 101), rtol=1e-5)
     np.testing.assert_allclose(heights, stats.norm.pdf(np.linspace(-4, 4, 101)) / std, rtol=1e-4)
+
+
+def test_loss_of_a_distribution_is_the_cross_entropy():
+    """By numerical integration; the target is r + γZ = N(1.9, 0.45²)."""
+    returns = LearnedGaussian(draw="distribution")
+    following = jnp.array([1.0, raw(0.5, returns.floor)])
+    x = returns.target(following, jnp.array(1.0), jnp.array(0.9), noise.root(0))
+    law, z = stats.norm(1.9, 0.45), jnp.array([1.2, raw(0.8, returns.floor)])
+    expected = integrate.quad(lambda y: -law.pdf(y) * stats.norm(1.2, 0.8).logpdf(y), -5, 9)[0]
+    assert float(returns.loss(z, x)) == pytest.approx(expected, rel=1e-5)
+    assert float(returns.error(z, x)) == pytest.approx(0.7, rel=1e-5)
+
+
+@pytest.mark.parametrize("d", [-1.2, 0.4, 3.0])
+@pytest.mark.parametrize("spread", [0.0, 0.3])
+def test_natural_gradients_are_the_published_updates(d, spread):
+    """μ += αd, σ += α(d² + γ²σ′² − σ²)/2σ of Morimura et al. 2012."""
+    returns, mean, std = LearnedGaussian(draw="distribution", natural=True), 0.5, 0.8
+    z = jnp.array([mean, raw(std, returns.floor)], jnp.float32)
+    slope = jax.grad(returns.loss)(z, jnp.array([mean + d, spread], jnp.float32))
+    link = float(jax.nn.sigmoid(z[1]))  # dσ/dϱ
+    assert -float(slope[0]) == pytest.approx(d, rel=1e-4)
+    expected = (d**2 + spread**2 - std**2) / (2 * std)
+    assert -float(slope[1]) * link == pytest.approx(expected, rel=1e-4, abs=1e-5)

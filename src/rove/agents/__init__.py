@@ -1,7 +1,8 @@
-"""The named agents. Each combines a return family with a parameter family, except for two tabular
+"""The named agents. Each combines a return family with a parameter family, except for three tabular
 baselines."""
 
 from rove.agents.actor_critic import DDPG, DDPGGE, TD3, DDPGNoisyNet
+from rove.agents.bandits import ThompsonBeta, ThompsonLinear
 from rove.agents.paper import BBQ, C51, DQN, GE, VDQN, BayesianDQN, NoisyNet, Thompson
 from rove.agents.related import (
     IGE,
@@ -13,6 +14,7 @@ from rove.agents.related import (
     DoubleUncertain,
     ParameterNoiseDQN,
 )
+from rove.agents.return_densities import Particles, ReturnDensity
 from rove.agents.settings import Settings
 from rove.errors import ConfigError, unknown_name
 
@@ -37,13 +39,18 @@ __all__ = [
     "DoubleUncertain",
     "NoisyNet",
     "ParameterNoiseDQN",
+    "Particles",
+    "ReturnDensity",
     "Settings",
     "Thompson",
+    "ThompsonBeta",
+    "ThompsonLinear",
 ]
 
 _ALL = (
     DQN, C51, QRDQN, NoisyNet, GE, VDQN, BBQ, BayesianDQN, BootstrappedDQN, ParameterNoiseDQN,
     DoubleUncertain, Thompson, RLSVI, IGE, PSRL, BayesianQLearning, DDPG, DDPGNoisyNet, DDPGGE, TD3,
+    ReturnDensity, ThompsonBeta, ThompsonLinear, Particles,
 )  # fmt: skip
 AGENTS: dict[str, type[Settings]] = {kind.name: kind for kind in _ALL}
 

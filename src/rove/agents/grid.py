@@ -16,6 +16,9 @@ RETURNS: dict[str, Return] = {
     "Categorical": z.Categorical(low=-1.0, high=12.0),
     "Quantile": z.Quantile(),
     "Mixture": z.Mixture(),
+    "Laplace": z.Laplace(),
+    "SkewedLaplace": z.SkewedLaplace(),
+    "Bernoulli": z.Bernoulli(),
 }
 POSTERIORS: dict[str, Posterior] = {
     "Dirac": q.Dirac(),
@@ -28,6 +31,7 @@ POSTERIORS: dict[str, Posterior] = {
     "LowRank, prior functions": q.LowRank(2, rho=-4.0, prior=1.0, draws=2),
     "LastLayer": q.LastLayer(period=20),
     "Conjugate": q.Conjugate(),
+    "Beta": q.Beta(),
     "Dropout": q.Dropout(),
     "ParameterNoise": q.ParameterNoise(),
 }

@@ -3,9 +3,11 @@
 from typing import Any, Literal
 
 from rove.agents.settings import (
+    DistributionalSettings,
     NetworkSettings,
     PointEstimateSettings,
     gaussian_with_entropy,
+    risk_measure,
 )
 from rove.core.algorithm import Agent
 from rove.errors import check_choice
@@ -32,7 +34,7 @@ class DQN(PointEstimateSettings, name="dqn", label="DQN"):
         return Agent(Gaussian(0.0), Dirac(), double=self.double, **self.shared())
 
 
-class C51(PointEstimateSettings, name="c51", label="C51"):
+class C51(DistributionalSettings, name="c51", label="C51"):
     """C51: categorical return, point estimate of θ, ε-greedy (Section 5.3)."""
 
     atoms: int = 51
@@ -43,7 +45,8 @@ class C51(PointEstimateSettings, name="c51", label="C51"):
     """Highest return of the support."""
 
     def compose(self) -> Agent:
-        returns = Categorical(atoms=self.atoms, low=self.low, high=self.high)
+        risk = risk_measure(self.risk, self.risk_level)
+        returns = Categorical(atoms=self.atoms, low=self.low, high=self.high, risk=risk)
         return Agent(returns, Dirac(), **self.shared())
 
 
@@ -122,8 +125,8 @@ class BayesianDQN(NetworkSettings, name="bayesian_dqn", label="Bayesian DQN"):
         return Agent(returns, posterior, **self.shared())
 
 
-class Thompson(NetworkSettings, name="thompson", label="Thompson sampling"):
-    """Thompson sampling, for bandits: Gaussian return, conjugate posterior (Section 5.1)."""
+class BanditSettings(NetworkSettings):
+    """Settings shared by the agents for bandits, whose posteriors are exact."""
 
     lr: float = _AGENT.lr
     """No effect: the posterior is exact."""
@@ -135,12 +138,17 @@ class Thompson(NetworkSettings, name="thompson", label="Thompson sampling"):
     """Step of the first update."""
     batch_size: int = 1
     """No effect: the posterior is computed from all stored transitions."""
+    period: int = 1
+    """Number of steps between updates of the posterior."""
+
+
+class Thompson(BanditSettings, name="thompson", label="Thompson sampling"):
+    """Thompson sampling, for bandits: Gaussian return, conjugate posterior (Section 5.1)."""
+
     sigma: float = 1.0
     """Standard deviation σ of a reward around the mean of its arm."""
     prior: float = 1.0
     """Prior standard deviation of the mean of an arm."""
-    period: int = 1
-    """Number of steps between updates of the posterior."""
 
     def compose(self) -> Agent:
         posterior = Conjugate(prior=self.prior, period=self.period)

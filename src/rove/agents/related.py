@@ -5,10 +5,11 @@ from typing import Any, Literal
 
 from rove.agents.paper import BayesianDQN
 from rove.agents.settings import (
+    DistributionalSettings,
     NetworkSettings,
-    PointEstimateSettings,
     Settings,
     gaussian_with_entropy,
+    risk_measure,
 )
 from rove.agents.tabular import PosteriorSampling, QValueSampling
 from rove.core.algorithm import Agent
@@ -28,7 +29,7 @@ _Q_SAMPLING: Any = QValueSampling
 _QUANTILE: Any = Quantile
 
 
-class QRDQN(PointEstimateSettings, name="qr_dqn", label="QR-DQN"):
+class QRDQN(DistributionalSettings, name="qr_dqn", label="QR-DQN"):
     """QR-DQN: quantiles of the return, point estimate of θ, ε-greedy."""
 
     quantiles: int = _QUANTILE.quantiles
@@ -37,7 +38,8 @@ class QRDQN(PointEstimateSettings, name="qr_dqn", label="QR-DQN"):
     """Threshold κ at which the Huber loss turns from quadratic to linear."""
 
     def compose(self) -> Agent:
-        returns = Quantile(quantiles=self.quantiles, kappa=self.kappa)
+        risk = risk_measure(self.risk, self.risk_level)
+        returns = Quantile(quantiles=self.quantiles, kappa=self.kappa, risk=risk)
         return Agent(returns, Dirac(), **self.shared())
 
 

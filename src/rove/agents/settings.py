@@ -28,7 +28,7 @@ from rove.errors import (
     no_attribute,
 )
 from rove.parts.architectures import Architecture
-from rove.returns import Gaussian
+from rove.returns import CVaR, Gaussian, Risk, ValueAtRisk
 from rove.returns.gaussian import LEAST_SIGMA
 
 _TRAINED = "an agent is trained by rove.train(agent, environment, steps=N)"
@@ -40,6 +40,9 @@ _AGENT: Any = Agent  # its attributes are the default values of its fields
 BonusName: TypeAlias = Literal["none", "disagreement", "counts", "rnd"]
 BONUS_WEIGHT = 1.0
 """Default weight η of an intrinsic reward."""
+RiskName: TypeAlias = Literal["mean", "cvar", "quantile"]
+RISK_LEVEL = 0.1
+"""Default level α of a risk measure."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -167,6 +170,26 @@ class PointEstimateSettings(NetworkSettings):
     """No effect: this agent does not sample θ."""
     epsilon: float = 0.1
     """Final probability ε of a random action."""
+
+
+class DistributionalSettings(PointEstimateSettings):
+    """Settings shared by point estimates of a return distribution, which can avoid risk."""
+
+    risk: RiskName = "mean"
+    """What actions maximise: the mean return, its CVaR (mean of the lowest part), or a quantile."""
+    risk_level: float = RISK_LEVEL
+    """Level α of the CVaR or the quantile: the fraction of returns that count as the worst."""
+
+
+def risk_measure(name: str, level: float) -> Risk | None:
+    """Return the risk measure that `risk` and `risk_level` stand for; None: the mean."""
+    kinds = {"cvar": CVaR, "quantile": ValueAtRisk}
+    check_choice("risk", name, ("mean", *kinds))
+    check_number("risk_level", level, above=0.0, below=1.0)
+    if name == "mean" and level != RISK_LEVEL:
+        what = "it has no effect with risk='mean'; remove it or set risk='cvar'"
+        raise ConfigError("risk_level", level, what)
+    return None if name == "mean" else kinds[name](level)
 
 
 def unknown_setting(

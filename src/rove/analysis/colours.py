@@ -11,6 +11,7 @@ _NUMBERS = {
     "dqn": 0, "noisynet": 1, "ge": 2, "ige": 3, "bootstrapped_dqn": 4, "c51": 5, "qr_dqn": 6,
     "bayesian_dqn": 7, "rlsvi": 8, "parameter_noise": 11, "double_uncertain": 13,
     "bayesian_q_learning": 14, "vdqn": 15, "bbq": 16, "thompson": 17, "psrl": 18,
+    "return_density": 12, "particles": 19, "thompson_beta": 11, "thompson_linear": 13,
     "ddpg": 0, "ddpg_noisynet": 1, "ddpg_ge": 2, "td3": 5,
     "ge-step": 2, "ge-episode": 5, "dqn-paper": 10,
     "random": 19, "auto": 7, "sb3": 6, "sb3-zoo": 16,

@@ -11,7 +11,10 @@ from rove.cli.options import option_types
 from rove.cli.run_options import SweepOptions, TrainOptions
 from rove.paper import EXPERIMENTS
 
-SIZES = {"chain": 100, "permuted-chain": 50, "deep-sea": 10, "bandit": 10, "linear-quadratic": 2}
+SIZES = {
+    "chain": 100, "permuted-chain": 50, "deep-sea": 10, "bandit": 10, "bernoulli-bandit": 10,
+    "linear-bandit": 5, "linear-quadratic": 2,
+}  # fmt: skip
 """The size that is offered for each family of environments that needs one."""
 
 BASH = """\

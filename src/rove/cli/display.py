@@ -17,7 +17,8 @@ from rove.analysis.estimates import solve_summary
 from rove.analysis.intervals import count_and_interval, episodes_interval, mean_and_interval
 from rove.cli.console import prose, word
 from rove.core.policies import POLICIES
-from rove.environments import Bandit, HostEnvironment
+from rove.environments import HostEnvironment
+from rove.environments.bandit import BanditTask
 from rove.runs.configure import default_settings
 from rove.runs.live import format_score, print_line
 from rove.search.sweep_result import Sweep, SweepProgress, format_value
@@ -172,15 +173,15 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
         text += ", ".join(map("{:,}".format, reached))
         of = "an evaluation" if run.config.eval_every else "the last 20 episodes"
         prose(console, f"seeds that reached {run.config.stop_at:g}, the mean of {of}: {text}")
-    if isinstance(bandit := run.config.environment, Bandit):
+    if isinstance(bandit := run.config.environment, BanditTask):
         regret = bandit.regret(np.stack([outcome.visits for outcome in run.outcomes]))
         pulls = [len(outcome.scores) for outcome in run.outcomes]
         mean = mean_and_interval(regret, (0.0, max(pulls) * bandit.regrets.max()))
-        prose(
-            console,
-            f"regret: {mean} seeds; Lai and Robbins' rate times log {np.mean(pulls):.0f}: "
-            f"{bandit.lai_robbins * np.log(np.mean(pulls)):.1f}",
-        )
+        text = f"regret: {mean} seeds"
+        if (rate := bandit.lai_robbins) is not None:
+            text += f"; Lai and Robbins' rate times log {np.mean(pulls):.0f}: "
+            text += f"{rate * np.log(np.mean(pulls)):.1f}"
+        prose(console, text)
     if optimum is not None:
         prose(
             console,

@@ -27,7 +27,7 @@ from rove.parts.onehot import VECTORS, Form, Observation
 from rove.parts.replay import Transition
 from rove.posteriors.base import Pairs, Phi, Rows, apply_all, single
 from rove.posteriors.priors import inputs
-from rove.returns.base import means
+from rove.returns.base import values
 
 # Indices of the random streams of a step.
 (
@@ -204,15 +204,18 @@ class ActorCritic(CriticLearner):
     def cost(
         self, psi: Theta, law: Any, priors: Any, theta: Any, states: Observation
     ) -> Float[Array, ""]:
-        """Return the mean of −E[Z_θ̂(s, π_ψ(s))] over states; (8) is minus its gradient."""
+        """Return the mean of −E[Z_θ̂(s, π_ψ(s))] over states; (8) is minus its gradient.
+
+        With a risk measure, that of Z_θ̂ takes the place of its mean.
+        """
         return -jnp.mean(self.values(law, priors, theta, critic_input(states, policy(psi, states))))
 
     def values(
         self, law: Any, priors: Any, theta: Any, pairs: Float[Array, "n inputs"]
     ) -> Float[Array, " n"]:
-        """Return E[Z_θ(s, a)] of a batch of pairs, for a single θ."""
+        """Return E[Z_θ(s, a)], or its risk measure, of a batch of pairs, for a single θ."""
         z = apply_all(self.posterior, law, theta, inputs(priors, pairs))
-        return means(self.returns, z)
+        return values(self.returns, z)
 
     def lookahead(
         self,
@@ -225,7 +228,7 @@ class ActorCritic(CriticLearner):
     ) -> Array:
         """2.10: sample x ~ r + γ·Z_θ⁻(s′, a′), where a′ = π_ψ⁻(s′) plus smoothing noise.
 
-        With several critics, Z_θ⁻ is that of the critic with the lowest mean at (s′, a′).
+        With several critics, Z_θ⁻ is that of the critic with the lowest value at (s′, a′).
         """
         actions = policy(psi_target, batch.next_observation)
         smoothing = self.smoothing_std * noise.normal(noise.fold(key, _SMOOTHING), actions.shape)
@@ -233,7 +236,7 @@ class ActorCritic(CriticLearner):
         pairs = critic_input(batch.next_observation, jnp.clip(actions + smoothing, -1.0, 1.0))
         critics = zip(laws_minus, priors, strict=True)
         z = jnp.stack([theta_minus(law, inputs(prior, pairs)) for law, prior in critics])
-        lowest = jnp.argmin(means(self.returns, z), axis=0)
+        lowest = jnp.argmin(values(self.returns, z), axis=0)
         z = jnp.take_along_axis(z, lowest[None, :, :, None], axis=0)[0]
         return self.targets(z, batch, noise.fold(key, _TARGET))
 

@@ -83,12 +83,12 @@ class Agent(CriticLearner):
         z = control.outputs(self.posterior, self.resample, law, state.theta, s, k(_RESAMPLE))
         schedule = self.epsilon_start, self.epsilon, self.epsilon_steps
         epsilon = control.epsilon_at(state.counter, *schedule)
-        return control.epsilon_greedy(self.means(z), observation, epsilon, k(_EXPLORE))
+        return control.epsilon_greedy(self.action_values(z), observation, epsilon, k(_EXPLORE))
 
     def greedy(self, state: AgentState, observation: Observation) -> Int[Array, ""]:
         """Return the action for evaluation: greedy with respect to the posterior mean."""
         s = inputs(state.phi.priors, observation)
-        q = self.means(self.posterior.mean(self.posterior.law(state.phi), s))
+        q = self.action_values(self.posterior.mean(self.posterior.law(state.phi), s))
         return control.best_action(q, observation)
 
     # Training
@@ -130,7 +130,7 @@ class Agent(CriticLearner):
         """
         s_next = inputs(priors, batch.next_observation, batch.next_priors)
         z = theta_minus(law_minus, s_next)
-        q = self.means(theta_minus(law, s_next) if self.double else z)
+        q = self.action_values(theta_minus(law, s_next) if self.double else z)
         best = control.best_action(q, batch.next_observation)
         return self.targets(of_action(by_action(self.returns, z), best), batch, key)
 

@@ -85,7 +85,8 @@ def check_actor_critic(agent: Any) -> None:
 
 def spec_of(agent: Any, observation: np.ndarray | None = None) -> Spec:
     """Return the properties of an agent that its posterior may depend on."""
-    return Spec(agent.returns.exact, agent.returns.scale, agent.hidden, agent.network, observation)
+    returns, binary = agent.returns, agent.returns.binary
+    return Spec(returns.exact, returns.scale, agent.hidden, agent.network, observation, binary)
 
 
 def check_resample(resample: Any) -> None:

@@ -31,7 +31,7 @@ from rove.parts.onehot import VECTORS, Form
 from rove.parts.replay import Replay, Reward, Transition
 from rove.posteriors import Dirac
 from rove.posteriors.base import Data, OneTheta, Pairs, Phi, Posterior, Rows, apply_all
-from rove.returns.base import Return, by_action, means
+from rove.returns.base import Return, by_action, means, values
 
 Lookahead: TypeAlias = Callable[[Rows, Transition, Key], Array]
 """Samples targets x for transitions, given θ⁻ and a key for all other randomness."""
@@ -234,16 +234,21 @@ class CriticLearner(Learner):
         The estimate is √π/2 times their distance, which is unbiased for a Gaussian.
         """
 
-        def values(i: int) -> Array:
+        def sampled(i: int) -> Array:
             theta = self.posterior.sample(law, noise.fold(key, i))
             q = self.means(apply_all(self.posterior, law, theta, pairs.inputs))
             return jnp.take_along_axis(q, pairs.action[:, None], axis=1)[:, 0]
 
-        return np.float32(np.sqrt(np.pi) / 2) * jnp.abs(values(0) - values(1))
+        return np.float32(np.sqrt(np.pi) / 2) * jnp.abs(sampled(0) - sampled(1))
 
     def means(self, z: Float[Array, "*n outputs"]) -> Float[Array, "*n actions"]:
         """Return E[Z_θ(s, ·)] of every action, given the network's output."""
         return means(self.returns, by_action(self.returns, z))
+
+    def action_values(self, z: Float[Array, "*n outputs"]) -> Float[Array, "*n actions"]:
+        """Return what control maximises, E[Z_θ(s, ·)] or its risk measure (`Return.value`), of
+        every action, given the network's output."""
+        return values(self.returns, by_action(self.returns, z))
 
     # The rest of the interface of `Learner`
 

@@ -10,7 +10,8 @@ from rove.parts import noise
 from rove.parts.noise import Key
 from rove.posteriors.base import Posterior, apply_all
 from rove.posteriors.priors import Input
-from rove.returns.base import Return, by_action, means, stds
+from rove.returns.base import Return, by_action, stds
+from rove.returns.base import values as action_values
 
 DRAWS = 16
 """Number of samples of θ in `Beliefs.values`."""
@@ -20,7 +21,7 @@ class Beliefs(NamedTuple):
     """An agent's value estimates and return distributions in n states."""
 
     values: Float[Array, "draws n actions"]
-    """Q_θ(s, ·) for several samples θ ~ q_φ."""
+    """Q_θ(s, ·), or its risk measure (`Return.value`), for several samples θ ~ q_φ."""
     outputs: Float[Array, "n outputs"]
     """The parameters of Z(s, ·) at the posterior mean: the network's outputs."""
     stds: Float[Array, "n actions"]
@@ -34,7 +35,7 @@ def beliefs_at(
 
     def values(key: Key) -> Array:
         z = apply_all(posterior, law, posterior.sample(law, key), xs)
-        return means(returns, by_action(returns, z))
+        return action_values(returns, by_action(returns, z))
 
     outputs = jax.vmap(posterior.mean, (None, 0))(law, xs)
     spread = stds(returns, by_action(returns, outputs))

@@ -65,7 +65,7 @@ def check_returns(returns: Return) -> None:
     if not isinstance(returns.outputs, int) or returns.outputs < 1:
         raise call.error("outputs", f"is {returns.outputs!r} instead of a positive integer")
     z, number, key = jnp.zeros(returns.outputs), jnp.zeros(()), noise.root(0)
-    for method in (returns.mean, returns.std):
+    for method in (returns.mean, returns.std, returns.value):
         call.array(method.__name__, (), call(method.__name__, method, z))
     target = call("target", returns.target, z, number, number, key)
     call.array("loss", (), call("loss", returns.loss, z, target))

@@ -11,7 +11,7 @@ from rove.parts import noise
 from rove.parts.layers import Convolution, Linear, Theta
 from rove.posteriors.base import Foldable, Phi, Posterior, Stack
 from rove.returns import Categorical
-from rove.returns.base import Return, means
+from rove.returns.base import Return, values
 
 
 class Folded(NamedTuple):
@@ -27,17 +27,17 @@ class Folded(NamedTuple):
 
 
 def folded_values(returns: Return, posterior: Posterior[Any, Any], phi: Phi) -> Folded | None:
-    """Return E[Z(s, ·)] at the posterior mean; None if it is not a sum of networks."""
+    """Return `Return.value` at the posterior mean; None if it is not a sum of networks."""
     if not isinstance(posterior, Foldable):
         return None
     stacks = posterior.mean_networks(phi)
     if not all(_plain(stack.networks) for stack in stacks):
         return None
-    if isinstance(returns, Categorical):
+    if isinstance(returns, Categorical) and returns.risk is None:
         return Folded(stacks, returns.support)
     z = noise.normal(noise.root(0), (8, returns.outputs))
-    weights = jax.grad(returns.mean)(jnp.zeros(returns.outputs))
-    if not jnp.allclose(means(returns, z), z @ weights, rtol=1e-4, atol=1e-5):
+    weights = jax.grad(returns.value)(jnp.zeros(returns.outputs))
+    if not jnp.allclose(values(returns, z), z @ weights, rtol=1e-4, atol=1e-5):
         return None
     return Folded(tuple(_contracted(stack, weights) for stack in stacks))
 

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 from rove.environments.acrobot import Acrobot
 from rove.environments.adopting import ALIASES, adopt, from_name, host_settings
-from rove.environments.bandit import Bandit
+from rove.environments.bandit import Bandit, BernoulliBandit
 from rove.environments.base import Coordinate, Environment, Step, Task
 from rove.environments.cartpole import CartPole
 from rove.environments.chain import Chain
+from rove.environments.cliff import Cliff
 from rove.environments.deep_sea import DeepSea
 from rove.environments.gymnax import PREFIX as GYMNAX
 from rove.environments.gymnax import (
@@ -21,6 +22,7 @@ from rove.environments.gymnax import (
     reconfigured,
 )
 from rove.environments.host import HostEnvironment
+from rove.environments.linear_bandit import LinearBandit
 from rove.environments.linear_quadratic import LinearQuadratic
 from rove.environments.minigrid import (
     MiniGridDoorKey,
@@ -41,14 +43,17 @@ __all__ = [
     "ENVIRONMENTS",
     "Acrobot",
     "Bandit",
+    "BernoulliBandit",
     "CartPole",
     "Chain",
+    "Cliff",
     "Coordinate",
     "DeepSea",
     "Environment",
     "Family",
     "GymnaxEnvironment",
     "HostEnvironment",
+    "LinearBandit",
     "LinearQuadratic",
     "MiniGridDoorKey",
     "MiniGridEmpty",
@@ -95,6 +100,9 @@ ENVIRONMENTS: dict[str, Family] = {
     ),
     "deep-sea": Family(DeepSea, {}, DeepSea.__doc__),
     "bandit": Family(Bandit, {}, Bandit.__doc__),
+    "bernoulli-bandit": Family(BernoulliBandit, {}, BernoulliBandit.__doc__),
+    "linear-bandit": Family(LinearBandit, {}, LinearBandit.__doc__),
+    "cliff": Family(Cliff, {}, Cliff.__doc__),
     "cartpole": Family(CartPole, {}, CartPole.__doc__, "CartPole-v1"),
     "mountain-car": Family(MountainCar, {}, MountainCar.__doc__, "MountainCar-v0"),
     "acrobot": Family(Acrobot, {}, Acrobot.__doc__, "Acrobot-v1"),

@@ -11,7 +11,8 @@ import numpy as np
 from rove.agents import settings_of
 from rove.agents.tuned import tuned
 from rove.analysis.intervals import MIN_SEEDS, Support, mean_interval
-from rove.environments import Bandit, Task, make
+from rove.environments import Task, make
+from rove.environments.bandit import BanditTask
 from rove.paper.base import Experiment, Key, Runs
 from rove.paper.claims import Claim
 from rove.parts.files import publish
@@ -81,7 +82,7 @@ class Scoreboard(Experiment):
         for environment, budget in episodes.items():
             for agent in agents:
                 task = make(environment)
-                if agent == EXACT and not isinstance(task, Bandit):
+                if agent == EXACT and not isinstance(task, BanditTask):
                     continue
                 plan[environment, agent] = configure(
                     settings_of(agent)(**tuned(agent, environment, ["scoreboard"])),
@@ -108,7 +109,7 @@ def cell(run: Run) -> Cell:
     environment, budget = run.config.environment, run.config.episodes
     assert budget is not None
     support = value_range(environment, budget)
-    if isinstance(environment, Bandit):
+    if isinstance(environment, BanditTask):
         visits = np.stack([outcome.visits for outcome in run.outcomes])
         return Cell(environment.regret(visits), np.zeros(0, bool), budget, support)
     assert environment.optimum is not None
@@ -120,7 +121,7 @@ def cell(run: Run) -> Cell:
 
 def value_range(environment: Task, budget: int) -> Support:
     """Return the smallest and the largest value that a seed can have within a budget."""
-    if isinstance(environment, Bandit):
+    if isinstance(environment, BanditTask):
         return 0.0, budget * float(environment.regrets.max())
     return min(IN_A_ROW, budget), budget
 

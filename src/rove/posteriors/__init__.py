@@ -1,6 +1,7 @@
 """Families of parameter distributions q_φ(θ)."""
 
 from rove.posteriors.base import Phi, Posterior
+from rove.posteriors.beta import Beta
 from rove.posteriors.conjugate import Conjugate
 from rove.posteriors.dirac import Dirac
 from rove.posteriors.dropout import Dropout
@@ -12,6 +13,7 @@ from rove.posteriors.mean_field import MeanField
 from rove.posteriors.parameter_noise import ParameterNoise
 
 __all__ = [
+    "Beta",
     "Conjugate",
     "Dirac",
     "Dropout",

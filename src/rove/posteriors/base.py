@@ -140,6 +140,8 @@ class Spec(NamedTuple):
     """The kind of network."""
     observation: np.ndarray | None = None
     """An example of an observation; None if the environment is not known yet."""
+    binary: bool = False
+    """`Return.binary`: whether the return is 0 or 1, and the output the logit of its mean."""
 
 
 class Posterior(eqx.Module, Generic[Law, Draw]):

@@ -1,6 +1,6 @@
 """q_φ(θ): a table of independent Gaussians with exact updates, for bandits and small problems."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,17 @@ from rove.errors import ConfigError, check_integer, check_number
 from rove.parts import noise, replay
 from rove.parts.networks import Linear, Network
 from rove.parts.noise import Key
-from rove.posteriors.base import Data, Foldable, OneTheta, Phi, Rows, Spec, Stack, single
+from rove.posteriors.base import (
+    Data,
+    Foldable,
+    OneTheta,
+    Phi,
+    Posterior,
+    Rows,
+    Spec,
+    Stack,
+    single,
+)
 from rove.posteriors.last_layer import check_conjugate
 from rove.posteriors.priors import Input
 
@@ -89,28 +99,42 @@ class Conjugate(Foldable[Table, Array]):
 
     def validate(self, spec: Spec) -> None:
         check_conjugate(self, spec)
-        for field, value, needed in (("hidden", spec.hidden, ()), ("network", spec.network, None)):
-            if value != needed:
-                message = f"{field} must be {needed} for Conjugate, which is a table, got {value!r}"
-                raise ConfigError(field, value, f"{needed}", message)
-        x = spec.observation
-        if x is not None and not (np.sum(x != 0) == 1 and x.max() == 1):
-            allowed = "one-hot observations, such as those of bandit-10, or of a chain "
-            allowed += "with --env.features one-hot"
-            message = f"Conjugate requires {allowed}; this environment has others"
-            raise ConfigError("observation", x, allowed, message)
+        check_table(self, spec)
 
     def _posterior(self, phi: Phi, data: Data) -> Table:
         """Return the posterior: precision 1/prior² + n/σ², and mean (Σx/σ²)/precision.
 
         n and Σx are the number and the sum of the targets of a table entry.
         """
-        transitions, stored = replay.everything(data.replay, data.gamma, data.reward)
-        inputs, action = data.pairs(phi.priors, transitions)
-        actions = jnp.arange(phi.fitted.mean.shape[1])
-        taken = (action[:, None] == actions) & stored[:, None]
-        x = jnp.where(stored, data.target(transitions, data.key, 0), 0.0)
-        add_up = jax.linear_transpose(lambda table: inputs.features @ table, phi.fitted.mean)
-        (count,), (total,) = add_up(taken.astype(x.dtype)), add_up(taken * x[:, None])
+        count, total = tallies(phi, data, phi.fitted.mean)
         precision = 1.0 / self.prior**2 + count / data.scale
         return Table(total / data.scale / precision, 1.0 / precision)
+
+
+def tallies(
+    phi: Phi, data: Data, like: Float[Array, "features actions"]
+) -> tuple[Float[Array, "features actions"], Float[Array, "features actions"]]:
+    """Return the number and the sum of the targets of each entry of a table, in the whole replay
+    buffer; `like` is a table of the same shape."""
+    transitions, stored = replay.everything(data.replay, data.gamma, data.reward)
+    inputs, action = data.pairs(phi.priors, transitions)
+    taken = (action[:, None] == jnp.arange(like.shape[1])) & stored[:, None]
+    x = jnp.where(stored, data.target(transitions, data.key, 0), 0.0)
+    add_up = jax.linear_transpose(lambda table: inputs.features @ table, like)
+    (count,), (total,) = add_up(taken.astype(x.dtype)), add_up(taken * x[:, None])
+    return count, total
+
+
+def check_table(posterior: Posterior[Any, Any], spec: Spec) -> None:
+    """Raise `ConfigError` unless the network is a table: no hidden layers, one-hot observations."""
+    name = type(posterior).__name__
+    for field, value, needed in (("hidden", spec.hidden, ()), ("network", spec.network, None)):
+        if value != needed:
+            message = f"{field} must be {needed} for {name}, which is a table, got {value!r}"
+            raise ConfigError(field, value, f"{needed}", message)
+    x = spec.observation
+    if x is not None and not (np.sum(x != 0) == 1 and x.max() == 1):
+        allowed = "one-hot observations, such as those of bandit-10, or of a chain "
+        allowed += "with --env.features one-hot"
+        message = f"{name} requires {allowed}; this environment has others"
+        raise ConfigError("observation", x, allowed, message)

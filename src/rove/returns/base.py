@@ -2,15 +2,18 @@
 
 import abc
 import math
+from functools import partial
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jaxtyping import Float
 
 from rove.errors import ConfigError, check_number
 from rove.parts.noise import Key
+from rove.returns.risk import Risk
 
 
 class Return(eqx.Module):
@@ -18,6 +21,13 @@ class Return(eqx.Module):
 
     All methods take a single action or transition; the algorithm maps them over a batch.
     """
+
+    risk: Risk | None = eqx.field(default=None, kw_only=True)
+    """Risk measure that control maximises, such as `CVaR(0.1)`; None: the mean."""
+
+    def __check_init__(self) -> None:
+        if self.risk is not None and not isinstance(self.risk, Risk):
+            raise ConfigError.must_be("risk", self.risk, "a risk measure such as rove.CVaR(0.1)")
 
     @property
     @abc.abstractmethod
@@ -49,9 +59,50 @@ class Return(eqx.Module):
         """
         return False
 
+    @property
+    def binary(self) -> bool:
+        """Whether Z_θ is 0 or 1, and the single output z the logit of its mean.
+
+        If so, the posterior of a table is a Beta distribution.
+        """
+        return False
+
     @abc.abstractmethod
     def mean(self, z: Float[Array, " outputs"]) -> Float[Array, ""]:
         """Return E[Z_θ(s, a)], exactly."""
+
+    def value(self, z: Float[Array, " outputs"]) -> Float[Array, ""]:
+        """Return what control maximises: the mean of Z_θ(s, a), or its risk measure `risk`."""
+        if self.risk is None:
+            return self.mean(z)
+        return self.risk.value(partial(self.quantile, z), partial(self.shortfall, z))
+
+    def quantile(self, z: Float[Array, " outputs"], level: float | Array) -> Float[Array, ""]:
+        """Return the smallest x with P(Z_θ(s, a) ≤ x) ≥ `level`.
+
+        By default, this is computed from `density`: exactly if Z_θ is `discrete`, and otherwise by
+        interpolation.
+        """
+        points, masses = self._masses(z)
+        below = jnp.cumsum(masses)
+        if not self.discrete:
+            return jnp.interp(jnp.asarray(level), below - 0.5 * masses, points)
+        index = jnp.sum(below < level - 1e-6)  # with a tolerance for the rounding of the sum
+        return points[jnp.minimum(index, len(points) - 1)]
+
+    def shortfall(
+        self, z: Float[Array, " outputs"], threshold: Float[Array, ""]
+    ) -> Float[Array, ""]:
+        """Return E[(threshold − Z_θ(s, a))⁺], by default from `density`."""
+        points, masses = self._masses(z)
+        return jnp.sum(masses * jnp.maximum(threshold - points, 0.0))
+
+    def _masses(
+        self, z: Float[Array, " outputs"]
+    ) -> tuple[Float[Array, " points"], Float[Array, " points"]]:
+        """Return the points of `density`, and the probability of each or of its surroundings."""
+        points, heights = self.density(z)
+        return points, heights / jnp.sum(heights)
 
     @abc.abstractmethod
     def std(self, z: Float[Array, " outputs"]) -> Float[Array, ""]:
@@ -132,6 +183,11 @@ def means(returns: Return, z: Float[Array, "*n outputs"]) -> Float[Array, "*n"]:
     return jnp.vectorize(returns.mean, signature="(k)->()")(z)
 
 
+def values(returns: Return, z: Float[Array, "*n outputs"]) -> Float[Array, "*n"]:
+    """Return what control maximises (`Return.value`) of every row of outputs."""
+    return jnp.vectorize(returns.value, signature="(k)->()")(z)
+
+
 def stds(returns: Return, z: Float[Array, "*n outputs"]) -> Float[Array, "*n"]:
     """Return the standard deviation of Z of every row of outputs."""
     return jnp.vectorize(returns.std, signature="(k)->()")(z)
@@ -148,3 +204,34 @@ def normal_density(
     """Return the density of N(mean, std²) on a grid, or a narrow spike if std is 0."""
     width = visible(mean, std)
     return mean + width * GRID, jnp.exp(log_density(width * GRID, width))
+
+
+def normal_shortfall(error: Float[Array, "*n"], std: Float[Array, "*#n"]) -> Float[Array, "*n"]:
+    """Return E[(q − X)⁺] of X ~ N(mean, std²), given the error q − mean; std may be 0."""
+    t = error / jnp.maximum(std, 1e-30)
+    return error * jax.scipy.special.ndtr(t) + std * jnp.exp(-0.5 * t**2) / math.sqrt(2.0 * math.pi)
+
+
+LEAST_SLOPE = 1e-2
+"""Where the derivative of a scale with respect to its output is smaller than this, natural
+gradients are damped: their exact values are not bounded."""
+
+
+def preconditioned(
+    z: Float[Array, " outputs"], matrix: Float[Array, "outputs outputs"]
+) -> Float[Array, " outputs"]:
+    """Return z, whose gradients are multiplied by a symmetric matrix."""
+    fixed = lax.stop_gradient(z)
+    return fixed + lax.stop_gradient(matrix) @ (z - fixed)
+
+
+def natural(
+    z: Float[Array, " outputs"], inverse: Float[Array, "outputs outputs"]
+) -> Float[Array, " outputs"]:
+    """Return z, whose gradients are natural gradients.
+
+    `inverse` is the inverse of the Fisher information of the location z₀ and of the scales, which
+    are softplus(zᵢ) plus a constant.
+    """
+    slopes = jnp.maximum(jax.nn.sigmoid(z), LEAST_SLOPE).at[0].set(1.0)
+    return preconditioned(z, inverse / jnp.outer(slopes, slopes))

@@ -3,6 +3,7 @@
 from typing import Literal
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
@@ -10,7 +11,7 @@ from jaxtyping import Float
 from rove.errors import check_choice
 from rove.parts import noise
 from rove.parts.noise import Key
-from rove.returns.base import LEAST_SCALE, Return, check_weight
+from rove.returns.base import LEAST_SCALE, Return, check_weight, normal_shortfall
 
 LEAST_SIGMA = LEAST_SCALE**0.5 * (1.0 - 1e-7)
 """Minimum σ above 0: 1e-8, with a tolerance for rounding to float32."""
@@ -49,6 +50,12 @@ class Gaussian(Return):
 
     def std(self, z: Float[Array, " 1"]) -> Float[Array, ""]:
         return jnp.asarray(self.sigma, z.dtype)
+
+    def quantile(self, z: Float[Array, " 1"], level: float | Array) -> Float[Array, ""]:
+        return self.mean(z) + self.std(z) * jax.scipy.special.ndtri(level)
+
+    def shortfall(self, z: Float[Array, " 1"], threshold: Float[Array, ""]) -> Float[Array, ""]:
+        return normal_shortfall(threshold - self.mean(z), self.std(z))
 
     def target(
         self,

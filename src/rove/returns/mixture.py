@@ -5,13 +5,16 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jaxtyping import Float
 
 from rove.errors import check_choice, check_integer, check_number
 from rove.parts import noise
 from rove.parts.noise import Key
-from rove.returns.base import GRID, Return, check_weight, log_density, visible
+from rove.returns.base import GRID, Return, check_weight, log_density, normal_shortfall, visible
+
+BISECTIONS = 30
+"""Number of halvings of the interval that contains a quantile: float32 has fewer digits."""
 
 
 class Mixture(Return):
@@ -59,6 +62,31 @@ class Mixture(Return):
         log_weights, means, stds = self.parts(z)
         squares = stds**2 + (means - self.mean(z)) ** 2
         return jnp.sqrt(jnp.sum(jnp.exp(log_weights) * squares))
+
+    def quantile(self, z: Float[Array, " outputs"], level: float | Array) -> Float[Array, ""]:
+        """Return the quantile, by bisection between the lowest and the highest quantile of a
+        component, and a last step of Newton's method, which also gives it its gradient."""
+        log_weights, means, stds = self.parts(z)
+        quantiles = means + stds * jax.scipy.special.ndtri(level)
+
+        def below(x: Array) -> Array:
+            return jnp.sum(jnp.exp(log_weights) * jax.scipy.special.ndtr((x - means) / stds))
+
+        def halved(_: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+            middle = 0.5 * (ends[0] + ends[1])
+            low = below(middle) < level
+            return jnp.where(low, middle, ends[0]), jnp.where(low, ends[1], middle)
+
+        ends = jnp.min(quantiles), jnp.max(quantiles)
+        x = lax.stop_gradient(lax.fori_loop(0, BISECTIONS, halved, ends)[1])
+        slope = lax.stop_gradient(jnp.exp(-self.loss(z, x)))
+        return jnp.clip(x - (below(x) - level) / jnp.maximum(slope, 1e-30), *ends)
+
+    def shortfall(
+        self, z: Float[Array, " outputs"], threshold: Float[Array, ""]
+    ) -> Float[Array, ""]:
+        log_weights, means, stds = self.parts(z)
+        return jnp.sum(jnp.exp(log_weights) * normal_shortfall(threshold - means, stds))
 
     def density(
         self, z: Float[Array, " outputs"]

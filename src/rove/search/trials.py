@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from rove.analysis.curves import mean_over_steps
-from rove.environments import Bandit
+from rove.environments.bandit import BanditTask
 from rove.errors import Diverged, LaneError
 from rove.runs import tracking
 from rove.runs.config import Config
@@ -92,7 +92,7 @@ def score(outcome: Outcome) -> float:
     if not len(scores):
         job = outcome.job
         raise LaneError(f"{job.name}: no episode ended within {job.steps:,} steps; increase steps")
-    if limit == UNLIMITED and not isinstance(environment, Bandit):
+    if limit == UNLIMITED and not isinstance(environment, BanditTask):
         lengths = outcome.episodes.length
         if outcome.job.in_a_row < UNLIMITED:  # the steps after the task was solved
             scores = np.append(scores, environment.optimum or 0.0)
@@ -100,7 +100,7 @@ def score(outcome: Outcome) -> float:
             lengths = np.append(lengths, max(left, 0))
         return mean_over_steps(scores, lengths)
     episodes = len(scores) if limit == UNLIMITED else limit
-    if isinstance(environment, Bandit):
+    if isinstance(environment, BanditTask):
         return -float(environment.regret(outcome.visits)) / episodes
     rest = (episodes - len(scores)) * (environment.optimum or 0.0)
     return float(np.sum(scores) + rest) / episodes

@@ -1,6 +1,7 @@
-"""Tabular agents with exact posteriors, as reference points for the other agents."""
+"""Tabular agents, as reference points for the other agents."""
 
 from rove.agents.tabular.bayesian_q_learning import QValueSampling
 from rove.agents.tabular.psrl import PosteriorSampling
+from rove.agents.tabular.return_particles import ReturnParticles
 
-__all__ = ["PosteriorSampling", "QValueSampling"]
+__all__ = ["PosteriorSampling", "QValueSampling", "ReturnParticles"]
