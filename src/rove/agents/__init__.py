@@ -1,16 +1,19 @@
 """The named agents. Each combines a return family with a parameter family, except for two tabular
 baselines."""
 
-from rove.agents.actor_critic import DDPG, DDPGGE, TD3, DDPGNoisyNet
+from rove.agents.actor_critic import DDPG, DDPGGE, TD3, DDPGDropout, DDPGNoisyNet
 from rove.agents.paper import BBQ, C51, DQN, GE, VDQN, BayesianDQN, NoisyNet, Thompson
 from rove.agents.related import (
+    BBVI,
     IGE,
     PSRL,
     QRDQN,
     RLSVI,
+    AdamLMC,
     BayesianQLearning,
     BootstrappedDQN,
     DoubleUncertain,
+    FullCovarianceGE,
     ParameterNoiseDQN,
 )
 from rove.agents.settings import Settings
@@ -19,6 +22,7 @@ from rove.errors import ConfigError, unknown_name
 __all__ = [
     "AGENTS",
     "BBQ",
+    "BBVI",
     "C51",
     "DDPG",
     "DDPGGE",
@@ -30,11 +34,14 @@ __all__ = [
     "RLSVI",
     "TD3",
     "VDQN",
+    "AdamLMC",
     "BayesianDQN",
     "BayesianQLearning",
     "BootstrappedDQN",
+    "DDPGDropout",
     "DDPGNoisyNet",
     "DoubleUncertain",
+    "FullCovarianceGE",
     "NoisyNet",
     "ParameterNoiseDQN",
     "Settings",
@@ -44,6 +51,7 @@ __all__ = [
 _ALL = (
     DQN, C51, QRDQN, NoisyNet, GE, VDQN, BBQ, BayesianDQN, BootstrappedDQN, ParameterNoiseDQN,
     DoubleUncertain, Thompson, RLSVI, IGE, PSRL, BayesianQLearning, DDPG, DDPGNoisyNet, DDPGGE, TD3,
+    AdamLMC, FullCovarianceGE, BBVI, DDPGDropout,
 )  # fmt: skip
 AGENTS: dict[str, type[Settings]] = {kind.name: kind for kind in _ALL}
 

@@ -30,6 +30,8 @@ POSTERIORS: dict[str, Posterior] = {
     "Conjugate": q.Conjugate(),
     "Dropout": q.Dropout(),
     "ParameterNoise": q.ParameterNoise(),
+    "FullCovariance": q.FullCovariance(),
+    "Langevin": q.Langevin(adam=1.0),
 }
 
 

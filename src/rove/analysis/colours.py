@@ -11,7 +11,8 @@ _NUMBERS = {
     "dqn": 0, "noisynet": 1, "ge": 2, "ige": 3, "bootstrapped_dqn": 4, "c51": 5, "qr_dqn": 6,
     "bayesian_dqn": 7, "rlsvi": 8, "parameter_noise": 11, "double_uncertain": 13,
     "bayesian_q_learning": 14, "vdqn": 15, "bbq": 16, "thompson": 17, "psrl": 18,
-    "ddpg": 0, "ddpg_noisynet": 1, "ddpg_ge": 2, "td3": 5,
+    "adam_lmc": 12, "full_covariance": 10, "bbvi": 19,
+    "ddpg": 0, "ddpg_noisynet": 1, "ddpg_ge": 2, "td3": 5, "ddpg_dropout": 4,
     "ge-step": 2, "ge-episode": 5, "dqn-paper": 10,
 }  # fmt: skip
 """Numbers of styles: n has colour n mod 10 of the palette, and a dashed line from 10 on."""
