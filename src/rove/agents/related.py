@@ -187,7 +187,7 @@ class BBVI(NetworkSettings, name="bbvi", label="Black-box VI"):
         kind = {"full_covariance": FullCovariance, "mean_field": MeanField}[self.posterior]
         posterior = kind(self.rho, prior_std=self.prior_std)
         returns = gaussian_with_entropy(self.sigma)
-        how = {"draws": self.draws, "gradient": "score"}
+        how: dict[str, Any] = {"draws": self.draws, "gradient": "score"}
         return Agent(returns, posterior, **how, **self.shared())
 
 
