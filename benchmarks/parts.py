@@ -41,7 +41,7 @@ SCOPES = {
     "replay": [(replay, name) for name in ("add", "sample", "reprioritised")],
     "acting": [(Agent, "act"), (Agent, "resample_theta")],
     "target": [(Agent, "lookahead")],
-    "optimiser": [(critic, "adam_step")],
+    "optimiser": [(critic, "posterior_step")],
     "random numbers": [(noise, name) for name in ("bits", "uniform", "normal", "integers")],
 }
 PARTS = (*SCOPES, "forward", "backward", "bookkeeping")

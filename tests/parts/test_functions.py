@@ -63,6 +63,7 @@ def test_an_image_has_its_shape():
         rove.Dirac(),
         rove.Ensemble(3, prior=1.0),
         rove.ParameterNoise(period=5),
+        rove.Langevin(adam=1.0),
         rove.MeanField(-3.0),
         rove.MeanField(-3.0, prior=1.0, draws="minibatch"),
     ],
@@ -101,6 +102,7 @@ def test_mean_field_samples_its_parameters_for_every_row():
     ("posterior", "message"),
     [
         (rove.LowRank(2), "LowRank needs a network of layers, of which the last one is linear"),
+        (rove.FullCovariance(), "FullCovariance needs a network of layers"),
         (rove.LastLayer(), "LastLayer needs a network of layers"),
         (rove.Dropout(), "Dropout needs a network of layers, whose units are dropped"),
         (rove.Factorised(-3.0), "Factorised needs a network of layers, with noise for their"),

@@ -28,6 +28,8 @@ from rove.posteriors import (
     Dropout,
     Ensemble,
     Factorised,
+    FullCovariance,
+    Langevin,
     LastLayer,
     LowRank,
     MeanField,
@@ -57,6 +59,8 @@ FAMILIES = {
     "ensemble": Family(functools.partial(Ensemble, K, mask=0.5, prior=2.0)),
     "ensemble, plain": Family(functools.partial(Ensemble, K)),
     "factorised": Family(functools.partial(Factorised, -1.0)),
+    "full covariance": Family(functools.partial(FullCovariance, -1.0)),
+    "langevin": Family(functools.partial(Langevin, 1.0)),
     "last layer": Family(functools.partial(LastLayer, 1.3, 1)),
     "low rank": Family(functools.partial(LowRank, 3, prior=2.0, rho=-1.0)),
     "low rank, plain": Family(functools.partial(LowRank, 3)),
@@ -65,10 +69,11 @@ FAMILIES = {
     "parameter noise": Family(functools.partial(ParameterNoise, 0.3, period=1)),
 }
 PER_ROW = [
-    "conjugate", "dropout", "factorised", "last layer", "low rank", "low rank, plain", "mean field"
+    "conjugate", "dropout", "factorised", "full covariance", "last layer", "low rank",
+    "low rank, plain", "mean field",
 ]  # fmt: skip
-"""Families that draw θ for each row of a minibatch. Dirac draws nothing; ParameterNoise nothing
-in learning; Ensemble takes its expectation whole, with every member at every row."""
+"""Families that draw θ for each row of a minibatch. Dirac and Langevin draw nothing; ParameterNoise
+nothing in learning; Ensemble takes its expectation whole, with every member at every row."""
 
 all_families = pytest.mark.parametrize("name", FAMILIES)
 
@@ -207,7 +212,7 @@ def test_an_ensemble_is_enumerated(name):
     np.testing.assert_allclose(rows.mean(0), means, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["dirac", "parameter noise"])
+@pytest.mark.parametrize("name", ["dirac", "langevin", "parameter noise"])
 def test_the_exceptions_learn_without_noise(name):
     posterior, phi = setting(name)
     xs = jnp.tile(X, (2, 1))
@@ -217,7 +222,9 @@ def test_the_exceptions_learn_without_noise(name):
         np.testing.assert_allclose(rows[0], network, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["conjugate", "last layer", "low rank", "low rank, plain"])
+@pytest.mark.parametrize(
+    "name", ["conjugate", "full covariance", "last layer", "low rank", "low rank, plain"]
+)
 def test_mean_is_the_mean_where_values_are_linear_in_what_is_drawn(name):
     posterior, phi = setting(name)
     rows = drawn(name)
@@ -242,14 +249,14 @@ def test_a_key_decides_all_that_is_drawn(name):
     assert np.array_equal(rows[0], rows[1])
     assert np.array_equal(control[0], control[1])
     others = [not np.array_equal(rows[0], other) for other in rows[2:]]
-    if name in ("dirac", "parameter noise"):
+    if name in ("dirac", "langevin", "parameter noise"):
         assert not any(others)
     elif name.startswith("ensemble"):
         assert any(others)  # some keys draw the same of four members
     else:
         assert all(others)
     distinct = len(np.unique(control[0][:50], axis=0))
-    assert distinct == 1 if name == "dirac" else distinct > 1
+    assert distinct == 1 if name in ("dirac", "langevin") else distinct > 1
 
 
 @pytest.mark.parametrize("name", PER_ROW)
@@ -317,13 +324,13 @@ def test_the_entropy_has_a_finite_gradient(name):
     assert value.shape == ()
     assert np.isfinite(value)
     assert all(np.all(np.isfinite(g)) for g in jax.tree.leaves(gradient))
-    has_density = name.startswith(("mean field", "low rank"))
+    has_density = name.startswith(("full covariance", "mean field", "low rank"))
     assert (float(value) != 0.0) == has_density
     assert any(np.any(g != 0) for g in jax.tree.leaves(gradient)) == has_density
 
 
 @pytest.mark.parametrize("rho", [-30.0, 10.0])
-@pytest.mark.parametrize("make", [MeanField, functools.partial(LowRank, 3, None)])
+@pytest.mark.parametrize("make", [MeanField, FullCovariance, functools.partial(LowRank, 3, None)])
 def test_the_entropy_is_finite_at_the_ends_of_rho(make, rho):
     posterior = make(rho)
     phi = init(posterior, networks.mlp(FEATURES, 6, OUTPUTS), noise.root(0))
@@ -426,7 +433,7 @@ def test_prior_functions_are_in_control_evaluation_and_diagnostics(name):
         assert clear.sum() > 20 or not np.any(by)
 
 
-@pytest.mark.parametrize("name", ["dropout", "ensemble", "low rank"])
+@pytest.mark.parametrize("name", ["dropout", "ensemble", "full covariance", "low rank"])
 def test_paired_targets_take_the_draws_of_their_values(name):
     """One action, γ = 1, no noise in a target, φ⁻ = φ, s′ = s: with the same θ⁻ = θ the target
     is the value, and the loss exactly 0. With a θ⁻ of its own it is not, and φ ends elsewhere."""
@@ -456,9 +463,11 @@ def test_paired_targets_take_the_draws_of_their_values(name):
     assert moved == own
 
 
-@pytest.mark.parametrize("name", ["conjugate", "dirac", "last layer", "parameter noise"])
+@pytest.mark.parametrize(
+    "name", ["conjugate", "dirac", "langevin", "last layer", "parameter noise"]
+)
 def test_pairing_is_no_setting_of_a_family_whose_law_it_could_not_change(name):
-    """Two draw nothing in learning, and two find their law in closed form, by one θ⁻ for all."""
+    """Three draw nothing in learning, and two find their law in closed form, by one θ⁻ for all."""
     posterior, phi = setting(name)
     theta, other = (draw(posterior, law_of(posterior, phi), 3, noise.root(k)) for k in range(2))
     assert theta.for_target(other) is other

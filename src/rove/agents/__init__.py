@@ -1,17 +1,20 @@
 """The named agents. Each combines a return family with a parameter family, except for three tabular
 baselines."""
 
-from rove.agents.actor_critic import DDPG, DDPGGE, TD3, DDPGNoisyNet
+from rove.agents.actor_critic import DDPG, DDPGGE, TD3, DDPGDropout, DDPGNoisyNet
 from rove.agents.bandits import ThompsonBeta, ThompsonLinear
 from rove.agents.paper import BBQ, C51, DQN, GE, VDQN, BayesianDQN, NoisyNet, Thompson
 from rove.agents.related import (
+    BBVI,
     IGE,
     PSRL,
     QRDQN,
     RLSVI,
+    AdamLMC,
     BayesianQLearning,
     BootstrappedDQN,
     DoubleUncertain,
+    FullCovarianceGE,
     ParameterNoiseDQN,
 )
 from rove.agents.return_densities import Particles, ReturnDensity
@@ -21,6 +24,7 @@ from rove.errors import ConfigError, unknown_name
 __all__ = [
     "AGENTS",
     "BBQ",
+    "BBVI",
     "C51",
     "DDPG",
     "DDPGGE",
@@ -32,11 +36,14 @@ __all__ = [
     "RLSVI",
     "TD3",
     "VDQN",
+    "AdamLMC",
     "BayesianDQN",
     "BayesianQLearning",
     "BootstrappedDQN",
+    "DDPGDropout",
     "DDPGNoisyNet",
     "DoubleUncertain",
+    "FullCovarianceGE",
     "NoisyNet",
     "ParameterNoiseDQN",
     "Particles",
@@ -51,6 +58,7 @@ _ALL = (
     DQN, C51, QRDQN, NoisyNet, GE, VDQN, BBQ, BayesianDQN, BootstrappedDQN, ParameterNoiseDQN,
     DoubleUncertain, Thompson, RLSVI, IGE, PSRL, BayesianQLearning, DDPG, DDPGNoisyNet, DDPGGE, TD3,
     ReturnDensity, ThompsonBeta, ThompsonLinear, Particles,
+    AdamLMC, FullCovarianceGE, BBVI, DDPGDropout,
 )  # fmt: skip
 AGENTS: dict[str, type[Settings]] = {kind.name: kind for kind in _ALL}
 

@@ -12,7 +12,7 @@ from rove.agents.settings import (
 )
 from rove.core.actor_critic import ActorCritic
 from rove.errors import ConfigError, check_choice
-from rove.posteriors import Dirac, MeanField
+from rove.posteriors import Dirac, Dropout, MeanField
 from rove.returns import Gaussian
 
 _AGENT: Any = ActorCritic  # its attributes are the default values of its fields
@@ -111,6 +111,23 @@ class DDPGGE(ActorCriticSettings, name="ddpg_ge", label="DDPG, GE critic"):
     def compose(self) -> ActorCritic:
         posterior = MeanField(self.rho, prior_std=self.prior_std)
         return ActorCritic(gaussian_with_entropy(self.sigma), posterior, **self.shared())
+
+
+class DDPGDropout(ActorCriticSettings, name="ddpg_dropout", label="DDPG, dropout critic"):
+    """DDPG with a dropout critic trained by an α-divergence over several masks."""
+
+    rate: float = 0.05
+    """Dropout probability of a hidden unit of the critic."""
+    alpha: float | None = 0.5
+    """α of the divergence: 1 is the marginal likelihood; None: the mean loss, the limit at 0."""
+    draws: int = 10
+    """Number of dropout masks for each transition of an update."""
+    sigma: float = 1.0
+    """Standard deviation σ of a target around Q(s, a)."""
+
+    def compose(self) -> ActorCritic:
+        returns, how = Gaussian(self.sigma, "mean"), {"alpha": self.alpha, "draws": self.draws}
+        return ActorCritic(returns, Dropout(self.rate), **how, **self.shared())
 
 
 class TD3(ActorCriticSettings, name="td3", label="TD3"):

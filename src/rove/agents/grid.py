@@ -34,6 +34,8 @@ POSTERIORS: dict[str, Posterior] = {
     "Beta": q.Beta(),
     "Dropout": q.Dropout(),
     "ParameterNoise": q.ParameterNoise(),
+    "FullCovariance": q.FullCovariance(),
+    "Langevin": q.Langevin(adam=1.0),
 }
 
 

@@ -14,16 +14,21 @@ from rove.agents.settings import (
 from rove.agents.tabular import PosteriorSampling, QValueSampling
 from rove.core.algorithm import Agent
 from rove.core.learner import Learner
+from rove.errors import check_choice
 from rove.posteriors import (
     Dirac,
     Dropout,
     Ensemble,
+    FullCovariance,
+    Langevin,
     LowRank,
+    MeanField,
     ParameterNoise,
 )
 from rove.returns import Gaussian, LearnedGaussian, Quantile
 
 # Their attributes are the default values of their fields.
+_AGENT: Any = Agent
 _PSRL: Any = PosteriorSampling
 _Q_SAMPLING: Any = QValueSampling
 _QUANTILE: Any = Quantile
@@ -125,6 +130,67 @@ class IGE(NetworkSettings, name="ige", label="Index GE"):
             paired=self.paired,
         )
         return Agent(gaussian_with_entropy(self.sigma), posterior, **self.shared())
+
+
+class AdamLMC(NetworkSettings, name="adam_lmc", label="Adam LMC"):
+    """Adam LMC: Gaussian return, θ follows Langevin dynamics with Adam's direction in its drift."""
+
+    resample: Literal["step", "episode"] | int = _AGENT.resample
+    """When acting takes the current state of the chain: every step, episode, or every N steps."""
+    sigma: float = 0.2
+    """Standard deviation σ of the return; the noise of an update is proportional to it."""
+    adam: float | None = 1.0
+    """Weight a of Adam's direction in the drift; None: plain Langevin Monte Carlo (LMC)."""
+    temperature: float = 1.0
+    """Factor of the squared noise; 1: the chain samples the posterior, if its steps are small."""
+
+    def compose(self) -> Agent:
+        posterior = Langevin(self.adam, temperature=self.temperature)
+        return Agent(gaussian_with_entropy(self.sigma, "mean"), posterior, **self.shared())
+
+
+class FullCovarianceGE(NetworkSettings, name="full_covariance", label="Full-covariance GE"):
+    """Full-covariance GE: Gaussian return, Gaussian with full covariance over the last layer."""
+
+    resample: Literal["step", "episode"] | int = "episode"
+    """When to resample θ for acting: every step, every episode, or every N steps."""
+    rho: float = -4.0
+    """Initial ρ; the standard deviation of a weight of the last layer is softplus(ρ) at first."""
+    sigma: float = 1e-2
+    """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
+    prior_std: float | None = 1.0
+    """Standard deviation that a weight of the last layer tends to without data, as a multiple of
+    1/√n for n inputs of the layer; None: it grows without bound."""
+
+    def compose(self) -> Agent:
+        posterior = FullCovariance(self.rho, prior_std=self.prior_std)
+        return Agent(gaussian_with_entropy(self.sigma), posterior, **self.shared())
+
+
+class BBVI(NetworkSettings, name="bbvi", label="Black-box VI"):
+    """Black-box variational inference: GE whose gradient is estimated by scores, ∇ log q_φ(θ)."""
+
+    resample: Literal["step", "episode"] | int = "episode"
+    """When to resample θ for acting: every step, every episode, or every N steps."""
+    posterior: Literal["full_covariance", "mean_field"] = "full_covariance"
+    """full_covariance: Gaussian over the last layer; mean_field: Gaussians for all parameters."""
+    rho: float = -3.0
+    """Initial ρ; the standard deviation of a parameter is softplus(ρ) at first."""
+    sigma: float = 1e-2
+    """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
+    prior_std: float | None = 1.0
+    """Standard deviation that a weight tends to without data, as a multiple of 1/√n for a layer
+    with n inputs; None: it grows without bound."""
+    draws: int = 16
+    """Number of samples of θ per update."""
+
+    def compose(self) -> Agent:
+        check_choice("posterior", self.posterior, ("full_covariance", "mean_field"))
+        kind = {"full_covariance": FullCovariance, "mean_field": MeanField}[self.posterior]
+        posterior = kind(self.rho, prior_std=self.prior_std)
+        returns = gaussian_with_entropy(self.sigma)
+        how: dict[str, Any] = {"draws": self.draws, "gradient": "score"}
+        return Agent(returns, posterior, **how, **self.shared())
 
 
 class PSRL(Settings, name="psrl", label="PSRL"):

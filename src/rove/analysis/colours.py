@@ -12,7 +12,8 @@ _NUMBERS = {
     "bayesian_dqn": 7, "rlsvi": 8, "parameter_noise": 11, "double_uncertain": 13,
     "bayesian_q_learning": 14, "vdqn": 15, "bbq": 16, "thompson": 17, "psrl": 18,
     "return_density": 12, "particles": 19, "thompson_beta": 11, "thompson_linear": 13,
-    "ddpg": 0, "ddpg_noisynet": 1, "ddpg_ge": 2, "td3": 5,
+    "adam_lmc": 12, "full_covariance": 10, "bbvi": 19,
+    "ddpg": 0, "ddpg_noisynet": 1, "ddpg_ge": 2, "td3": 5, "ddpg_dropout": 4,
     "ge-step": 2, "ge-episode": 5, "dqn-paper": 10,
     "random": 19, "auto": 7, "sb3": 6, "sb3-zoo": 16,
 }  # fmt: skip

@@ -18,7 +18,7 @@ from rove.core.critic import CriticLearner
 from rove.core.diagnostics import Beliefs, beliefs_at
 from rove.core.folding import Folded
 from rove.core.learner import AgentState
-from rove.core.optimiser import adam_step, init_optimiser
+from rove.core.optimiser import adam_step, first_moments, init_optimiser
 from rove.core.policy import critic_input, init_policy, policy, soft_update
 from rove.parts import noise, replay
 from rove.parts.networks import Theta
@@ -32,8 +32,8 @@ from rove.returns.base import values
 # Indices of the random streams of a step.
 (
     _RESAMPLE, _NOISE, _RANDOM, _MINIBATCH, _THETA, _TARGET_THETA, _TARGET, _SMOOTHING, _REFIT,
-    _THETA_HAT, _BONUS,
-) = range(11)  # fmt: skip
+    _THETA_HAT, _BONUS, _STEP,
+) = range(12)  # fmt: skip
 
 
 class Actor(NamedTuple):
@@ -112,7 +112,10 @@ class ActorCritic(CriticLearner):
             phi=phis,
             phi_target=laws,
             theta=control.first_theta(self.posterior, self.resample, laws[0], k_theta),
-            optimiser=(init_optimiser(tuple(phi.learned for phi in phis)), init_optimiser(psi)),
+            optimiser=(
+                first_moments(self.posterior, tuple(phi.learned for phi in phis)),
+                init_optimiser(psi),
+            ),
             replay=self.empty_buffer(features, actions, form),
             counter=jnp.zeros((), jnp.int32),
             actor=Actor(psi, psi, self.noise_std * noise.normal(k_noise, (actions,))),
@@ -170,8 +173,9 @@ class ActorCritic(CriticLearner):
         x = lookahead(theta_minus, batch, key)  # 2.10
         moments, psi_moments = state.optimiser
         phis, moments, buffer, loss = self.descend(  # 2.11–2.12
-            state, state.phi, moments, self.critic_lr, theta, batch, x, lookahead, reward, k(_REFIT)
-        )
+            state, state.phi, moments, self.critic_lr, theta, batch, x, lookahead, reward,
+            k(_REFIT), k(_STEP),
+        )  # fmt: skip
         laws = self.laws(phis)
 
         def updated_policy() -> tuple[Theta, Any]:

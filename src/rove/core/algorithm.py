@@ -18,7 +18,7 @@ from rove.core.critic import CriticLearner, of_action
 from rove.core.diagnostics import Beliefs, beliefs_at
 from rove.core.folding import Folded, folded_values
 from rove.core.learner import AgentState
-from rove.core.optimiser import init_optimiser
+from rove.core.optimiser import first_moments
 from rove.parts import noise, replay
 from rove.parts.noise import Key
 from rove.parts.onehot import VECTORS, Form, Observation
@@ -28,7 +28,7 @@ from rove.posteriors.priors import cache_size, inputs, tabulated, with_cache
 from rove.returns.base import by_action
 
 # Indices of the random streams of a step.
-_RESAMPLE, _EXPLORE, _MINIBATCH, _THETA, _TARGET_THETA, _TARGET, _REFIT, _BONUS = range(8)
+_RESAMPLE, _EXPLORE, _MINIBATCH, _THETA, _TARGET_THETA, _TARGET, _REFIT, _BONUS, _STEP = range(9)
 
 
 class Agent(CriticLearner):
@@ -59,7 +59,7 @@ class Agent(CriticLearner):
             phi=phi,
             phi_target=law,
             theta=control.first_theta(self.posterior, self.resample, law, noise.fold(key, 1)),
-            optimiser=init_optimiser((phi.learned,)),
+            optimiser=first_moments(self.posterior, (phi.learned,)),
             replay=self.empty_buffer(features, 1, form, cached, actions * form.masked),
             counter=jnp.zeros((), jnp.int32),
             bonus=self.bonus.init(features, form.coded, noise.fold(key, 2)),
@@ -114,8 +114,9 @@ class Agent(CriticLearner):
         lookahead = partial(self.lookahead, phi.priors, law, law_minus)
         x = lookahead(theta_minus, batch, k(_TARGET))  # 2.10
         (phi,), moments, buffer, loss = self.descend(  # 2.11–2.12
-            state, (phi,), state.optimiser, self.lr, theta, batch, x, lookahead, reward, k(_REFIT)
-        )
+            state, (phi,), state.optimiser, self.lr, theta, batch, x, lookahead, reward,
+            k(_REFIT), k(_STEP),
+        )  # fmt: skip
         due = state.counter % self.target_period == 0
         law_minus = lax.cond(due, lambda: self.posterior.law(phi), lambda: law_minus)  # 2.13–2.14
         state = state._replace(replay=buffer, bonus=self.bonus.update(state.bonus, batch))

@@ -1,16 +1,24 @@
 """Validation of an agent's fields, and an estimate of its memory."""
 
-from typing import Any
+from typing import Any, get_args
 
 import jax
 import numpy as np
 
 from rove.bonuses import Bonus
 from rove.core.learner import AgentState, Memory
-from rove.errors import ConfigError, check_flag, check_hidden, check_integer, check_number
+from rove.core.objectives import Gradient
+from rove.errors import (
+    ConfigError,
+    check_choice,
+    check_flag,
+    check_hidden,
+    check_integer,
+    check_number,
+)
 from rove.parts.architectures import check_architecture
 from rove.posteriors import Dirac
-from rove.posteriors.base import Posterior, Spec
+from rove.posteriors.base import Density, Posterior, Sampler, Spec
 from rove.returns.base import Return
 
 
@@ -19,11 +27,12 @@ def check_critic(agent: Any) -> None:
     for field, family in (("returns", Return), ("posterior", Posterior), ("bonus", Bonus)):
         if not isinstance(getattr(agent, field), family):
             raise ConfigError.must_be(field, getattr(agent, field), f"a rove.{family.__name__}")
-    if agent.bonus.uses_spread and isinstance(agent.posterior, Dirac):
+    if agent.bonus.uses_spread and isinstance(agent.posterior, Dirac | Sampler):
         bonus, posterior = (type(part).__name__ for part in (agent.bonus, agent.posterior))
         message = f"bonus {bonus} has no effect with the posterior {posterior}, under which Q has "
         message += "no spread. Use Counts or RND, or another posterior such as MeanField"
         raise ConfigError("bonus", bonus, f"Counts or RND, with {posterior}", message)
+    check_estimate(agent)
     check_resample(agent.resample)
     check_number("gamma", agent.gamma, at_least=0.0, at_most=1.0)
     check_integer("target_period", agent.target_period, at_least=1)
@@ -43,6 +52,25 @@ def check_critic(agent: Any) -> None:
     check_integer("learning_starts", agent.learning_starts, at_least=1)
     check_hidden("hidden", agent.hidden)
     check_architecture(agent.network)
+
+
+def check_estimate(agent: Any) -> None:
+    """Raise `ConfigError` unless the objective and its gradient can be estimated as asked for."""
+    check_integer("draws", agent.draws, at_least=1, at_most=10_000)
+    check_choice("gradient", agent.gradient, get_args(Gradient))
+    if agent.alpha is not None:
+        check_number("alpha", agent.alpha, above=0.0)
+        if float(agent.returns.scale) == 0.0:
+            reason = "alpha needs a return with a width: set its sigma or weight above 0"
+            raise ConfigError("alpha", agent.alpha, "None if the scale of the return is 0", reason)
+    if agent.gradient == "score":
+        if not isinstance(agent.posterior, Density):
+            name = type(agent.posterior).__name__
+            reason = f"gradient='score' needs a posterior with a density, which {name} is not: "
+            reason += "MeanField, LowRank and FullCovariance are"
+            raise ConfigError("gradient", "score", "reparameterised", reason)
+        if agent.alpha is not None:
+            raise ConfigError.must_be("alpha", agent.alpha, "None with gradient='score'")
 
 
 def check_agent(agent: Any) -> None:

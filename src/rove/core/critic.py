@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from rove.bonuses.base import Bonus, NoBonus
 from rove.core import checks
@@ -21,7 +21,8 @@ from rove.core.control import Resample
 from rove.core.diagnostics import density_curves
 from rove.core.families import check_bonus, check_posterior, check_returns
 from rove.core.learner import AgentState, Learner, Memory
-from rove.core.optimiser import adam_step
+from rove.core.objectives import Gradient, alpha_loss, mean_errors, of_action, with_scores
+from rove.core.optimiser import posterior_step
 from rove.parts import noise, replay
 from rove.parts.architectures import Architecture, build
 from rove.parts.images import Image
@@ -30,7 +31,8 @@ from rove.parts.noise import Key
 from rove.parts.onehot import VECTORS, Form
 from rove.parts.replay import Replay, Reward, Transition
 from rove.posteriors import Dirac
-from rove.posteriors.base import Data, OneTheta, Pairs, Phi, Posterior, Rows, apply_all
+from rove.posteriors.base import Data, Density, OneTheta, Pairs, Phi, Posterior, Rows, apply_all
+from rove.posteriors.several import Thetas, matched, several
 from rove.returns.base import Return, by_action, means, values
 
 Lookahead: TypeAlias = Callable[[Rows, Transition, Key], Array]
@@ -76,6 +78,15 @@ class CriticLearner(Learner):
     (shape, outputs, key) → network, which `hidden` has no effect on."""
     bonus: Bonus = NoBonus()
     """Intrinsic reward that is added to r."""
+    draws: int = eqx.field(default=1, static=True)
+    """Number of independent samples of θ for each transition of an update, besides those that the
+    posterior itself takes; with gradient="score", for the minibatch."""
+    alpha: float | Array | None = None
+    """α of the divergence that is minimised over several samples of θ: None for objective (4), its
+    limit at 0, and 1 for the marginal likelihood (see `alpha_loss`)."""
+    gradient: Gradient = eqx.field(default="reparameterised", static=True)
+    """How the gradient is estimated: through the samples of θ, or by "score" (black-box variational
+    inference), for posteriors with a density."""
 
     def network_for(self, inputs: int, outputs: int, image: Image | None = None) -> Network:
         """Return the network, given its numbers of inputs and outputs, and the form of images."""
@@ -108,7 +119,10 @@ class CriticLearner(Learner):
         `law` and `law_minus` are q_φ and q_φ⁻ as returned by `Posterior.law`. Families that pair θ
         and θ⁻ use the same samples for both.
         """
-        theta = self.posterior.sample_rows(law, batch.number, k_theta)
+        if self.gradient == "score" and isinstance(self.posterior, Density):
+            theta = Thetas(self.posterior, noise.folds(k_theta, self.draws))
+        else:
+            theta = several(self.posterior, law, batch.number, k_theta, self.draws)
         independent = self.posterior.sample_rows(law_minus, batch.number, k_target_theta)
         return theta, theta.for_target(independent)
 
@@ -142,11 +156,18 @@ class CriticLearner(Learner):
         """
         law, (inputs, action) = self.posterior.law(phi), self.pairs(phi.priors, batch)
         z = of_action(by_action(self.returns, theta(law, inputs)), action)
-        weights = theta.weights * self.importance_weights(batch)
-        loss = jnp.mean(weights * jax.vmap(jax.vmap(self.returns.loss))(z, x))
+        x, importance = matched(x, z.shape[0]), self.importance_weights(batch)
+        losses, weights = jax.vmap(jax.vmap(self.returns.loss))(z, x), theta.weights * importance
+        loss = value = jnp.mean(weights * losses)
+        if self.alpha is not None:
+            rows = alpha_loss(losses, theta.weights, self.alpha, self.returns.scale)
+            value = jnp.mean(importance * rows)
+        if isinstance(theta, Thetas):
+            shares = weights * losses / z.shape[1]
+            value = with_scores(value, theta, phi, shares, action, self.returns.outputs)
         entropy = self.entropy_weight / z.shape[1] * self.posterior.entropy(law)
         mean_loss = loss / jnp.maximum(jnp.mean(weights), 1e-6)
-        return loss - entropy, (mean_loss, self.errors(theta, z, x))
+        return value - entropy, (mean_loss, mean_errors(self.returns, theta.weights, z, x))
 
     def importance_weights(self, batch: Transition) -> float | Float[Array, " n"]:
         """Return 1/P(j)^β of every row, divided by the largest, where P(j) is the probability with
@@ -154,15 +175,6 @@ class CriticLearner(Learner):
         if batch.priority is None:
             return 1.0
         return (batch.priority / jnp.min(batch.priority)) ** -self.importance
-
-    def errors(
-        self, theta: Rows, z: Float[Array, "draws n outputs"], x: Array
-    ) -> Float[Array, " n"]:
-        """Return the mean of `Return.error` over the samples of θ that learn from each row; not a
-        number if none does."""
-        error = jax.vmap(jax.vmap(self.returns.error))(z, x)
-        weights = jnp.broadcast_to(theta.weights, error.shape)
-        return jnp.sum(weights * error, axis=0) / jnp.sum(weights, axis=0)
 
     @property
     def entropy_weight(self) -> float | Array:
@@ -181,10 +193,12 @@ class CriticLearner(Learner):
         lookahead: Lookahead,
         reward: Reward,
         k_refit: Key,
+        k_step: Key,
     ) -> tuple[tuple[Phi, ...], Any, Replay, Float[Array, ""]]:
-        """2.11–2.12: φ ← φ − α·Δφ for every critic, with Adam; then `Posterior.refit`.
+        """2.11–2.12: φ ← φ − α·Δφ for every critic, with Adam or `Sampler.step`; then
+        `Posterior.refit`.
 
-        Returns φ, Adam's moments and the replay buffer after the step, and the mean loss before it.
+        Returns φ, the moments and the replay buffer after the step, and the mean loss before it.
         """
 
         def total_objective(learned: tuple) -> tuple[Array, tuple[Array, Array]]:
@@ -197,7 +211,9 @@ class CriticLearner(Learner):
         learned = tuple(phi.learned for phi in phis)
         gradient, (loss, errors) = jax.grad(total_objective, has_aux=True)(learned)
         buffer = replay.reprioritised(state.replay, batch, errors, self.prioritised)
-        learned, moments = adam_step(learned, gradient, moments, lr, self.entropy_weight)
+        scale = self.entropy_weight, self.returns.scale / batch.reward.shape[0]
+        step = learned, gradient, moments, lr, scale, k_step
+        learned, moments = posterior_step(self.posterior, *step)
 
         def refit_targets(batch: Transition, key: Key, block: int | Array) -> Array:
             """Sample targets with the same θ⁻ for all transitions.
@@ -278,13 +294,3 @@ class CriticLearner(Learner):
 
     def densities(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
         return density_curves(self.returns, outputs)
-
-
-def of_action(
-    z: Float[Array, "draws n actions outputs"], action: Int[Array, "*draws n"]
-) -> Float[Array, "draws n outputs"]:
-    """Return each row's outputs for the given action."""
-    if z.shape[2] == 1:
-        return jnp.squeeze(z, axis=2)
-    action = action.reshape(-1, z.shape[1], 1, 1)
-    return jnp.take_along_axis(z, action, axis=2)[:, :, 0]

@@ -25,7 +25,7 @@ class AgentState(NamedTuple):
     theta: Any
     """The θ in use for control, if it is used for more than one step; otherwise ()."""
     optimiser: Any
-    """Adam's moments; None once a run has finished."""
+    """The moments of Adam, or of a `Sampler`; None once a run has finished."""
     replay: Replay
     counter: Int[Array, ""]
     """Number of environment steps so far."""

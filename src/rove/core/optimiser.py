@@ -1,10 +1,13 @@
-"""Adam, as every agent uses it: a step, with an ε that leaves the entropy of q_φ its weight."""
+"""A step of φ: Adam's, with an ε that leaves the entropy of q_φ its weight, or a sampler's own."""
 
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+
+from rove.parts.noise import Key
+from rove.posteriors.base import Posterior, Sampler
 
 EPSILON, EPSILON_WITH_ENTROPY = 1e-8, 1e-16
 """Adam's ε without and with an entropy in the objective. The second is negligible compared to the
@@ -43,3 +46,26 @@ def adam_step(
     adam = optax.scale_by_adam(eps=jnp.where(scale > 0.0, EPSILON_WITH_ENTROPY, EPSILON))
     direction, moments = adam.update(gradient, moments)
     return jax.tree.map(lambda p, d: p - lr * d, parameters, direction), moments
+
+
+def first_moments(posterior: Posterior[Any, Any], learned: Any) -> Any:
+    """Return the moments at step 0 of what changes φ: of Adam, or of a posterior's own chain."""
+    return posterior.start(learned) if isinstance(posterior, Sampler) else init_optimiser(learned)
+
+
+def posterior_step(
+    posterior: Posterior[Any, Any],
+    learned: Any,
+    gradient: Any,
+    moments: Any,
+    lr: float | Array,
+    scale: tuple[float | Array, float | Array],
+    key: Key,
+) -> tuple[Any, Any]:
+    """Return φ and the moments after a step of Adam, or of a posterior's own chain.
+
+    `scale` has the weight of the entropy for the first, and the temperature c/N for the second.
+    """
+    if isinstance(posterior, Sampler):
+        return posterior.step(learned, gradient, moments, lr, scale[1], key)
+    return adam_step(learned, gradient, moments, lr, scale[0])

@@ -7,6 +7,8 @@ from rove.posteriors.dirac import Dirac
 from rove.posteriors.dropout import Dropout
 from rove.posteriors.ensemble import Ensemble
 from rove.posteriors.factorised import Factorised
+from rove.posteriors.full_covariance import FullCovariance
+from rove.posteriors.langevin import Langevin
 from rove.posteriors.last_layer import LastLayer
 from rove.posteriors.low_rank import LowRank
 from rove.posteriors.mean_field import MeanField
@@ -19,6 +21,8 @@ __all__ = [
     "Dropout",
     "Ensemble",
     "Factorised",
+    "FullCovariance",
+    "Langevin",
     "LastLayer",
     "LowRank",
     "MeanField",

@@ -208,6 +208,42 @@ class Foldable(Posterior[Law, Draw]):
         """Return networks whose weighted sum is `mean`."""
 
 
+class Density(Posterior[Law, Draw]):
+    """A family whose samples have a density, so that its gradient can be estimated by scores."""
+
+    @abc.abstractmethod
+    def log_density(
+        self, law: Law, draw: Draw
+    ) -> tuple[Float[Array, ""], Float[Array, " outputs"]]:
+        """Return log q_φ(θ) in parts, each up to a constant that does not depend on φ: of what all
+        outputs of the network depend on, and of what only one output depends on, for each."""
+
+
+class Sampler(Posterior[Law, Draw]):
+    """A family whose φ is the state of a Markov chain: a step of the chain takes the place of a
+    step of Adam."""
+
+    @abc.abstractmethod
+    def start(self, learned: Any) -> Any:
+        """Return what the chain remembers from step to step besides φ, such as moments."""
+
+    @abc.abstractmethod
+    def step(
+        self,
+        learned: Any,
+        gradient: Any,
+        moments: Any,
+        lr: float | Array,
+        temperature: float | Array,
+        key: Key,
+    ) -> tuple[Any, Any]:
+        """Return φ and the moments after a step of the chain.
+
+        The gradient is that of the objective J, and the posterior is proportional to exp(−J/T),
+        where T is the temperature. `learned` has a `Phi.learned` for each critic of the agent.
+        """
+
+
 class OneTheta(Rows[Law]):
     """The same sample θ for all rows."""
 

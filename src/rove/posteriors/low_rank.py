@@ -13,6 +13,7 @@ from rove.parts import networks, noise
 from rove.parts.networks import Linear, Network, Theta
 from rove.parts.noise import Key
 from rove.posteriors.base import (
+    Density,
     Foldable,
     OneTheta,
     Paired,
@@ -23,7 +24,13 @@ from rove.posteriors.base import (
     check_layers,
     single,
 )
-from rove.posteriors.mean_field import check_prior_std, check_rho, prior_penalty, softplus
+from rove.posteriors.mean_field import (
+    check_prior_std,
+    check_rho,
+    log_normal,
+    prior_penalty,
+    softplus,
+)
 from rove.posteriors.priors import Input
 
 
@@ -88,7 +95,7 @@ def indexed(
     return h, networks.affine(law.head, h) + varied
 
 
-class LowRank(Foldable[LowRankLaw, Draw]):
+class LowRank(Foldable[LowRankLaw, Draw], Density[LowRankLaw, Draw]):
     """A low-rank Gaussian: the last layer is W₀ + Σ_m z_m·W_m with an index z ~ N(0, I/M).
 
     The index is shared by all outputs. With `rho`, each weight also has independent noise of
@@ -192,6 +199,16 @@ class LowRank(Foldable[LowRankLaw, Draw]):
             return total - prior_penalty(variance, self.prior_std)
         weights = sum(part.size for part in law.head)
         return total - prior_penalty(variance, self.prior_std) * self.rank / weights
+
+    def log_density(
+        self, law: LowRankLaw, draw: Draw
+    ) -> tuple[Float[Array, ""], Float[Array, " outputs"]]:
+        """Return the density of the diagonal part; that of the index does not depend on φ."""
+        if self.rho is None:
+            return jnp.zeros(()), jnp.zeros(law.head.bias.shape)
+        std = jax.tree.map(jnp.sqrt, law.variance)
+        logs = jax.tree.map(lambda x, s: log_normal(x, 0.0, s), draw.diagonal, std)
+        return jnp.zeros(()), jnp.sum(logs.weight, axis=0) + logs.bias
 
     def validate(self, spec: Spec) -> None:
         check_layers(self, spec, "of which the last one is linear")

@@ -17,6 +17,7 @@ from rove.parts.networks import Layer, Linear, Network, Theta
 from rove.parts.noise import Key
 from rove.parts.onehot import Features
 from rove.posteriors.base import (
+    Density,
     Foldable,
     OneTheta,
     Paired,
@@ -93,7 +94,7 @@ def _moved(mean: Layer, std: Layer, epsilon: Float[Array, " parameters"]) -> Lay
     return structure.unflatten(m + s * e.reshape(m.shape) for m, s, e in leaves)
 
 
-class MeanField(Foldable[MeanFieldLaw, Theta]):
+class MeanField(Foldable[MeanFieldLaw, Theta], Density[MeanFieldLaw, Theta]):
     """Independent Gaussians for all parameters, with learned means and standard deviations.
 
     The prior of a parameter is uniform (as in the paper), N(0, `prior`²) (as in BBQ), or N(μ_θ, s²)
@@ -175,11 +176,28 @@ class MeanField(Foldable[MeanFieldLaw, Theta]):
             total -= sum(prior_penalty(layer, self.prior_std) for layer in variance)
         return total
 
+    def log_density(
+        self, law: MeanFieldLaw, draw: Theta
+    ) -> tuple[Float[Array, ""], Float[Array, " outputs"]]:
+        logs = jax.tree.map(log_normal, draw, law.mean, law.std)
+        own = jnp.zeros(0)
+        if isinstance(logs, tuple) and isinstance(logs[-1], Linear):
+            *logs, head = logs
+            own = jnp.sum(head.weight, axis=0) + head.bias
+        return sum((jnp.sum(x) for x in jax.tree.leaves(logs)), jnp.zeros(())), own
+
     def validate(self, spec: Spec) -> None:
         if self.prior_std is not None and is_function(spec.network):
             reason = "None for a network that is a function, of which rove does not know the "
             reason += "number of inputs of a parameter"
             raise ConfigError.must_be("prior_std", self.prior_std, reason)
+
+
+def log_normal(
+    x: Float[Array, "*n"], mean: float | Float[Array, "*n"], std: Float[Array, "*n"]
+) -> Float[Array, "*n"]:
+    """Return log N(x; mean, std²), without the constant."""
+    return -0.5 * ((x - mean) / std) ** 2 - jnp.log(std)
 
 
 def prior_penalty(variance: Any, prior_std: float | Array) -> Float[Array, ""]:

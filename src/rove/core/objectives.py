@@ -1,0 +1,142 @@
+"""The parts of objective (4) that are a choice: how the loss is averaged over θ, and how its
+gradient is estimated."""
+
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jaxtyping import Float, Int
+
+from rove.posteriors.base import Phi
+from rove.posteriors.several import Thetas
+from rove.returns.base import Return
+
+Gradient: TypeAlias = Literal["reparameterised", "score"]
+"""Estimators of the gradient: through the samples of θ, or by their scores ∇ log q_φ(θ)."""
+
+
+def alpha_loss(
+    losses: Float[Array, "draws n"],
+    weights: Float[Array, "#draws #n"],
+    alpha: float | Array,
+    scale: float | Array,
+) -> Float[Array, " n"]:
+    """Return −(c/α)·log of the mean over θ of exp(−(α/c)·loss), for each row.
+
+    c is `scale` and loss/c is −log Z_θ(x). At α = 1 this is −c times the logarithm of the marginal
+    likelihood of x; as α → 0 it tends to the mean of the loss, as in (4). A row is weighted by the
+    mean of its weights.
+    """
+    weights = jnp.broadcast_to(weights, losses.shape)
+    total = jnp.sum(weights, axis=0)
+    safe = jnp.where(total > 0.0, weights, 1.0)
+    exponent = jax.nn.logsumexp(-alpha / scale * losses, axis=0, b=safe)
+    rows = -scale / alpha * (exponent - jnp.log(jnp.sum(safe, axis=0)))
+    return total / losses.shape[0] * rows
+
+
+class Scores(NamedTuple):
+    """Per sample of θ: the terms of the score estimator, and its control variate."""
+
+    terms: Any
+    """f = ∇ log q_φ(θ)·loss, in the structure of `Phi.learned`."""
+    controls: Any
+    """h = ∇ log q_φ(θ), whose mean is 0."""
+
+
+def scores(
+    theta: Thetas,
+    phi: Phi,
+    losses: Float[Array, "draws n"],
+    action: Int[Array, " n"] | None,
+    per_action: int,
+) -> Scores:
+    """Return the terms of the score-function estimator (Ranganath et al. 2014).
+
+    Rao–Blackwellisation: a factor of q_φ that only one output depends on is multiplied by the
+    losses of the rows whose action has this output; the others do not depend on it, and would only
+    add noise. (The entropy is not part of the terms: it is known in closed form.)
+
+    **Arguments**
+    - `theta`: samples of θ, each for all rows.
+    - `losses`: the loss of each row, divided by the number of rows.
+    - `action`: the action of each row; None: no Rao–Blackwellisation.
+    - `per_action`: the number of outputs of an action.
+    """
+    phi, losses = lax.stop_gradient((phi, losses))
+    posterior = theta.posterior
+
+    def each(draw: Any, losses: Float[Array, " n"]) -> tuple[Any, Any]:
+        def logs(learned: Any) -> tuple[Array, Array]:
+            return posterior.log_density(posterior.law(phi._replace(learned=learned)), draw)
+
+        (all_log, own_log), pull = jax.vjp(logs, phi.learned)
+        shared = jnp.sum(losses)
+        by_output = jnp.broadcast_to(shared, own_log.shape)
+        if action is not None:
+            owner = jnp.arange(own_log.size) // per_action
+            by_output = losses @ (action.reshape(-1)[:, None] == owner)
+        ones = jnp.ones_like(all_log), jnp.ones_like(own_log)
+        return pull((shared, by_output))[0], pull(ones)[0]
+
+    return Scores(*jax.vmap(each)(theta.samples(posterior.law(phi)), losses))
+
+
+def controlled(estimates: Scores, control: bool = True) -> Any:
+    """Return the mean of f − a·h over the samples, for each parameter.
+
+    The factor a = Cov(f, h)/Var(h) minimises the variance. For each sample it is estimated from the
+    others, which keeps the estimate of the gradient unbiased. With one sample, a is 0.
+    """
+
+    def mean(f: Float[Array, "draws ..."], h: Float[Array, "draws ..."]) -> Array:
+        if control:
+            products, squares = f * h, h**2
+            others = jnp.sum(squares, axis=0) - squares
+            a = (jnp.sum(products, axis=0) - products) / jnp.where(others > 0.0, others, 1.0)
+            f = f - jnp.where(others > 0.0, a, 0.0) * h
+        return jnp.mean(f, axis=0)
+
+    return jax.tree.map(mean, *estimates)
+
+
+def with_scores(
+    value: Float[Array, ""],
+    theta: Thetas,
+    phi: Phi,
+    losses: Float[Array, "draws n"],
+    action: Int[Array, " n"],
+    per_action: int,
+) -> Float[Array, ""]:
+    """Return the value, with the score estimate added to its gradient with respect to φ.
+
+    The other arguments are those of `scores`.
+    """
+    gradient = controlled(scores(theta, phi, losses, action, per_action))
+    for x, g in zip(jax.tree.leaves(phi.learned), jax.tree.leaves(gradient), strict=True):
+        value += jnp.sum(lax.stop_gradient(g) * (x - lax.stop_gradient(x)))
+    return value
+
+
+def of_action(
+    z: Float[Array, "draws n actions outputs"], action: Int[Array, "*draws n"]
+) -> Float[Array, "draws n outputs"]:
+    """Return each row's outputs for the given action."""
+    if z.shape[2] == 1:
+        return jnp.squeeze(z, axis=2)
+    action = action.reshape(-1, z.shape[1], 1, 1)
+    return jnp.take_along_axis(z, action, axis=2)[:, :, 0]
+
+
+def mean_errors(
+    returns: Return,
+    weights: Float[Array, "#draws #n"],
+    z: Float[Array, "draws n outputs"],
+    x: Array,
+) -> Float[Array, " n"]:
+    """Return the mean of `Return.error` over the samples of θ that learn from each row, given their
+    weights; not a number if none does."""
+    error = jax.vmap(jax.vmap(returns.error))(z, x)
+    weights = jnp.broadcast_to(weights, error.shape)
+    return jnp.sum(weights * error, axis=0) / jnp.sum(weights, axis=0)
