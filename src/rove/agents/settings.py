@@ -111,6 +111,8 @@ class NetworkSettings(Settings):
     """Discount factor γ."""
     n_step: int = _AGENT.n_step
     """Number of rewards in a target; above 1, sparse rewards travel faster."""
+    one_step: float = _AGENT.one_step
+    """Fraction of targets with one reward instead of n-step; only with n-step above 1."""
     resample: Literal["step", "episode"] | int = _AGENT.resample
     """When to resample θ for acting: every step (the paper), every episode, or every N steps."""
     epsilon: float = _AGENT.epsilon

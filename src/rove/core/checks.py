@@ -40,6 +40,10 @@ def check_critic(agent: Any) -> None:
         what = "it has no effect without prioritised; remove it or set prioritised"
         raise ConfigError("importance", agent.importance, what)
     check_integer("n_step", agent.n_step, at_least=1, at_most=agent.buffer_size)
+    check_number("one_step", agent.one_step, at_least=0.0, at_most=1.0)
+    if agent.n_step == 1 and float(agent.one_step) != type(agent).one_step:
+        what = "it has no effect with n_step=1; remove it or set n_step"
+        raise ConfigError("one_step", agent.one_step, what)
     check_integer("learning_starts", agent.learning_starts, at_least=1)
     check_hidden("hidden", agent.hidden)
     check_architecture(agent.network)
