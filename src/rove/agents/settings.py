@@ -121,6 +121,8 @@ class NetworkSettings(Settings):
     """Probability of a random action at step 0, if epsilon-steps is above 0."""
     epsilon_steps: int = _AGENT.epsilon_steps
     """Number of steps over which ε falls from epsilon-start to epsilon; 0: constant."""
+    repeat: int = _AGENT.repeat
+    """Maximum number of steps of a random action, which takes n or more with probability 1/n."""
     batch_size: int = _AGENT.batch_size
     """Number of transitions N in a minibatch."""
     buffer_size: int = _AGENT.buffer_size

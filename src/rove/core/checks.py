@@ -56,6 +56,7 @@ def check_agent(agent: Any) -> None:
     check_number("epsilon", agent.epsilon, at_least=0.0, at_most=1.0)
     check_number("epsilon_start", agent.epsilon_start, at_least=0.0, at_most=1.0)
     check_integer("epsilon_steps", agent.epsilon_steps, at_least=0)
+    check_integer("repeat", agent.repeat, at_least=1, at_most=1_000_000)
     check_number("lr", agent.lr, above=0.0)
     agent.posterior.validate(spec_of(agent))
 

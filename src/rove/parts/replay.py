@@ -43,8 +43,7 @@ class Transition(NamedTuple):
     discount: Float[Array, "*n"] | None = None
     """γᵏ, the weight of the value of s′; None for a transition of one step, where it is γ."""
     cell: Int[Array, "*n"] | None = None
-    """Index of the cell of s′, for intrinsic rewards that count visits (see `Task.bins`); None if
-    visits are not counted, or the buffer does not store cells."""
+    """Index of the cell of s′, for intrinsic rewards that count visits; None for all others."""
     number: Int[Array, "*n"] | None = None
     """Number of the transition's first step, in the order in which steps were added, from 0; None
     before it is sampled."""
