@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 import rove
-from rove.bonuses.counts import simhash
+from rove.bonuses.counts import Visits, simhash
 from rove.parts import noise, replay
-from rove.parts.onehot import OneHot
+from rove.parts.normalising import Statistics
+from rove.parts.onehot import Form, OneHot
 from rove.parts.replay import Transition
 from rove.training.lane import complete_step, start
 
@@ -19,7 +20,7 @@ AGENT = rove.Agent(
 )  # fmt: skip
 
 
-init = jax.jit(rove.Agent.init, static_argnums=(1, 2))
+init = jax.jit(rove.Agent.init, static_argnums=(1, 2, 4))
 observe = jax.jit(rove.Agent.observe)
 
 
@@ -40,7 +41,7 @@ def test_visits_on_a_chain_by_hand():
     """From s₂, right, right, left, right and four times left visit s₃, s₄, s₃, s₄, s₃, s₂, s₁ and
     s₁, where the last step pays 0.001. An update sees 0.5/√n of the state that a step reached, for
     all n visits so far."""
-    chain = rove.Chain(5)
+    chain = rove.Chain(5, features="one-hot")
     lane = jax.jit(lambda: start(AGENT, chain, jnp.int32(0)))()
     step = jax.jit(
         lambda lane, action: complete_step(
@@ -55,9 +56,15 @@ def test_visits_on_a_chain_by_hand():
     np.testing.assert_allclose(rewards(AGENT, lane.agent), expected, rtol=1e-6)
 
 
-def step_to(x, cell=None, reward=0.0, terminated=False) -> Transition:
-    reward, terminated = jnp.float32(reward), jnp.asarray(terminated)
-    return Transition(x, jnp.int32(0), reward, x, terminated, cell=cell)
+def step_to(x, reward=0.0, terminated=False) -> Transition:
+    return Transition(x, jnp.int32(0), jnp.float32(reward), x, jnp.asarray(terminated))
+
+
+def code(index: int) -> OneHot:
+    return OneHot(jnp.int32(index), 40)
+
+
+CODES = Form(coded=True)
 
 
 def test_a_return_of_several_steps_has_the_bonus_of_each():
@@ -67,38 +74,40 @@ def test_a_return_of_several_steps_has_the_bonus_of_each():
         rove.Gaussian(0.0), rove.Dirac(), bonus=rove.Counts(0.5, bits=4), n_step=3,
         hidden=(4,), batch_size=4, buffer_size=8,
     )  # fmt: skip
-    state = init(learner, 2, 2, noise.root(0))
+    state = init(learner, 40, 2, noise.root(0), CODES)
     for cell, reward, ends in ((5, 1.0, False), (6, 0.0, False), (5, 2.0, True), (7, 0.0, False)):
-        state = observe(learner, state, step_to(jnp.zeros(2), jnp.int32(cell), reward, ends))
+        state = observe(learner, state, step_to(code(cell), reward, ends))
     a, b, c, d = np.array([1.0, 0.0, 2.0, 0.0]) + 0.5 / np.sqrt([2.0, 1.0, 2.0, 1.0])
     expected = [a + 0.99 * b + 0.99**2 * c, b + 0.99 * c, c, d]
     np.testing.assert_allclose(rewards(learner, state), expected, rtol=1e-6)
 
 
-def test_cells_beyond_the_table_share_its_counts():
-    state = init(AGENT, 2, 2, noise.root(0))
-    for cell in (3, 19, 3 + 16 * 1000):  # 16 counts
-        state = observe(AGENT, state, step_to(jnp.zeros(2), jnp.int32(cell)))
+def test_codes_beyond_the_table_share_its_counts():
+    state = init(AGENT, 40, 2, noise.root(0), CODES)
+    for cell in (3, 19, 35):  # 16 counts
+        state = observe(AGENT, state, step_to(code(cell)))
     assert int(state.bonus.count[3]) == int(state.bonus.count.sum()) == 3
 
 
 def test_a_hash_is_that_of_numpy():
-    """The j-th bit says on which side of the j-th plane an observation lies; a one-hot vector and
-    its code have one hash, and all 2¹⁰ − 1 others of 10 bits are possible."""
+    """Observations of very different scales are normalised by what was seen so far; the j-th bit
+    of the hash says on which side of the j-th plane one lies."""
     bonus = rove.Counts(bits=10)
     state = bonus.init(3, False, noise.root(1))
-    x = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
-    sides = x.astype(np.float64) @ np.asarray(state.normals, np.float64) + np.asarray(state.offsets)
-    expected = (sides > 0) @ (1 << np.arange(10))
-    np.testing.assert_array_equal(simhash(state, jnp.asarray(x)), expected)
-    assert 0 <= expected.min() < expected.max() < 2**10
-    codes = OneHot(jnp.array([0, 2, 3]), 3)  # the last one is a vector of zeros
-    hashes = simhash(state, codes)
-    np.testing.assert_array_equal(hashes, simhash(state, jnp.asarray(codes)))
-    assert int(hashes[2]) == int((np.asarray(state.offsets) > 0) @ (1 << np.arange(10)))
-    seen, stored = bonus.observe(state, step_to(jnp.asarray(x[7])))
-    assert int(stored.cell) == expected[7]
-    assert int(seen.count[expected[7]]) == int(seen.count.sum()) == 1
+    rng = np.random.default_rng(0)
+    seen = np.float32(rng.normal(size=(40, 3)) * [1.0, 0.01, 50.0] + [0.0, 5.0, 0.0])
+    observe = jax.jit(bonus.observe)
+    for i, x in enumerate(seen):
+        state, stored = observe(state, step_to(jnp.asarray(x)))
+        past = seen[: i + 1].astype(np.float64)
+        scaled = (x - past.mean(0)) / np.sqrt(past.var(0) + 1e-8)
+        sides = scaled @ np.asarray(state.normals, np.float64) + np.asarray(state.offsets)
+        if np.abs(sides).min() > 1e-3:  # not on a plane
+            assert int(stored.cell) == (sides > 0) @ (1 << np.arange(10))
+    assert int(state.count.sum()) == 40
+    cells = simhash(state, jnp.asarray(seen))
+    assert len(set(cells.tolist())) > 20
+    assert 0 <= int(cells.min()) < int(cells.max()) < 2**10
 
 
 def test_planes_are_drawn_at_random_and_near_observations_share_a_cell():
@@ -107,8 +116,13 @@ def test_planes_are_drawn_at_random_and_near_observations_share_a_cell():
     bonus = rove.Counts(bits=24)
     x = jnp.array([[1.0, 0.5], [1.2, 0.4], [-2.0, 1.0]])
     planes = jax.jit(jax.vmap(lambda key: bonus.init(2, False, key)._replace(count=())))
+    unit_scale = Statistics(jnp.ones(()), jnp.zeros(2), jnp.ones(2))
     drawn = planes(noise.folds(noise.root(0), 200))
-    hashes = np.asarray(jax.jit(jax.vmap(simhash, (0, None)))(drawn, x))
+    hashes = np.asarray(
+        jax.jit(jax.vmap(lambda *planes: simhash(Visits((), *planes, unit_scale), x)))(
+            drawn.normals, drawn.offsets
+        )
+    )
     apart = np.array([[bin(a ^ row[0]).count("1") for a in row] for row in hashes])
     extended = np.c_[x, np.ones(3)]
     unit = extended / np.linalg.norm(extended, axis=1, keepdims=True)

@@ -72,6 +72,24 @@ def test_values_by_hand(capacity):
     np.testing.assert_array_equal(batch.next_priors[:, 1], 10.0 * LAST[ids] + 5.0)
 
 
+def test_a_fraction_of_the_transitions_has_one_step():
+    """By hand: those have the reward of their step, γ, and the state after it."""
+    draw = jax.jit(lambda key: replay.sample(filled(20), key, 4000, GAMMA, one_step=0.25))
+    batch = draw(noise.root(3))
+    ids, single = np.asarray(batch.number), np.asarray(batch.discount == GAMMA)
+    long = STEPS[ids] > 1  # of the others, all transitions have one step
+    assert np.mean(single[long]) == pytest.approx(0.25, abs=0.03)
+    np.testing.assert_array_equal(
+        batch.reward, np.where(single, REWARDS[ids], np.array(RETURNS)[ids])
+    )
+    np.testing.assert_array_equal(
+        batch.next_observation[:, 0], np.where(single, ids, LAST[ids]) + 0.25
+    )
+    np.testing.assert_array_equal(batch.terminated, TERMINATED[np.where(single, ids, LAST[ids])])
+    slots = [np.mean(ids[single & long] == i) for i in np.flatnonzero(STEPS > 1)]
+    assert min(slots) > 0.15  # the coin does not depend on which transition was sampled
+
+
 def test_before_the_buffer_is_full_only_steps_that_were_added_are_used():
     """Two steps in a buffer of eight: the slots after the second are empty."""
     batch, held = everything(filled(8, steps=2))

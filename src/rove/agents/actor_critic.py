@@ -29,6 +29,8 @@ class ActorCriticSettings(Settings):
     """Discount factor γ."""
     n_step: int = _AGENT.n_step
     """Number of rewards in a target; above 1, sparse rewards travel faster."""
+    one_step: float = _AGENT.one_step
+    """Fraction of targets with one reward instead of n-step; only with n-step above 1."""
     tau: float = _AGENT.tau
     """Fraction τ by which the targets φ⁻ and ψ⁻ move towards φ and ψ; 1: they are copied."""
     target_period: int = _AGENT.target_period

@@ -114,6 +114,8 @@ class NetworkSettings(Settings):
     """Discount factor γ."""
     n_step: int = _AGENT.n_step
     """Number of rewards in a target; above 1, sparse rewards travel faster."""
+    one_step: float = _AGENT.one_step
+    """Fraction of targets with one reward instead of n-step; only with n-step above 1."""
     resample: Literal["step", "episode"] | int = _AGENT.resample
     """When to resample θ for acting: every step (the paper), every episode, or every N steps."""
     epsilon: float = _AGENT.epsilon
@@ -122,6 +124,8 @@ class NetworkSettings(Settings):
     """Probability of a random action at step 0, if epsilon-steps is above 0."""
     epsilon_steps: int = _AGENT.epsilon_steps
     """Number of steps over which ε falls from epsilon-start to epsilon; 0: constant."""
+    repeat: int = _AGENT.repeat
+    """Maximum number of steps of a random action, which takes n or more with probability 1/n."""
     batch_size: int = _AGENT.batch_size
     """Number of transitions N in a minibatch."""
     buffer_size: int = _AGENT.buffer_size

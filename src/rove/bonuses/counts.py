@@ -1,5 +1,5 @@
 """Counts: an intrinsic reward that falls with the number of visits to a cell (Strehl and Littman
-2008), with cells of unknown tasks by SimHash (Tang et al. 2017)."""
+2008), with cells by SimHash (Tang et al. 2017)."""
 
 from typing import ClassVar, NamedTuple
 
@@ -13,32 +13,35 @@ from rove.errors import check_integer, check_number
 from rove.parts import noise
 from rove.parts.masks import unmasked
 from rove.parts.noise import Key
-from rove.parts.onehot import Features
+from rove.parts.normalising import Statistics
+from rove.parts.onehot import OneHot
 from rove.parts.replay import Transition
 
 
 class Visits(NamedTuple):
-    """The number of visits to each cell, and the random hyperplanes that hash observations."""
+    """The number of visits to each cell, and what hashes observations."""
 
     count: Int[Array, " cells"]
     normals: Float[Array, "features bits"]
     offsets: Float[Array, " bits"]
+    statistics: Statistics | None
+    """Statistics of the observations so far; None for codes, which are their own cells."""
 
 
 class Counts(Bonus[Visits]):
     """i = 1/√n(s′), where n(s′) is the number of visits to the cell of s′ so far.
 
-    Cells are those in which the environment counts visits (`Environment.bins`). In an environment
-    without them, they are hashes of observations: on which side of each of a number of random
-    hyperplanes an observation lies, so that similar observations share a cell. Visits are counted
-    over the whole run. (A count that begins again in each episode would not be a function of s′,
-    which is all that Q sees.)
+    A code is its own cell. The cells of vectors are hashes: observations are normalised by their
+    running mean and standard deviation, and the hash says on which side of each of a number of
+    random hyperplanes they lie, so that similar observations share a cell. Visits are counted over
+    the whole run. (A count that begins again in each episode would not be a function of s′, which
+    is all that Q sees.)
     """
 
     weight: float | Array = 1.0
     """Weight η of the intrinsic reward."""
     bits: int = eqx.field(default=16, static=True)
-    """Number of hyperplanes of the hash. There are 2^bits counts, and a cell beyond them shares the
+    """Number of hyperplanes of the hash. There are 2^bits counts, and a code beyond them shares the
     count of another."""
     uses_cells: ClassVar[bool] = True
 
@@ -49,14 +52,17 @@ class Counts(Bonus[Visits]):
     def init(self, features: int, coded: bool, key: Key) -> Visits:
         normals = noise.normal(noise.fold(key, 0), (features, self.bits))
         offsets = noise.normal(noise.fold(key, 1), (self.bits,))
-        return Visits(jnp.zeros(2**self.bits, jnp.int32), normals, offsets)
+        statistics = None if coded else Statistics.of_shape(features)
+        return Visits(jnp.zeros(2**self.bits, jnp.int32), normals, offsets, statistics)
 
     def observe(self, state: Visits, transition: Transition) -> tuple[Visits, Transition]:
         """Count a visit to the cell of s′, and have the cell stored with the step."""
-        cell = transition.cell
-        if cell is None:
-            cell = simhash(state, unmasked(transition.next_observation))
-        cell = cell % len(state.count)
+        x = unmasked(transition.next_observation)
+        if isinstance(x, OneHot):
+            cell = x.index % len(state.count)
+        else:
+            state = state._replace(statistics=state.statistics.updated(x))
+            cell = simhash(state, x)
         counted = state._replace(count=state.count.at[cell].add(1))
         return counted, transition._replace(cell=cell)
 
@@ -65,7 +71,7 @@ class Counts(Bonus[Visits]):
         return steps.reward + self.weight * lax.rsqrt(visits.astype(jnp.float32))
 
 
-def simhash(state: Visits, x: Features) -> Int[Array, "*n"]:
-    """Return Σⱼ 2ʲ·[x·aⱼ + bⱼ > 0] for random normal vectors aⱼ and offsets bⱼ."""
-    above = x @ state.normals + state.offsets > 0.0
+def simhash(state: Visits, x: Float[Array, "*n features"]) -> Int[Array, "*n"]:
+    """Return Σⱼ 2ʲ·[x·aⱼ + bⱼ > 0] for normalised vectors x, random vectors aⱼ and offsets bⱼ."""
+    above = state.statistics.normalised(x) @ state.normals + state.offsets > 0.0
     return jnp.sum(above << jnp.arange(above.shape[-1]), axis=-1)

@@ -14,6 +14,7 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
 from rove.core import checks, control
+from rove.core.control import EpsilonGreedy
 from rove.core.critic import CriticLearner, of_action
 from rove.core.diagnostics import Beliefs, beliefs_at
 from rove.core.folding import Folded, folded_values
@@ -28,23 +29,16 @@ from rove.posteriors.priors import cache_size, inputs, tabulated, with_cache
 from rove.returns.base import by_action
 
 # Indices of the random streams of a step.
-_RESAMPLE, _EXPLORE, _MINIBATCH, _THETA, _TARGET_THETA, _TARGET, _REFIT, _BONUS, _STEP = range(9)
+        return self.epsilon_greedy(self.action_values(z), observation, state, k(_EXPLORE))
 
 
-class Agent(CriticLearner):
+class Agent(EpsilonGreedy, CriticLearner):
     """A return distribution Z_θ, a distribution q_φ(θ), and how to act and learn (1.1, 2.1)."""
 
-    random_actions = ("epsilon", "epsilon_steps")
     lr: float | Array = 1e-3
     """Learning rate α."""
     double: bool = eqx.field(default=False, static=True)
     """Whether a′ is greedy with respect to q_φ instead of q_φ⁻ (double Q-learning)."""
-    epsilon: float | Array = 0.0
-    """Probability ε of a uniformly random action, after the schedule has ended."""
-    epsilon_start: float | Array = 1.0
-    """Probability ε at step 0 if `epsilon_steps` is above 0; it decreases linearly to `epsilon`."""
-    epsilon_steps: int | Array = 0
-    """Number of steps over which ε decreases; 0: it is `epsilon` from the start."""
 
     def __check_init__(self) -> None:
         checks.check_agent(self)
@@ -62,6 +56,7 @@ class Agent(CriticLearner):
             optimiser=first_moments(self.posterior, (phi.learned,)),
             replay=self.empty_buffer(features, 1, form, cached, actions * form.masked),
             counter=jnp.zeros((), jnp.int32),
+            random=self.first_random(),
             bonus=self.bonus.init(features, form.coded, noise.fold(key, 2)),
         )
 
@@ -74,16 +69,15 @@ class Agent(CriticLearner):
         """
         k, now = noise.fold(key, _RESAMPLE), (state.phi, state.theta, state.counter)
         theta = control.next_theta(self.posterior, self.resample, *now, begins, k)
-        return state._replace(theta=theta)
+        random = self.next_random(state, begins, noise.fold(key, _REPEAT))
+        return state._replace(theta=theta, random=random)
 
     def act(self, state: AgentState, observation: Observation, key: Key) -> Int[Array, ""]:
         """1.4–1.5, 2.6–2.7: return argmax_a E[Z_θ(s, a)], or a random action with probability ε."""
         law, s = self.posterior.law(state.phi), inputs(state.phi.priors, observation)
         k = partial(noise.fold, key)
         z = control.outputs(self.posterior, self.resample, law, state.theta, s, k(_RESAMPLE))
-        schedule = self.epsilon_start, self.epsilon, self.epsilon_steps
-        epsilon = control.epsilon_at(state.counter, *schedule)
-        return control.epsilon_greedy(self.action_values(z), observation, epsilon, k(_EXPLORE))
+        return self.epsilon_greedy(self.action_values(z), observation, state, k(_EXPLORE))
 
     def greedy(self, state: AgentState, observation: Observation) -> Int[Array, ""]:
         """Return the action for evaluation: greedy with respect to the posterior mean."""

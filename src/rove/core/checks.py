@@ -49,6 +49,10 @@ def check_critic(agent: Any) -> None:
         what = "it has no effect without prioritised; remove it or set prioritised"
         raise ConfigError("importance", agent.importance, what)
     check_integer("n_step", agent.n_step, at_least=1, at_most=agent.buffer_size)
+    check_number("one_step", agent.one_step, at_least=0.0, at_most=1.0)
+    if agent.n_step == 1 and float(agent.one_step) != type(agent).one_step:
+        what = "it has no effect with n_step=1; remove it or set n_step"
+        raise ConfigError("one_step", agent.one_step, what)
     check_integer("learning_starts", agent.learning_starts, at_least=1)
     check_hidden("hidden", agent.hidden)
     check_architecture(agent.network)
@@ -80,6 +84,7 @@ def check_agent(agent: Any) -> None:
     check_number("epsilon", agent.epsilon, at_least=0.0, at_most=1.0)
     check_number("epsilon_start", agent.epsilon_start, at_least=0.0, at_most=1.0)
     check_integer("epsilon_steps", agent.epsilon_steps, at_least=0)
+    check_integer("repeat", agent.repeat, at_least=1, at_most=1_000_000)
     check_number("lr", agent.lr, above=0.0)
     agent.posterior.validate(spec_of(agent))
 

@@ -1,12 +1,14 @@
 """Control: resampling θ, and choosing ε-greedy actions."""
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int
 
+from rove.core.learner import AgentState
 from rove.parts import noise
 from rove.parts.masks import allowed_actions
 from rove.parts.noise import Key
@@ -83,3 +85,70 @@ def epsilon_greedy(
     k_random, k_action = noise.fold(key, 0), noise.fold(key, 1)
     explores = noise.uniform(k_random) < epsilon
     return jnp.where(explores, random_action(s, q.shape[0], k_action), best_action(q, s))
+
+
+def action_of(number: Float[Array, ""], s: Observation, actions: int) -> Int[Array, ""]:
+    """Return the action that a number between 0 and 1 stands for, of those allowed in s."""
+    allowed = allowed_actions(s)
+    if allowed is None:
+        return (number * actions).astype(jnp.int32)
+    return jnp.argmax(jnp.cumsum(allowed) > jnp.floor(number * jnp.sum(allowed)))
+
+
+class RandomAction(NamedTuple):
+    """A random action that is repeated for several steps."""
+
+    number: Float[Array, ""]
+    """A number between 0 and 1 that determines the action."""
+    left: Int[Array, ""]
+    """Number of steps for which it is still taken; 0: the best action is taken."""
+
+
+class EpsilonGreedy(eqx.Module):
+    """Random actions: with a probability ε that can decrease, for one step or for several."""
+
+    random_actions: ClassVar[tuple[str, ...]] = ("epsilon", "epsilon_steps")
+    epsilon: float | Array = 0.0
+    """Probability ε of a uniformly random action, after the schedule has ended."""
+    epsilon_start: float | Array = 1.0
+    """Probability ε at step 0 if `epsilon_steps` is above 0; it decreases linearly to `epsilon`."""
+    epsilon_steps: int | Array = 0
+    """Number of steps over which ε decreases; 0: it is `epsilon` from the start."""
+    repeat: int = eqx.field(default=1, static=True)
+    """Maximum number of steps N for which a random action is repeated: P(N ≥ n) = 1/n up to it
+    (Dabney et al. 2021). 1: a random action takes one step."""
+
+    def first_random(self) -> RandomAction | tuple[()]:
+        """Return no random action; () if random actions take one step."""
+        return () if self.repeat == 1 else RandomAction(jnp.zeros(()), jnp.zeros((), jnp.int32))
+
+    def next_random(
+        self, state: AgentState, begins: Bool[Array, ""], key: Key
+    ) -> RandomAction | tuple[()]:
+        """Return the random action of the next step, if there is one.
+
+        One that is under way ends with the episode. If there is none, a new one begins with
+        probability ε.
+        """
+        before = state.random
+        if not before:
+            return ()
+        chance, number, u = noise.uniform(key, (3,))
+        steps = jnp.minimum(1.0 / u, self.repeat).astype(jnp.int32)
+        under_way = (before.left > 1) & ~begins
+        starts = chance < self.epsilon_at(state.counter)
+        left = jnp.where(under_way, before.left - 1, jnp.where(starts, steps, 0))
+        return RandomAction(jnp.where(under_way, before.number, number), left)
+
+    def epsilon_greedy(
+        self, q: Float[Array, " actions"], s: Observation, state: AgentState, key: Key
+    ) -> Int[Array, ""]:
+        """Return the best action in s, or a random one."""
+        if not state.random:
+            return epsilon_greedy(q, s, self.epsilon_at(state.counter), key)
+        random = action_of(state.random.number, s, q.shape[0])
+        return jnp.where(state.random.left > 0, random, best_action(q, s))
+
+    def epsilon_at(self, step: Int[Array, ""]) -> Float[Array, ""]:
+        """Return the probability ε at a step."""
+        return epsilon_at(step, self.epsilon_start, self.epsilon, self.epsilon_steps)

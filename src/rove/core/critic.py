@@ -57,6 +57,10 @@ class CriticLearner(Learner):
     n_step: int = eqx.field(default=1, static=True)
     """Number n of rewards in a target, r₀ + γ·r₁ + … + γⁿ⁻¹·rₙ₋₁ + γⁿ·Z_θ⁻; fewer where an episode
     ends before. The actions after the first are those that were taken, whatever θ was then."""
+    one_step: float | Array = 0.0
+    """Probability with which a sampled transition has a target of one reward instead of `n_step`.
+    Rewards travel fast through targets of several steps, and those of one step are correct
+    whatever actions came later."""
     target_period: int | Array = 100
     """Number of steps between updates of φ⁻ (the paper's τ)."""
     learning_starts: int | Array = 500
@@ -105,7 +109,7 @@ class CriticLearner(Learner):
     def minibatch(self, buffer: Replay, reward: Reward, key: Key) -> Transition:
         """2.9: sample a minibatch D from B; `reward` returns the rewards of single steps, with the
         intrinsic reward."""
-        return replay.sample(buffer, key, self.batch_size, self.gamma, reward)
+        return replay.sample(buffer, key, self.batch_size, self.gamma, reward, self.one_step)
 
     @abc.abstractmethod
     def pairs(self, priors: Any, batch: Transition) -> Pairs:

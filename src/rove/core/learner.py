@@ -31,6 +31,8 @@ class AgentState(NamedTuple):
     """Number of environment steps so far."""
     actor: Any = ()
     """The policy's part of the state of an actor–critic; otherwise ()."""
+    random: Any = ()
+    """The random action under way, if random actions are repeated; otherwise ()."""
     bonus: Any = ()
     """The state of the intrinsic reward, if it has one; None once a run has finished."""
 

@@ -59,6 +59,7 @@ class Kept(NamedTuple):
 
     theta: Any
     actor: Any
+    random: Any
     counter: Int[Array, ""]
 
 
@@ -135,7 +136,7 @@ def candidates_of(agent: Learner) -> list[str]:
 
 
 def _kept(state: AgentState) -> Kept:
-    return Kept(state.theta, state.actor, state.counter)
+    return Kept(state.theta, state.actor, state.random, state.counter)
 
 
 def _without_random_actions(agent: Learner) -> Learner:

@@ -43,8 +43,7 @@ class Transition(NamedTuple):
     discount: Float[Array, "*n"] | None = None
     """γᵏ, the weight of the value of s′; None for a transition of one step, where it is γ."""
     cell: Int[Array, "*n"] | None = None
-    """Index of the cell of s′, for intrinsic rewards that count visits (see `Task.bins`); None if
-    visits are not counted, or the buffer does not store cells."""
+    """Index of the cell of s′, for intrinsic rewards that count visits; None for all others."""
     number: Int[Array, "*n"] | None = None
     """Number of the transition's first step, in the order in which steps were added, from 0; None
     before it is sampled."""
@@ -173,17 +172,25 @@ def sample(
     batch_size: int,
     gamma: float | Array,
     reward: Reward = stored_reward,
+    one_step: float | Array = 0.0,
 ) -> Transition:
     """Sample a minibatch D of transitions of up to `n_step` steps, with replacement: uniformly or,
     if they have priorities, in proportion to these.
 
-    `gamma` is the discount factor γ of the rewards, and `reward` returns those of single steps.
+    **Arguments**
+    - `gamma`: the discount factor γ of the rewards.
+    - `reward`: returns the rewards of single steps.
+    - `one_step`: the probability with which a transition has one step, whatever `n_step` is.
     """
+    single = None
+    if replay.layout.n_step > 1:
+        k_single, key = noise.fold(key, 0), noise.fold(key, 1)
+        single = noise.uniform(k_single, (batch_size,)) < one_step
     if replay.priorities is None:
         slots, values = noise.integers(key, (batch_size,), stored(replay)), None
     else:
         slots, values = priorities.sample(replay.priorities, key, batch_size)
-    batch = _transitions(replay, slots, gamma, reward)
+    batch = _transitions(replay, slots, gamma, reward, single)
     return batch._replace(number=_numbers(replay, slots), priority=values)
 
 
@@ -235,11 +242,16 @@ def everything(
 
 
 def _transitions(
-    replay: Replay, slots: Int[Array, " n"], gamma: float | Array, reward: Reward
+    replay: Replay,
+    slots: Int[Array, " n"],
+    gamma: float | Array,
+    reward: Reward,
+    single: Bool[Array, " n"] | None = None,
 ) -> Transition:
     """Return the transitions of up to n steps that begin in the given slots.
 
-    A transition has fewer steps if the episode ends before, or if the newest step is reached.
+    A transition has fewer steps if the episode ends before, or if the newest step is reached, and
+    one if it is `single`.
     """
     layout, capacity = replay.layout, replay.rows.shape[0]
     first = _steps(replay, slots)
@@ -251,6 +263,8 @@ def _transitions(
     end = replay.rows[window, sum(layout.widths[:4])]
     # A step belongs to the transition if it was added, and if no step before it ended the episode.
     follows = (_numbers(replay, slots)[:, None] + ahead[1:] < replay.added) & (end[:, :-1] == 0.0)
+    if single is not None:
+        follows &= ~single[:, None]
     used = jnp.cumprod(follows, axis=1)
     k = 1 + jnp.sum(used, axis=1)
     last = _steps(replay, jnp.take_along_axis(window, k[:, None] - 1, axis=1)[:, 0])

@@ -167,7 +167,6 @@ def complete_step(
         next_observation=after.observation,
         terminated=after.terminated,
         truncated=after.truncated,
-        cell=environment.bin(after.state) if environment.bins else None,
     )
     agent_state, loss = agent.observe(lane.agent, transition, where), lane.loss
     if learn:
