@@ -9,7 +9,7 @@ from jax import Array, lax
 from jaxtyping import Float, Int
 
 from rove.bonuses.base import Bonus, Spread
-from rove.errors import check_integer, check_number
+from rove.errors import check_flag, check_integer, check_number
 from rove.parts import noise
 from rove.parts.masks import unmasked
 from rove.parts.noise import Key
@@ -24,8 +24,8 @@ class Visits(NamedTuple):
     count: Int[Array, " cells"]
     normals: Float[Array, "features bits"]
     offsets: Float[Array, " bits"]
-    statistics: Statistics | None
-    """Statistics of the observations so far; None for codes, which are their own cells."""
+    statistics: Statistics
+    """Statistics of the observations so far; of size 0 for codes, which are their own cells."""
 
 
 class Counts(Bonus[Visits]):
@@ -40,6 +40,9 @@ class Counts(Bonus[Visits]):
 
     weight: float | Array = 1.0
     """Weight η of the intrinsic reward."""
+    centred: bool = eqx.field(default=False, static=True, kw_only=True)
+    """Whether to subtract the mean of i over a batch of steps. Otherwise i is positive wherever the
+    agent goes, and a task that ends at its goal pays more the later it is reached."""
     bits: int = eqx.field(default=16, static=True)
     """Number of hyperplanes of the hash. There are 2^bits counts, and a code beyond them shares the
     count of another."""
@@ -47,12 +50,13 @@ class Counts(Bonus[Visits]):
 
     def __check_init__(self) -> None:
         check_number("weight", self.weight, at_least=0.0)
+        check_flag("centred", self.centred)
         check_integer("bits", self.bits, at_least=1, at_most=24)  # a float32 stores 24 exactly
 
     def init(self, features: int, coded: bool, key: Key) -> Visits:
         normals = noise.normal(noise.fold(key, 0), (features, self.bits))
         offsets = noise.normal(noise.fold(key, 1), (self.bits,))
-        statistics = None if coded else Statistics.of_shape(features)
+        statistics = Statistics.of_shape(0 if coded else features)
         return Visits(jnp.zeros(2**self.bits, jnp.int32), normals, offsets, statistics)
 
     def observe(self, state: Visits, transition: Transition) -> tuple[Visits, Transition]:
@@ -68,7 +72,10 @@ class Counts(Bonus[Visits]):
 
     def reward(self, state: Visits, steps: Transition, spread: Spread) -> Float[Array, " n"]:
         visits = jnp.maximum(state.count[steps.cell], 1)
-        return steps.reward + self.weight * lax.rsqrt(visits.astype(jnp.float32))
+        novelty = lax.rsqrt(visits.astype(jnp.float32))
+        if self.centred:
+            novelty -= jnp.mean(novelty)
+        return steps.reward + self.weight * novelty
 
 
 def simhash(state: Visits, x: Float[Array, "*n features"]) -> Int[Array, "*n"]:

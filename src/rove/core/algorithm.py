@@ -29,7 +29,9 @@ from rove.posteriors.priors import cache_size, inputs, tabulated, with_cache
 from rove.returns.base import by_action
 
 # Indices of the random streams of a step.
-        return self.epsilon_greedy(self.action_values(z), observation, state, k(_EXPLORE))
+(
+    _RESAMPLE, _EXPLORE, _MINIBATCH, _THETA, _TARGET_THETA, _TARGET, _REFIT, _BONUS, _STEP, _REPEAT,
+) = range(10)  # fmt: skip
 
 
 class Agent(EpsilonGreedy, CriticLearner):

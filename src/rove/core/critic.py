@@ -58,9 +58,8 @@ class CriticLearner(Learner):
     """Number n of rewards in a target, r₀ + γ·r₁ + … + γⁿ⁻¹·rₙ₋₁ + γⁿ·Z_θ⁻; fewer where an episode
     ends before. The actions after the first are those that were taken, whatever θ was then."""
     one_step: float | Array = 0.0
-    """Probability with which a sampled transition has a target of one reward instead of `n_step`.
-    Rewards travel fast through targets of several steps, and those of one step are correct
-    whatever actions came later."""
+    """Probability with which the target of a sampled transition has one reward instead of `n_step`:
+    correct whatever actions came later."""
     target_period: int | Array = 100
     """Number of steps between updates of φ⁻ (the paper's τ)."""
     learning_starts: int | Array = 500
