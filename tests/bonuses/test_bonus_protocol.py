@@ -20,7 +20,7 @@ AGENTS = [name for name, kind in rove.AGENTS.items() if "bonus" in kind.__datacl
 POINTS = ("dqn", "c51", "qr_dqn", "return_density", "ddpg", "td3")
 """Agents without a posterior, with which disagreement is refused."""
 PAIRS = [(a, b) for a in AGENTS for b in KINDS if a not in POINTS or b != "disagreement"]
-TRAINED = (("dqn", "counts"), ("ddpg", "rnd"), ("bayesian_dqn", "rnd"), ("ddpg_ge", "disagreement"))
+TRAINED = (("dqn", "counts"), ("bayesian_dqn", "rnd"), ("ddpg_ge", "disagreement"))
 """Pairs that `make test` trains; `make test-slow` trains all."""
 
 
