@@ -15,7 +15,7 @@ from rove.parts.replay import Transition
 from rove.training.lane import complete_step, start
 
 AGENT = rove.Agent(
-    rove.Gaussian(0.0), rove.Dirac(), bonus=rove.Counts(0.5, bits=4),
+    rove.Gaussian(0.0), rove.Dirac(), bonus=rove.Counts(0.5, bits=4, centred=False),
     hidden=(4,), batch_size=4, buffer_size=8,
 )  # fmt: skip
 
@@ -71,7 +71,7 @@ def test_a_return_of_several_steps_has_the_bonus_of_each():
     """Visits to cells 5, 6, 5, 7, the third of which terminates; n = 3, γ = 0.99, η = ½:
     i = ½/√2, ½, ½/√2, ½."""
     learner = rove.Agent(
-        rove.Gaussian(0.0), rove.Dirac(), bonus=rove.Counts(0.5, bits=4), n_step=3,
+        rove.Gaussian(0.0), rove.Dirac(), bonus=rove.Counts(0.5, bits=4, centred=False), n_step=3,
         hidden=(4,), batch_size=4, buffer_size=8,
     )  # fmt: skip
     state = init(learner, 40, 2, noise.root(0), CODES)
@@ -80,6 +80,21 @@ def test_a_return_of_several_steps_has_the_bonus_of_each():
     a, b, c, d = np.array([1.0, 0.0, 2.0, 0.0]) + 0.5 / np.sqrt([2.0, 1.0, 2.0, 1.0])
     expected = [a + 0.99 * b + 0.99**2 * c, b + 0.99 * c, c, d]
     np.testing.assert_allclose(rewards(learner, state), expected, rtol=1e-6)
+
+
+def test_the_mean_of_a_batch_is_subtracted():
+    """Visits to 5, 6, 5: i = 1/√2, 1, 1/√2, so that i − ī sums to 0 and the new state gains."""
+    bonus = rove.Counts(2.0, bits=4)
+    state, cells = bonus.init(40, True, noise.root(0)), []
+    for cell in (5, 6, 5):
+        state, step = bonus.observe(state, step_to(code(cell)))
+        cells.append(step.cell)
+    steps = step_to(code(0))._replace(reward=jnp.array([1.0, 0.0, 0.0]), cell=jnp.stack(cells))
+    novelty = np.array([0.5**0.5, 1.0, 0.5**0.5])
+    expected = [1.0, 0.0, 0.0] + 2.0 * (novelty - novelty.mean())
+    np.testing.assert_allclose(
+        bonus.reward(state, steps, lambda: jnp.zeros(3)), expected, rtol=1e-6
+    )
 
 
 def test_codes_beyond_the_table_share_its_counts():

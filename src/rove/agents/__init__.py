@@ -11,6 +11,7 @@ from rove.agents.related import (
     QRDQN,
     RLSVI,
     AdamLMC,
+    Auto,
     BayesianQLearning,
     BootstrappedDQN,
     DoubleUncertain,
@@ -37,6 +38,7 @@ __all__ = [
     "TD3",
     "VDQN",
     "AdamLMC",
+    "Auto",
     "BayesianDQN",
     "BayesianQLearning",
     "BootstrappedDQN",
@@ -55,7 +57,7 @@ __all__ = [
 ]
 
 _ALL = (
-    DQN, C51, QRDQN, NoisyNet, GE, VDQN, BBQ, BayesianDQN, BootstrappedDQN, ParameterNoiseDQN,
+    Auto, DQN, C51, QRDQN, NoisyNet, GE, VDQN, BBQ, BayesianDQN, BootstrappedDQN, ParameterNoiseDQN,
     DoubleUncertain, Thompson, RLSVI, IGE, PSRL, BayesianQLearning, DDPG, DDPGNoisyNet, DDPGGE, TD3,
     ReturnDensity, ThompsonBeta, ThompsonLinear, Particles,
     AdamLMC, FullCovarianceGE, BBVI, DDPGDropout,

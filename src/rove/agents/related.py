@@ -3,8 +3,9 @@
 import dataclasses
 from typing import Any, Literal
 
-from rove.agents.paper import BayesianDQN
+from rove.agents.paper import DQN, BayesianDQN
 from rove.agents.settings import (
+    BonusName,
     DistributionalSettings,
     NetworkSettings,
     Settings,
@@ -32,6 +33,28 @@ _AGENT: Any = Agent
 _PSRL: Any = PosteriorSampling
 _Q_SAMPLING: Any = QValueSampling
 _QUANTILE: Any = Quantile
+
+
+class Auto(DQN, name="auto", label="Auto"):
+    """Auto: DQN that explores tasks that it was not tuned for, by counts and repeated actions.
+
+    On tasks with continuous actions, the name stands for td3.
+    """
+
+    epsilon: float = 0.005
+    """Final probability ε of a random action."""
+    epsilon_steps: int = 10_000
+    """Number of steps over which ε falls from epsilon-start to epsilon; 0: constant."""
+    repeat: int = 100
+    """Maximum number of steps of a random action, which takes n or more with probability 1/n."""
+    n_step: int = 5
+    """Number of rewards in a target; above 1, sparse rewards travel faster."""
+    one_step: float = 0.5
+    """Fraction of targets with one reward instead of n-step; only with n-step above 1."""
+    bonus: BonusName = "counts"
+    """Intrinsic reward: the spread of Q over θ, visit counts, or random network distillation."""
+    bonus_weight: float = 0.03
+    """Weight η of the intrinsic reward; only with a bonus."""
 
 
 class QRDQN(DistributionalSettings, name="qr_dqn", label="QR-DQN"):

@@ -20,6 +20,12 @@ def tuned(agent: str, environment: str, searches: Sequence[str] = SOURCES) -> di
     return {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
 
 
+def for_new_tasks(agent: str) -> dict[str, Any]:
+    """Return the settings of an agent for tasks on which nothing was tuned; see the suite
+    (`rove reproduce suite`), on the development half of which they were chosen."""
+    return _read("new-tasks").get(agent, {})
+
+
 def tuned_for(agent: str, environment: str) -> str | None:
     """Return the environment that the settings of `tuned` were found on, or None."""
     return _nearest(agent, environment, SOURCES)[0]

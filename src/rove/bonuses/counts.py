@@ -29,7 +29,7 @@ class Visits(NamedTuple):
 
 
 class Counts(Bonus[Visits]):
-    """i = 1/√n(s′), where n(s′) is the number of visits to the cell of s′ so far.
+    """i = 1/√n(s′), where n(s′) is the number of visits to the cell of s′ so far, minus its mean.
 
     A code is its own cell. The cells of vectors are hashes: observations are normalised by their
     running mean and standard deviation, and the hash says on which side of each of a number of
@@ -40,7 +40,7 @@ class Counts(Bonus[Visits]):
 
     weight: float | Array = 1.0
     """Weight η of the intrinsic reward."""
-    centred: bool = eqx.field(default=False, static=True, kw_only=True)
+    centred: bool = eqx.field(default=True, static=True, kw_only=True)
     """Whether to subtract the mean of i over a batch of steps. Otherwise i is positive wherever the
     agent goes, and a task that ends at its goal pays more the later it is reached."""
     bits: int = eqx.field(default=16, static=True)

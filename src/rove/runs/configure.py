@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from rove import environments
-from rove.agents import AGENTS, names_for, settings_of
+from rove.agents import AGENTS, TD3, Auto, names_for, settings_of
 from rove.agents.settings import Settings, unknown_setting, with_settings
-from rove.agents.tuned import SOURCES, tuned
+from rove.agents.tuned import SOURCES, for_new_tasks, tuned
 from rove.core.learner import Learner
 from rove.environments import (
     Environment,
@@ -284,8 +284,12 @@ def _fits(environment: Task, agent: str) -> bool:
 
 
 def default_settings(agent: str, environment: Task, searches: Sequence[str] = SOURCES) -> Settings:
-    """Return a named agent's settings, tuned for the environment if one of the searches was on it,
-    with the default network for its images."""
+    """Return a named agent's settings, tuned for the environment if one of the searches was on it
+    and otherwise those for new tasks, with the default network for its images. With continuous
+    actions, "auto" is TD3."""
     kind = settings_of(agent)
-    settings = with_settings(kind(), tuned(kind.name, environment.name, searches))
+    if kind is Auto and environment.continuous:
+        kind = TD3
+    found = tuned(kind.name, environment.name, searches) or for_new_tasks(kind.name)
+    settings = with_settings(kind(), found)
     return with_network(settings, environment)
