@@ -15,10 +15,13 @@ from typing import Annotated, Any, get_type_hints
 import tyro
 
 
-def mirror(settings: Any, omit: Collection[str] = ()) -> type:
+def mirror(
+    settings: Any, omit: Collection[str] = (), more: Collection[tuple[str, Any, Any]] = ()
+) -> type:
     """Return a mirror of `settings`: its values are the defaults, and its docstrings the help.
 
-    Fields that are dataclasses become mirrors too. The fields in `omit` are left out.
+    Fields that are dataclasses become mirrors too. The fields in `omit` are left out, and those in
+    `more` (names, types and values) are added.
     """
     kind = type(settings)
     hints, docs = get_type_hints(kind, include_extras=True), _docs(kind)
@@ -34,6 +37,7 @@ def mirror(settings: Any, omit: Collection[str] = ()) -> type:
         if field.name in docs:
             hint = Annotated[hint, tyro.conf.arg(help=docs[field.name])]
         fields.append((field.name, hint, dataclasses.field(default=value)))
+    fields += [(name, hint, dataclasses.field(default=value)) for name, hint, value in more]
     return dataclasses.make_dataclass(kind.__name__, fields, frozen=True)
 
 

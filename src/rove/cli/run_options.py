@@ -158,7 +158,12 @@ def _parsed(
     if isinstance(agent, Settings):
         hidden = () if isinstance(getattr(agent, "network", None), ConvNet) else ("network",)
         groups["agent"] = (mirror(agent, hidden), f"Settings of {agent.name}.")
-    groups["env"] = (mirror(settings, {"n"} if sized else ()), f"Options of {environment.name}.")
+    text = "Number of observations, up to the current one, that the agent sees together."
+    stack = Annotated[int, tyro.conf.arg(help=text)]
+    frames = environments.frames_of(environment)
+    more = [] if frames is None else [("frame_stack", stack, frames)]
+    own = mirror(settings, {"n"} if sized else (), more)
+    groups["env"] = (own, f"Options of {environment.name}.")
     text = "Number of episodes to train each seed for."
     fields: list[Any] = [
         (name, Annotated[group, tyro.conf.arg(help=help)], dataclasses.field(default_factory=group))

@@ -100,10 +100,9 @@ class CriticLearner(Learner):
     ) -> Replay:
         """2.2: return an empty replay buffer B; see `replay.Layout` for the arguments."""
         shape = self.buffer_size, features, actions, cached, form.coded
-        prioritised = self.prioritised is not None
-        return replay.init(
-            *shape, self.n_step, self.bonus.uses_cells, masked=masked, prioritised=prioritised
-        )
+        shape = (*shape, self.n_step, self.bonus.uses_cells)
+        prioritised, integers = self.prioritised is not None, form.integers
+        return replay.init(*shape, masked=masked, prioritised=prioritised, integers=integers)
 
     def minibatch(self, buffer: Replay, reward: Reward, key: Key) -> Transition:
         """2.9: sample a minibatch D from B; `reward` returns the rewards of single steps, with the

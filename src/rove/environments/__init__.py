@@ -12,6 +12,7 @@ from rove.environments.cartpole import CartPole
 from rove.environments.chain import Chain
 from rove.environments.cliff import Cliff
 from rove.environments.deep_sea import DeepSea
+from rove.environments.frames import FrameStack, stacked, unstacked
 from rove.environments.gymnax import PREFIX as GYMNAX
 from rove.environments.gymnax import (
     GymnaxEnvironment,
@@ -51,6 +52,7 @@ __all__ = [
     "DeepSea",
     "Environment",
     "Family",
+    "FrameStack",
     "GymnaxEnvironment",
     "HostEnvironment",
     "LinearBandit",
@@ -158,12 +160,17 @@ def make(name: str, **settings: Any) -> Task:
     """
     if not isinstance(name, str):
         raise ConfigError.must_be("environment", name, "a name", "; for an object, use rove.adopt")
-    if name.startswith(GYMNAX):
-        return from_gymnax_name(name, **settings)
     if name.startswith(PREFIX) or name in ALIASES:
         return from_name(name, **settings)
-    if _VERSIONED.search(name):
+    if _VERSIONED.search(name) and not name.startswith(GYMNAX):
         return from_name(PREFIX + name, **settings)
+    frames = settings.pop("frame_stack", 1)
+    compiled = from_gymnax_name if name.startswith(GYMNAX) else _compiled
+    return stacked(compiled(name, **settings), frames)
+
+
+def _compiled(name: str, **settings: Any) -> Environment:
+    """Create one of rove's environments from its name."""
     family, _, size = name.rpartition("-")
     sized = size.isascii() and size.isdigit()
     if not sized:
@@ -196,8 +203,10 @@ def make(name: str, **settings: Any) -> Task:
 def settings(environment: Task) -> Any:
     """Return the options of an environment as a dataclass, for the command line.
 
-    That is the environment itself, or the options of a Gymnasium or gymnax environment.
+    That is the environment itself, without its stacks of frames (see `frames_of`), or the options
+    of a Gymnasium or gymnax environment.
     """
+    environment, _ = unstacked(environment)
     if isinstance(environment, GymnaxEnvironment):
         return gymnax_settings(environment)
     if isinstance(environment, HostEnvironment):
@@ -205,11 +214,22 @@ def settings(environment: Task) -> Any:
     return environment
 
 
+def frames_of(environment: Task) -> int | None:
+    """Return the number of stacked frames of a compiled environment; None if its observations
+    cannot be stacked, or if that is one of its `settings`."""
+    stackable = isinstance(environment, Environment) and not environment.coded
+    return unstacked(environment)[1] if stackable else None
+
+
 def configured(environment: Any, values: dict[str, Any]) -> Task:
     """Return the environment with other values of the options that `settings` returns.
 
-    The options of an environment inside it are a dictionary.
+    The options of an environment inside it are a dictionary; `frame_stack` may be one of them.
     """
+    if isinstance(environment, Environment) and "frame_stack" in values:
+        inner, _ = unstacked(environment)
+        rest = {field: value for field, value in values.items() if field != "frame_stack"}
+        return stacked(configured(inner, rest), values["frame_stack"])
     if isinstance(environment, GymnaxEnvironment):
         return reconfigured(environment, values)
     if isinstance(environment, HostEnvironment):
@@ -227,6 +247,9 @@ def options(environment: Task) -> dict[str, Any]:
 
     An environment inside it, as in `Sparse`, becomes a dictionary of its name and options.
     """
+    inner, frames = unstacked(environment)
+    if frames > 1:
+        return options(inner) | {"frame_stack": frames}
     if isinstance(environment, HostEnvironment | GymnaxEnvironment):
         return environment.options()
     values = {field: getattr(environment, field) for field in _fields(type(environment))}

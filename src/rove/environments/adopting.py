@@ -12,8 +12,9 @@ from typing_extensions import Doc
 
 from rove.environments.actions import action_count
 from rove.environments.cells import MOST_STATES, grid_of, one_hot_of
-from rove.environments.encoding import image_of
+from rove.environments.encoding import image_of, integers_of
 from rove.environments.faults import BadEnvironment
+from rove.environments.frames import check_stack
 from rove.environments.guard import Guard
 from rove.environments.host import LONGEST_EPISODE, PROBES, ROVE_OPTIONS, HostEnvironment
 from rove.environments.registered import (
@@ -25,6 +26,7 @@ from rove.environments.registered import (
 )
 from rove.environments.source import Source
 from rove.errors import ConfigError, check_integer, unknown_option
+from rove.parts.images import joined_image
 
 ALIASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "sparse-inverted-pendulum": (
@@ -69,6 +71,10 @@ _OPTIONS: dict[str, tuple[Any, str]] = {
         "Indices of two entries of an observation, horizontal and vertical, whose ranges are "
         "divided into cells in which visits are counted.",
     ),
+    "frame_stack": (
+        int,
+        "Number of observations, up to the current one, that the agent sees together.",
+    ),
     "ignore_mask": (bool, "Ignore the environment's action masks, and choose from all actions."),
 }
 """rove's own options of a Gymnasium environment, with their types and descriptions."""
@@ -107,6 +113,7 @@ def adopt(
     score_range: tuple[float, float] | None = None,
     axes: tuple[int, int] | None = None,
     ignore_mask: bool = False,
+    frame_stack: int = 1,
 ) -> HostEnvironment:
     """Use a custom Gymnasium environment for training.
 
@@ -130,11 +137,15 @@ def adopt(
       a cell.
     - `ignore_mask`: whether to ignore the environment's action masks, and to choose from all
       actions.
+    - `frame_stack`: the number of observations, up to the current one, that the agent sees
+      together: images are joined along their channels, vectors are concatenated. At the beginning
+      of an episode, the first one is repeated. The policy then takes sequences of observations, as
+      `gymnasium.wrappers.FrameStackObservation` returns them.
     """
     own: dict[str, Any] = {"normalise": normalise, "time_limit": time_limit}
     own |= {"longest_episode": longest_episode}
     own |= {"sparse": sparse, "optimum": optimum, "score_range": score_range, "axes": axes}
-    own["ignore_mask"] = ignore_mask
+    own |= {"ignore_mask": ignore_mask, "frame_stack": frame_stack}
     if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
         build = functools.partial(_copied, environment)
     elif callable(environment):
@@ -171,7 +182,8 @@ def _copied(environment: Any) -> Any:
 
 def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
     """Create a training environment, after checking its spaces and a few first observations."""
-    name = source.name or "given"
+    name, frames = source.name or "given", own.get("frame_stack", 1)
+    check_stack(frames, name, coded=False)
     try:
         env = source.new()
         if source.object_id:
@@ -182,7 +194,7 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
         # Do not close an environment that the user passed in.
         owned = id(env) != source.object_id
         longest, ignore_mask = own.get("longest_episode", LONGEST_EPISODE), own.get("ignore_mask")
-        guard = Guard(env, longest, owned, ignore_mask=bool(ignore_mask))
+        guard = Guard(env, longest, owned, None, None, bool(ignore_mask), frames)
         initial = np.unique([guard.reset(seed) for seed in range(PROBES)], axis=0)
     except BadEnvironment as error:
         message = str(error) if "environment" in error.field else f"environment {name}: {error}"
@@ -212,7 +224,8 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
         grid=grid,
         states=states if states <= MOST_STATES else 0,
         first_state=first_state,
-        image=image_of(env.observation_space),
+        image=joined_image(image_of(env.observation_space), frames),
+        values=integers_of(env.observation_space),
         one_hot=one_hot_of(env.observation_space),
         **own,
     )

@@ -17,6 +17,7 @@ from rove.environments.action_masks import given_mask
 from rove.errors import ConfigError
 from rove.parts import noise
 from rove.parts.images import Image
+from rove.parts.integers import Integers
 from rove.parts.masks import masked
 from rove.parts.noise import Key
 from rove.parts.onehot import Form, Observation
@@ -103,9 +104,15 @@ class Task(eqx.Module):
         return None
 
     @property
+    def integers(self) -> Integers | None:
+        """The form of observations whose entries are integers, as `agent_observation` returns them;
+        None for all others. The replay buffer stores integers as bytes."""
+        return None
+
+    @property
     def form(self) -> Form:
         """The form of observations, as agents take it."""
-        return Form(self.coded, self.masked, self.image)
+        return Form(self.coded, self.masked, self.image, self.integers)
 
     @property
     @abc.abstractmethod

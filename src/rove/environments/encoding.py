@@ -7,7 +7,9 @@ import numpy as np
 from gymnasium import spaces
 
 from rove.environments.faults import BadEnvironment, brief
+from rove.parts.architectures import LEAST_SIDE
 from rove.parts.images import Image
+from rove.parts.integers import Integers
 
 Encode = Callable[[Any], np.ndarray]
 """Converts an environment's observation to columns: a vector of float32, or the index of a code."""
@@ -19,8 +21,9 @@ def encoder(space: Any, left_out: str | None = None) -> Encode:
     """Return a function that converts the observations of a space to columns.
 
     Those of a Discrete space are their index. Boxes are flattened, images with their channels last;
-    discrete parts are one-hot encoded, and parts concatenated. Parts of a dictionary without a
-    fixed size, such as text, are left out, and so is the part that is named.
+    bytes of an image are scaled to [0, 1] (see `integers_of`). Discrete parts are one-hot encoded,
+    and parts concatenated. Parts of a dictionary without a fixed size, such as text, are left out,
+    and so is the part that is named.
     """
     entries = spaces.flatdim(space) if _fixed(space) else 0
     if entries > MOST_ENTRIES:
@@ -29,6 +32,7 @@ def encoder(space: Any, left_out: str | None = None) -> Encode:
     if isinstance(space, spaces.Box):
         shape, first = space.shape, channels_first(space)
         kinds = "fiub" if space.dtype.kind == "f" else "iub"
+        integers = integers_of(space)
 
         def of_box(observation: Any) -> np.ndarray:
             try:
@@ -43,6 +47,8 @@ def encoder(space: Any, left_out: str | None = None) -> Encode:
                 raise BadEnvironment("observation", problem)
             if first:
                 x = np.moveaxis(x, 0, -1)
+            if integers:
+                return _of_integers(x, integers)
             with np.errstate(over="ignore"):  # overflow gives infinity, which `_finite` reports
                 return _finite(x.astype(np.float32).ravel())
 
@@ -85,6 +91,35 @@ def image_of(space: Any) -> Image | None:
         return None
     *sides, channels = np.roll(space.shape, -1) if channels_first(space) else space.shape
     return Image(int(sides[0]), int(sides[1]), int(channels))
+
+
+def integers_of(space: Any) -> Integers | None:
+    """Return the form of a space whose observations are encoded as integers from 0 to 255: a Box of
+    integers with such bounds, or flags. None for other spaces.
+
+    Images whose sides have at least LEAST_SIDE pixels are divided by their upper bound. Smaller
+    ones, such as the views of MiniGrid, have numbers that are names rather than brightnesses.
+    """
+    if isinstance(space, spaces.MultiBinary | spaces.MultiDiscrete):
+        return Integers(flags=True)
+    if not isinstance(space, spaces.Box) or space.dtype.kind not in "iub":
+        return None
+    low, high = int(np.min(space.low)), int(np.max(space.high))
+    if low < 0 or not 0 < high < 256:
+        return None
+    image = image_of(space)
+    brightness = image is not None and min(image.height, image.width) >= LEAST_SIDE
+    return Integers(1.0 / high if brightness else 1.0, flags=high == 1)
+
+
+def _of_integers(x: np.ndarray, integers: Integers) -> np.ndarray:
+    """Return an observation of integers as columns; raise `BadEnvironment` if they cannot be stored
+    as bytes."""
+    most = 1 if integers.flags else 255
+    if (x.dtype != np.uint8 or integers.flags) and not 0 <= x.min() <= x.max() <= most:
+        problem = f"has entries from {x.min()} to {x.max()}, outside of its space"
+        raise BadEnvironment("observation", problem)
+    return x.astype(np.float32).ravel() * np.float32(integers.scale)
 
 
 def channels_first(space: spaces.Box) -> bool:

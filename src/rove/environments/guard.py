@@ -2,15 +2,17 @@
 
 import math
 import warnings
+from collections import deque
 from typing import Any
 
 import numpy as np
 
 from rove.environments.action_masks import KEY, MaskReader
 from rove.environments.actions import action_space, decoder
-from rove.environments.encoding import encoder
+from rove.environments.encoding import encoder, image_of
 from rove.environments.faults import BadEnvironment, brief, environment_error
 from rove.errors import RoveWarning
+from rove.parts.images import joined
 
 _LARGEST = float(np.finfo(np.float32).max)
 LONG_EPISODE = 10_000
@@ -22,7 +24,8 @@ class Guard:
 
     `reset` and `step` return valid vectors and numbers, or raise `BadEnvironment`. `owned` says
     whether `close` closes the environment, and `sparse` is the only reward, paid on termination.
-    See `MaskReader` for `masked` and `ignore_mask`.
+    See `MaskReader` for `masked` and `ignore_mask`. An observation consists of the last
+    `frame_stack` ones; at the beginning of an episode, the first one is repeated.
     """
 
     def __init__(
@@ -33,6 +36,7 @@ class Guard:
         sparse: float | None = None,
         masked: bool | None = None,
         ignore_mask: bool = False,
+        frame_stack: int = 1,
     ):
         self.env, self._owned, self._sparse = env, owned, sparse
         self.action_space = action_space(env)
@@ -42,6 +46,8 @@ class Guard:
         self._longest = longest_episode
         self._limited = getattr(getattr(env, "spec", None), "max_episode_steps", None) is not None
         self._length = 0
+        self._image, self._frame_stack = image_of(env.observation_space), frame_stack
+        self._frames: deque[np.ndarray] = deque(maxlen=frame_stack)
 
     def reset(self, seed: int) -> np.ndarray:
         """Begin an episode with a seed, and return its first observation, followed by its action
@@ -56,6 +62,7 @@ class Guard:
             problem = f"must return (observation, info), got {brief(result)}"
             raise BadEnvironment("reset", problem)
         self._length = 0
+        self._frames.clear()
         return self._columns(*result)
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool]:
@@ -91,8 +98,16 @@ class Guard:
 
     def _columns(self, observation: Any, info: Any, terminal: bool = False) -> np.ndarray:
         """Return an observation as columns, followed by its action mask."""
-        columns, mask = self.encode(observation), self.mask(observation, info, terminal)
+        columns = self._stacked(self.encode(observation))
+        mask = self.mask(observation, info, terminal)
         return np.concatenate([columns, mask]) if mask.size else columns
+
+    def _stacked(self, frame: np.ndarray) -> np.ndarray:
+        """Return an observation together with those before it."""
+        if self._frame_stack == 1:
+            return frame
+        self._frames.extend([frame] * (1 if self._frames else self._frame_stack))
+        return joined(np.stack(self._frames), self._image)
 
     def close(self) -> None:
         """Close the environment, unless it belongs to the user, and ignore its errors."""

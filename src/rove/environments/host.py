@@ -9,7 +9,7 @@ import equinox as eqx
 import gymnasium
 import jax.numpy as jnp
 import numpy as np
-from gymnasium.wrappers import TimeLimit
+from gymnasium.wrappers import FrameStackObservation, TimeLimit
 from jax import Array
 from jaxtyping import Float, Int
 
@@ -18,10 +18,12 @@ from rove.environments.action_masks import KEY, given_mask, in_observations
 from rove.environments.base import Coordinate, State, Task, cell
 from rove.environments.encoding import without_unsized_parts
 from rove.environments.faults import BadEnvironment
+from rove.environments.frames import check_stack, encoded, newest_entry
 from rove.environments.guard import Guard
 from rove.environments.source import Source
 from rove.errors import ConfigError, check_flag, check_integer, check_number
 from rove.parts.images import Image
+from rove.parts.integers import Integers
 from rove.parts.masks import allowed_actions, masked, unmasked
 from rove.parts.noise import Key
 from rove.parts.normalising import Statistics
@@ -33,7 +35,7 @@ PROBES = 3
 """Number of initial observations for which diagnostics are recorded."""
 ROVE_OPTIONS = (
     "normalise", "time_limit", "longest_episode", "sparse", "optimum", "score_range", "axes",
-    "ignore_mask",
+    "ignore_mask", "frame_stack",
 )  # fmt: skip
 """Options of rove, which are not passed to Gymnasium."""
 
@@ -92,6 +94,10 @@ class HostEnvironment(Task):
     """Whether the environment returns action masks, which are not ignored."""
     ignore_mask: bool = eqx.field(default=False, static=True)
     """Ignore the environment's action masks, and choose from all actions."""
+    frame_stack: int = eqx.field(default=1, static=True)
+    """Number of observations, up to the current one, that the agent sees together."""
+    values: Integers | None = eqx.field(default=None, static=True)
+    """The form of observations that are encoded as integers; None for all others."""
     one_hot: tuple[tuple[int, int, int], ...] = eqx.field(default=(), static=True)
     """For each entry of a multi-discrete observation its first value, its number of values and the
     position of its one-hot code in the vector; () for other spaces."""
@@ -108,6 +114,7 @@ class HostEnvironment(Task):
             check_number("score_range", low, at_least=-1e9, at_most=1e9)
             check_number("score_range", high, above=low, at_most=1e9)
         check_integer("longest_episode", self.longest_episode, at_least=1)
+        check_stack(self.frame_stack, self.name, self.discrete)
 
     def __repr__(self) -> str:
         return f"<HostEnvironment: {self.name}>"
@@ -123,6 +130,10 @@ class HostEnvironment(Task):
     @property
     def coded(self) -> bool:
         return self.discrete and not self.normalise
+
+    @property
+    def integers(self) -> Integers | None:
+        return None if self.normalise else self.values
 
     @property
     def num_actions(self) -> int:
@@ -210,10 +221,11 @@ class HostEnvironment(Task):
         return cell(self.grid, (vertical, horizontal))
 
     def _entry(self, observation: Float[Array, " features"], i: int) -> Array:
-        """Return an entry of an observation, decoded if it is one-hot encoded."""
+        """Return an entry of the newest frame, decoded if it is one-hot or scaled."""
+        first, count, at = self.one_hot[i] if self.one_hot else (0, 1, i)
+        at = newest_entry(at, self.size, self.image, self.frame_stack)
         if not self.one_hot:
-            return observation[i]
-        first, count, at = self.one_hot[i]
+            return observation[at] / (self.values.scale if self.values else 1.0)
         return first + jnp.argmax(observation[at : at + count])
 
     def agent_observation(self, state: HostState, observation: Observation) -> Observation:
@@ -224,7 +236,8 @@ class HostEnvironment(Task):
 
     def observation(self, given: Any, action_mask: Any = None) -> Observation:
         try:
-            x = from_columns(jnp.asarray(self.source.encode(given)), self.size, self.discrete)
+            columns = encoded(self.source.encode, given, self.image, self.frame_stack)
+            x = from_columns(jnp.asarray(columns), self.size, self.discrete)
         except BadEnvironment as error:
             raise ConfigError("observation", given, str(error), str(error)) from None
         if self.masked and in_observations(self.source.spaces[0]):
@@ -243,7 +256,7 @@ class HostEnvironment(Task):
         env = self.source.new()
         owned = id(env) != self.source.object_id
         options = self.longest_episode, owned, self.sparse, self.masked, self.ignore_mask
-        guard = Guard(self._limited(env), *options)
+        guard = Guard(self._limited(env), *options, self.frame_stack)
         for field, first in zip(_SPACES, self.source.spaces, strict=True):
             space = getattr(env, field)
             if without_unsized_parts(space) != without_unsized_parts(first):
@@ -252,11 +265,12 @@ class HostEnvironment(Task):
         return guard
 
     def renderable(self) -> gymnasium.Env:
-        """Create an environment that renders images."""
+        """Create an environment that renders images, with observations as `observation` takes
+        them."""
         if not self.source.object_id:
             options = json.loads(self.source.options) | {"render_mode": "rgb_array"}
-            return self._limited(registered.make_registered(self.source.name, options))
-        env = self._limited(self.source.new())
+            return self._played(registered.make_registered(self.source.name, options))
+        env = self._played(self.source.new())
         mode = getattr(env, "render_mode", None)
         if mode != "rgb_array":
             message = f"render_mode of environment {self.name} must be 'rgb_array', got {mode!r}"
@@ -267,11 +281,18 @@ class HostEnvironment(Task):
         """Return an environment with the time limit."""
         return env if self.time_limit is None else TimeLimit(env, self.time_limit)
 
+    def _played(self, env: Any) -> Any:
+        """Return an environment with the time limit, and with stacks of observations."""
+        env = self._limited(env)
+        return env if self.frame_stack == 1 else FrameStackObservation(env, self.frame_stack)
+
     def options(self) -> dict[str, Any]:
         """Return all options, in a form that JSON can represent."""
         shared = {name: getattr(self, name) for name in ROVE_OPTIONS}
         shared["axes"] = self.axes and list(self.axes)
         shared["score_range"] = self.score_range and list(self.score_range)
+        if self.frame_stack == 1:  # as in runs from before this option
+            del shared["frame_stack"]
         if self.source.registered:
             return shared | json.loads(self.source.options)
         return shared | dict(zip(_SPACES, map(str, self.source.spaces), strict=True))

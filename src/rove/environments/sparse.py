@@ -11,6 +11,7 @@ from jaxtyping import Bool, Int
 from rove.environments.base import Bound, Coordinate, Environment, State, Step
 from rove.errors import ConfigError, check_number
 from rove.parts.images import Image
+from rove.parts.integers import Integers
 from rove.parts.noise import Key
 from rove.parts.onehot import Observation
 
@@ -47,6 +48,10 @@ class Sparse(Environment):
     @property
     def image(self) -> Image | None:
         return self.environment.image
+
+    @property
+    def integers(self) -> Integers | None:
+        return self.environment.integers
 
     @property
     def observation_bounds(self) -> tuple[Bound, Bound]:

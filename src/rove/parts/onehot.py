@@ -10,6 +10,7 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from rove.parts.images import Image
+from rove.parts.integers import Integers
 from rove.parts.masks import Masked
 
 
@@ -75,6 +76,8 @@ class Form(NamedTuple):
     """Whether they are `Masked`, with the actions that are allowed."""
     image: Image | None = None
     """The form of images, which are flattened to vectors."""
+    integers: Integers | None = None
+    """The form of vectors of integers, which the replay buffer stores as bytes."""
 
 
 VECTORS = Form()

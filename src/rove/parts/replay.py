@@ -2,18 +2,19 @@
 
 from collections.abc import Callable
 from itertools import accumulate
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, UInt8
 
 from rove.parts import masks, noise, priorities
+from rove.parts.integers import Integers
+from rove.parts.layout import Layout
 from rove.parts.masks import allowed_actions, masked, unmasked
 from rove.parts.noise import Key
-from rove.parts.onehot import Features, Observation, from_columns, to_columns, width
+from rove.parts.onehot import Observation, to_columns
 from rove.parts.priorities import Priorities
 
 
@@ -56,43 +57,6 @@ class Transition(NamedTuple):
         return self.action[..., 0].astype(jnp.int32)
 
 
-class Layout(eqx.Module):
-    """The layout of a row: s, s′, a, r, its end, the cached prior values at s and s′, the cell of
-    s′, and the mask of the actions at s′.
-
-    The end is 1 if the episode terminated after the transition, −1 if it was truncated, and 0 if it
-    continued.
-    """
-
-    features: int = eqx.field(static=True)
-    """Size of an observation."""
-    actions: int = eqx.field(default=1, static=True)
-    """Size of an action's vector; 1 for discrete actions."""
-    cached: int = eqx.field(default=0, static=True)
-    """Number of cached values of the prior functions per observation."""
-    coded: bool = eqx.field(default=False, static=True)
-    """Whether observations are `OneHot`, of which only the index is stored."""
-    n_step: int = eqx.field(default=1, static=True)
-    """Maximum number of steps of a transition from the buffer. Rows are always single steps."""
-    cells: bool = eqx.field(default=False, static=True)
-    """Whether the cell of s′ is stored."""
-    stride: int = eqx.field(default=1, static=True)
-    """Number of rows from one step of an episode to the next: the number of environments that take
-    turns in adding transitions."""
-    masked: int = eqx.field(default=0, static=True)
-    """Number of actions of the mask; 0 if actions are not masked."""
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """Number of columns of each part."""
-        s, cached, cell = width(self.features, self.coded), self.cached, int(self.cells)
-        return (s, s, self.actions, 1, 1, cached, cached, cell, masks.width(self.masked))
-
-    def observation(self, columns: Float[Array, "n width"]) -> Features:
-        """Return observations from their columns."""
-        return from_columns(columns, self.features, self.coded)
-
-
 class Replay(NamedTuple):
     """A replay buffer, with one row per transition.
 
@@ -105,6 +69,8 @@ class Replay(NamedTuple):
     layout: Layout
     priorities: Priorities | None = None
     """Priorities of the slots; None: minibatches are sampled uniformly."""
+    bytes: UInt8[Array, "capacity bytes"] | None = None
+    """s and s′ of each row, if their entries are integers (see `Layout.integers`)."""
 
 
 LEAST_ERROR = 1e-6
@@ -126,15 +92,17 @@ def init(
     stride: int = 1,
     masked: int = 0,
     prioritised: bool = False,
+    integers: Integers | None = None,
 ) -> Replay:
     """Return an empty buffer. See `Layout` for the arguments.
 
     `prioritised`: whether transitions have priorities, rather than being sampled uniformly.
     """
-    layout = Layout(features, actions, cached, coded, n_step, cells, stride, masked)
+    layout = Layout(features, actions, cached, coded, n_step, cells, stride, masked, integers)
     rows = jnp.zeros((capacity, sum(layout.widths)))
     tree = priorities.init(capacity) if prioritised else None
-    return Replay(rows, jnp.zeros((), jnp.int32), layout, tree)
+    stored = jnp.zeros((capacity, layout.bytes), jnp.uint8) if integers else None
+    return Replay(rows, jnp.zeros((), jnp.int32), layout, tree, stored)
 
 
 def add(replay: Replay, transition: Transition, where: bool | Array = True) -> Replay:
@@ -150,15 +118,24 @@ def add(replay: Replay, transition: Transition, where: bool | Array = True) -> R
     truncated = transition.truncated
     end = terminated if truncated is None else jnp.where(terminated, 1.0, -1.0 * truncated)
     action, outcome = jnp.atleast_1d(a).astype(jnp.float32), jnp.stack([r, end])
-    states = to_columns(unmasked(s)), to_columns(unmasked(s_next))
-    mask = masks.to_columns(allowed_actions(s_next))
-    row = jnp.concatenate([*states, action, outcome, *cached, mask])
+    mask, integers = masks.to_columns(allowed_actions(s_next)), replay.layout.integers
+    convert = to_columns if integers is None else integers.to_bytes
+    states = [convert(unmasked(x)) for x in (s, s_next)]
+    columns = [action, outcome, *cached, mask]
     slot = replay.added % replay.rows.shape[0]
-    if where is not True:
-        row = jnp.where(where, row, replay.rows[slot])
-    rows = lax.dynamic_update_index_in_dim(replay.rows, row, slot, 0)
+
+    def written(array: Array, parts: list[Array]) -> Array:
+        row = jnp.concatenate(parts)
+        row = row if where is True else jnp.where(where, row, array[slot])
+        return lax.dynamic_update_index_in_dim(array, row, slot, 0)
+
+    if replay.bytes is None:
+        replay = replay._replace(rows=written(replay.rows, [*states, *columns]))
+    else:
+        rows, stored = written(replay.rows, columns), written(replay.bytes, states)
+        replay = replay._replace(rows=rows, bytes=stored)
     tree = None if replay.priorities is None else priorities.add(replay.priorities, slot)
-    return replay._replace(rows=rows, added=replay.added + 1, priorities=tree)
+    return replay._replace(added=replay.added + 1, priorities=tree)
 
 
 def stored_reward(steps: Transition) -> Float[Array, " n"]:
@@ -214,6 +191,13 @@ def last(replay: Replay) -> Transition:
     """Return the step that was added last."""
     slot = (replay.added - 1) % replay.rows.shape[0]
     return jax.tree.map(lambda column: column[0], _steps(replay, slot[None]))
+
+
+def with_rows(replay: Replay, source: Replay | None = None) -> Replay:
+    """Return the buffer with the rows of another, or without rows if there is none."""
+    rows: Any = None if source is None else source.rows
+    stored = None if source is None else source.bytes
+    return replay._replace(rows=rows, bytes=stored)
 
 
 def stored(replay: Replay) -> Int[Array, ""]:
@@ -284,6 +268,8 @@ def _steps(replay: Replay, slots: Int[Array, " n"]) -> Transition:
     ends = list(accumulate(replay.layout.widths[:-1]))
     columns = jnp.split(replay.rows[slots], ends, axis=1)
     s, s_next, a, r, end, priors, next_priors, cell, mask = columns
+    if replay.bytes is not None:
+        s, s_next = jnp.split(replay.bytes[slots], 2, axis=1)
     s, s_next = replay.layout.observation(s), replay.layout.observation(s_next)
     s_next = masked(s_next, masks.from_columns(mask, replay.layout.masked))
     terminated, truncated = end[:, 0] > 0.5, end[:, 0] < -0.5

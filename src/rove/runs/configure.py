@@ -187,6 +187,7 @@ def _check_not_an_option(field: str, value: Any, environment: Task, given: Any) 
     known = ROVE_OPTIONS
     if not custom:
         known = [option.name for option in fields(environments.settings(environment))]
+        known += [] if environments.frames_of(environment) is None else ["frame_stack"]
     if field not in known:
         return
     maker = "rove.adopt(env" if field in ROVE_OPTIONS else f"gymnasium.make({environment.name!r}"

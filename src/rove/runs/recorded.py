@@ -13,6 +13,7 @@ from rove.environments.host import HostEnvironment
 from rove.environments.registered import module_of
 from rove.errors import ConfigError, RunFolderError, check_flag, check_integer, check_number
 from rove.parts.images import Image
+from rove.parts.integers import Integers
 from rove.parts.masks import masked
 from rove.parts.onehot import Observation, from_columns, width
 
@@ -34,6 +35,7 @@ def facts_of(task: Task) -> dict[str, Any]:
         "observation_size": task.observation_size,
         "coded": task.coded,
         "image": task.image,
+        "integers": task.integers,
         "masked": task.masked,
         "num_actions": task.num_actions,
         "continuous": task.continuous,
@@ -87,6 +89,11 @@ class RecordedTask(Task):
     def image(self) -> Image | None:
         shape = self.facts.get("image")
         return None if shape is None else Image(*shape)
+
+    @property
+    def integers(self) -> Integers | None:
+        form = self.facts.get("integers")
+        return None if form is None else Integers(*form)
 
     @property
     def masked(self) -> bool:
@@ -177,6 +184,10 @@ def check_facts(facts: Any) -> None:
     _check(len(image) == len(Image._fields), image, "described by the form of an image")
     for side in image:
         check_integer("task", side, at_least=1)
+    form = facts.get("integers") or Integers()
+    _check(len(form) == len(Integers._fields), form, "described by the form of integers")
+    check_number("task", form[0], above=0.0)
+    check_flag("task", form[1])
     cells, sides = facts.get("cells", (0,)), facts.get("coordinates", ())
     _check(len(cells) in (1, 2), cells, "a row or a board of cells")
     for count in cells:

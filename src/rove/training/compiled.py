@@ -11,7 +11,7 @@ from jaxtyping import Bool, Int
 
 from rove.core.learner import Learner
 from rove.environments.base import Environment, shown
-from rove.parts import noise
+from rove.parts import noise, replay
 from rove.training.lane import (
     ENVIRONMENT,
     LOG_CAPACITY,
@@ -120,18 +120,17 @@ def _step_where(
 ) -> Lane:
     """Take a step if `active`; otherwise return the lane unchanged."""
     after = _step(agent, environment, lane, learn=learn, where=active)
-    rows = after.agent.replay.rows  # the step itself leaves these unchanged if not active
+    buffer = after.agent.replay  # the step itself leaves its rows unchanged if not active
     after = jax.tree.map(
         lambda new, old: jnp.where(active, new, old), _without_rows(after), _without_rows(lane)
     )
-    replay = after.agent.replay._replace(rows=rows)
-    return after._replace(agent=after.agent._replace(replay=replay))
+    buffer = replay.with_rows(after.agent.replay, buffer)
+    return after._replace(agent=after.agent._replace(replay=buffer))
 
 
 def _without_rows(lane: Lane) -> Any:
     """Return a lane without the rows of its replay buffer."""
-    replay: Any = lane.agent.replay
-    return lane._replace(agent=lane.agent._replace(replay=replay._replace(rows=None)))
+    return lane._replace(agent=lane.agent._replace(replay=replay.with_rows(lane.agent.replay)))
 
 
 def _step(

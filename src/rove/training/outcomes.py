@@ -237,6 +237,7 @@ def without_memory(lane: Lane) -> Lane:
     """Return a lane without what only learning needs: replay buffer, optimiser, target and the
     state of the intrinsic reward."""
     memory = lane.agent.replay
-    memory = memory._replace(rows=memory.rows[:0], priorities=None)
+    no_bytes = None if memory.bytes is None else memory.bytes[:0]
+    memory = memory._replace(rows=memory.rows[:0], bytes=no_bytes, priorities=None)
     agent = lane.agent._replace(replay=memory, optimiser=None, phi_target=None, bonus=None)
     return lane._replace(agent=agent)

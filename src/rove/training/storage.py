@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rove.errors import RunFolderError
+from rove.parts import replay
 from rove.training import checkpoint
 from rove.training.evaluating import expected
 from rove.training.lane import start
@@ -29,6 +30,10 @@ BLOCK = 2**22
 """Number of bytes that are compressed at a time."""
 
 
+_ROWS = {"rows": "replay", "bytes": "replay.bytes"}
+"""Names of the parts of a replay buffer in a checkpoint."""
+
+
 def save(outcome: Outcome) -> None:
     """Write a checkpoint: everything that is needed to resume, and the episodes so far.
 
@@ -42,8 +47,10 @@ def save(outcome: Outcome) -> None:
     arrays |= {f"episodes.{k}": v for k, v in outcome.episodes._asdict().items()}
     if job.eval_every:
         arrays |= {f"evaluations.{k}": v for k, v in outcome.evaluations._asdict().items()}
-    rows = _compressed(np.asarray(memory.rows)[: int(memory.added)])
-    arrays |= {"replay": np.frombuffer(rows, np.uint8), "actions": outcome.actions}
+    for name, rows in _rows(memory).items():
+        rows = _compressed(np.asarray(rows)[: int(memory.added)])
+        arrays[_ROWS[name]] = np.frombuffer(rows, np.uint8)
+    arrays["actions"] = outcome.actions
     metadata = {
         "job": job.identity,
         "diverged": outcome.diverged,
@@ -75,10 +82,13 @@ def load(job: Job) -> Outcome:
     ended = len(tables.episodes.returns)
     if not all(counts) or ended != lane.episode or not 0 <= added <= lane.step:
         raise _damaged(job.path, "its numbers of steps and episodes contradict each other")
-    rows = np.zeros(template.agent.replay.rows.shape, np.float32)
-    if len(rows):
-        _fill(rows, added, arrays.get("replay"), job.path)
-    agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=jnp.array(rows)))
+    memory = lane.agent.replay
+    for name, shape in _rows(template.agent.replay).items():
+        rows = np.zeros(shape.shape, shape.dtype)
+        if len(rows):
+            _fill(rows, added, arrays.get(_ROWS[name]), job.path)
+        memory = memory._replace(**{name: jnp.array(rows)})
+    agent = lane.agent._replace(replay=memory)
     log = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), template.log)
     return Outcome(
         job=job,
@@ -228,5 +238,10 @@ def _without_log_and_rows(lane: Any) -> Any:
 
     The rows are stored separately.
     """
-    agent = lane.agent._replace(replay=lane.agent.replay._replace(rows=None))
+    agent = lane.agent._replace(replay=replay.with_rows(lane.agent.replay))
     return lane._replace(agent=agent, log=None)
+
+
+def _rows(memory: replay.Replay) -> dict[str, Any]:
+    """Return the rows of a replay buffer by name: columns and, if it has them, bytes."""
+    return {name: x for name in _ROWS if (x := getattr(memory, name)) is not None}

@@ -15,6 +15,7 @@ from rove.environments.gymnax.environment import (
     is_box,
     is_discrete,
 )
+from rove.environments.gymnax.integers import integers_of
 from rove.errors import ConfigError, check_flag, check_integer, check_number, unknown_name
 
 PREFIX = "gymnax/"
@@ -174,6 +175,10 @@ def _checked(source: GymnaxSource, own: dict[str, Any]) -> GymnaxEnvironment:
             raise ConfigError.must_be("score_range", limits, "two numbers, for example 0 1")
         own["score_range"] = (limits[0], limits[1])
     source = dataclasses.replace(source, observations=observations, actions=actions)
+    if is_box(observations):
+        low, high = bounds_of(observations)
+        integers = integers_of(environment, params, float(low.min()), float(high.max()))
+        source = dataclasses.replace(source, integers=integers)
     return GymnaxEnvironment(source, **own)
 
 

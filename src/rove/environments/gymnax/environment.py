@@ -17,6 +17,7 @@ from rove.environments.base import Bound, Environment, State, Step
 from rove.errors import check_number
 from rove.parts import noise
 from rove.parts.images import Image
+from rove.parts.integers import Integers
 from rove.parts.noise import Key
 from rove.parts.onehot import Observation, OneHot
 
@@ -37,6 +38,8 @@ class GymnaxSource:
     """The space of observations."""
     actions: Any = dataclasses.field(default=None, compare=False)
     """The space of actions."""
+    integers: Integers | None = dataclasses.field(default=None, compare=False)
+    """The form of observations of integers; None for all others."""
 
 
 class GymnaxEnvironment(Environment):
@@ -83,6 +86,10 @@ class GymnaxEnvironment(Environment):
         """The form of observations with three dimensions: rows, columns and channels."""
         space = self.source.observations
         return Image(*space.shape) if not self.coded and len(space.shape) == 3 else None
+
+    @property
+    def integers(self) -> Integers | None:
+        return self.source.integers
 
     @property
     def observation_bounds(self) -> tuple[Bound, Bound]:

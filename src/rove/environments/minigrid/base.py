@@ -15,6 +15,7 @@ from rove.environments.minigrid import cells
 from rove.environments.minigrid.cells import GridState
 from rove.errors import check_choice, check_integer
 from rove.parts import noise
+from rove.parts.integers import Integers
 from rove.parts.noise import Key
 from rove.parts.onehot import Observation
 
@@ -91,6 +92,10 @@ class MiniGrid(GoalReached, Environment):
     def observation_size(self) -> int:
         planes = 3 if self.coding == "scaled" else len(self.things) + self.colours
         return cells.VIEW**2 * planes + 4
+
+    @property
+    def integers(self) -> Integers | None:
+        return Integers(flags=True) if self.coding == "one-hot" else None
 
     @property
     def observation_bounds(self) -> tuple[float, float]:

@@ -60,6 +60,7 @@ def unit(task: Task) -> np.ndarray:
         if not isinstance(space, spaces.Box):
             return given
         given = np.ones(space.shape, space.dtype)
+        given = [given] * task.frame_stack if task.frame_stack > 1 else given
     mask = np.ones(task.num_actions, bool) if task.masked else None
     return np.asarray(unmasked(task.observation(given, mask)), np.float32)
 
@@ -93,8 +94,12 @@ def _described(task: Task) -> dict[str, Any]:
     """Return how observations are encoded, for `policy.encode`."""
     if not isinstance(task, HostEnvironment):
         return {"kind": "box", "channels_first": False}
-    space = task.source.spaces[0]
-    return _encoding(without_unsized_parts(space, None if task.ignore_mask else KEY))
+    space = without_unsized_parts(task.source.spaces[0], None if task.ignore_mask else KEY)
+    encoding = _encoding(space)
+    if task.frame_stack == 1:
+        return encoding
+    channels = (task.image.channels if task.image else task.size) // task.frame_stack
+    return {"kind": "frames", "each": encoding, "channels": channels}
 
 
 def _encoding(space: Any) -> dict[str, Any]:

@@ -73,6 +73,9 @@ def encode(space, x):
     """Return an observation as a vector: one-hot for integers of a discrete space, and in the order
     of the space for its parts."""
     kind = space["kind"]
+    if kind == "frames":  # the last observations, from the oldest to the newest
+        frames = np.stack([encode(space["each"], frame) for frame in x])
+        return frames.reshape(len(frames), -1, space["channels"]).swapaxes(0, 1).ravel()
     if kind == "dict":
         return np.concatenate([encode(part, x[key]) for key, part in space["parts"]])
     if kind == "tuple":
