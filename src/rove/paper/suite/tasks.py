@@ -93,8 +93,8 @@ TASKS: tuple[SuiteTask, ...] = (
     _chain(_DEVELOPMENT, 20, solved=0.8),
     _reached("point-rooms", _DEVELOPMENT, "point-rooms", 40_000),
     SuiteTask(
-        "minatar-breakout", _DEVELOPMENT, "gymnax/Breakout-MinAtar", 30_000, 0.5, 5.0, 0.5,
-        "0.5, of random actions, and 5 bricks per episode", extra="gymnax",
+        "minatar-breakout", _DEVELOPMENT, "gymnax/Breakout-MinAtar", 30_000, 0.4, 5.0, 0.5,
+        "0.4, of random actions, and 5 bricks per episode", extra="gymnax",
     ),
     _reached("minigrid-multiroom", _HELD_OUT, "minigrid-multiroom", 30_000),
     _reached("minigrid-unlock", _HELD_OUT, "minigrid-unlock", 40_000),
