@@ -186,7 +186,7 @@ def test_tables_say_how_many_seeds_solve_a_task():
         "| **tasks solved by most seeds** of 2 | **0** | **2** | **0** |"
         in (found["solved-development"])
     )
-    assert "+2.0 (+1.6 to +2.0)" in found["differences-held-out"]
+    assert "+2.0 (+1.5 to +2.0)" in found["differences-held-out"]
     assert "| deep-sea-20 | 0.00 → 0.00 | 1.00 → 1.00 |" in found["delivered-held-out"]
     few = page.tables(both_halves(seeds=2))["solved-held-out"]
     assert "| 0/2 | 2/2 |" in few  # no interval of two seeds

@@ -93,8 +93,8 @@ TASKS: tuple[SuiteTask, ...] = (
     _chain(_DEVELOPMENT, 20, solved=0.8),
     _reached("point-rooms", _DEVELOPMENT, "point-rooms", 40_000),
     SuiteTask(
-        "minatar-breakout", _DEVELOPMENT, "gymnax/Breakout-MinAtar", 30_000, 0.5, 5.0, 0.5,
-        "0.5, of random actions, and 5 bricks per episode", extra="gymnax",
+        "minatar-breakout", _DEVELOPMENT, "gymnax/Breakout-MinAtar", 30_000, 0.4, 5.0, 0.5,
+        "0.4, of random actions, and 5 bricks per episode", extra="gymnax",
     ),
     _reached("minigrid-multiroom", _HELD_OUT, "minigrid-multiroom", 30_000),
     _reached("minigrid-unlock", _HELD_OUT, "minigrid-unlock", 40_000),
@@ -111,8 +111,8 @@ TASKS: tuple[SuiteTask, ...] = (
     _chain(_HELD_OUT, 50, solved=0.65),
     _reached("swing-up", _HELD_OUT, "swing-up", 40_000),
     SuiteTask(
-        "minatar-space-invaders", _HELD_OUT, "gymnax/SpaceInvaders-MinAtar", 30_000, 3.0, 20.0, 0.5,
-        "3, of random actions, and 20 aliens per episode", extra="gymnax",
+        "minatar-space-invaders", _HELD_OUT, "gymnax/SpaceInvaders-MinAtar", 30_000, 4.2, 20.0, 0.5,
+        "4.2, of random actions, and 20 aliens per episode", extra="gymnax",
     ),
 )  # fmt: skip
 """All tasks. Where a single random action spoils an episode, `solved` is low enough that an optimal
