@@ -17,17 +17,21 @@ def regrets(run: rove.Run) -> np.ndarray:
 
 
 def test_beta_regret_against_lai_and_robbins():
-    """After 2,000 pulls, the mean of five seeds is below twice Lai and Robbins' rate times log t,
-    and a tenth of what random pulls lose. (The rate is a lower bound for t → ∞.)"""
-    run = rove.train("thompson_beta", "bernoulli-bandit-10", seeds=5, episodes=2000)
+    """After 2,000 pulls, the mean of three seeds is below Lai and Robbins' rate times log t, and a
+    tenth of what random pulls lose. (The bound is for t → ∞: at first, regret can be below it.)"""
+    run = rove.train(
+        "thompson_beta", "bernoulli-bandit-10", seeds=3, episodes=2000, buffer_size=2000
+    )
     bandit = run.config.environment
-    assert regrets(run).mean() < 2.0 * bandit.lai_robbins * np.log(2000)
+    assert regrets(run).mean() < bandit.lai_robbins * np.log(2000)
     assert regrets(run).mean() < 0.1 * 2000 * bandit.regrets.mean()
 
 
 def test_a_posterior_that_does_not_learn_misses_that_bound():
     """The same agent whose posterior stays at the prior."""
-    run = rove.train("thompson_beta", "bernoulli-bandit-10", episodes=2000, period=10_000)
+    run = rove.train(
+        "thompson_beta", "bernoulli-bandit-10", episodes=2000, period=10_000, buffer_size=2000
+    )
     bandit = run.config.environment
     assert regrets(run).mean() > 4.0 * bandit.lai_robbins * np.log(2000)
 
@@ -61,8 +65,8 @@ def test_linear_regret_grows_slowly():
     """Of 1,000 pulls in 20 contexts, the mean of three seeds loses less than 0.06 of what random
     pulls do, and the last half less than half as much as the first. A table of 20 × 5 means would
     have to pull each arm in each context."""
-    run = rove.train("thompson_linear", "linear-bandit-5", seeds=3, episodes=1000)
-    half = rove.train("thompson_linear", "linear-bandit-5", seeds=3, episodes=500)
+    run = rove.train("thompson_linear", "linear-bandit-5", seeds=3, episodes=1000, buffer_size=1000)
+    half = rove.train("thompson_linear", "linear-bandit-5", seeds=3, episodes=500, buffer_size=1000)
     bandit = run.config.environment
     random = 1000 * bandit.regrets.mean()
     assert regrets(run).mean() < 0.06 * random

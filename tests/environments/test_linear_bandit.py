@@ -52,7 +52,7 @@ def test_regret_by_hand():
 def test_visits_count_pulls_by_context():
     """Without noise, the return of an episode tells the mean of its pull."""
     bandit = LinearBandit(2, contexts=3, noise_std=0.0)
-    agent = rove.DQN(hidden=(4,), batch_size=4, learning_starts=100, epsilon=1.0)
+    agent = rove.DQN(hidden=(4,), batch_size=4, learning_starts=40, epsilon=1.0)
     run = rove.train(agent, bandit, episodes=60)
     counts = run.outcomes[0].visits.reshape(3, 3)
     assert counts[:, 2].sum() == 60

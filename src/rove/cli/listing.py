@@ -54,7 +54,10 @@ def _grid() -> None:
         if isinstance(agent := settings().compose(), Agent):  # tabular agents are not on the grid
             named.setdefault(grid.families_of(agent), []).append(name)
     pairs = grid.working()
-    table = Table("posterior \\ return", *grid.RETURNS, box=None, padding=(0, 1, 0, 0))
+    numbers = [str(number) for number, _ in enumerate(grid.RETURNS, 1)]
+    columns = zip(numbers, grid.RETURNS, strict=True)
+    console.print("returns: " + ", ".join(f"{number}={name}" for number, name in columns) + "\n")
+    table = Table("posterior \\ return", *numbers, box=None, padding=(0, 1, 0, 0))
     for row in grid.POSTERIORS:
         works = (isinstance(pairs[column, row], Agent) for column in grid.RETURNS)
         table.add_row(row, *("✓" if work else "–" for work in works))

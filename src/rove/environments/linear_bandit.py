@@ -91,7 +91,7 @@ class LinearBandit(BanditTask):
 
     def regret(self, counts: np.ndarray) -> np.ndarray:
         pulls = counts.reshape(*counts.shape[:-1], self.contexts, self.n + 1)[..., : self.n]
-        return np.sum(pulls * self.regrets, axis=(-2, -1))
+        return np.asarray(np.sum(pulls * self.regrets, axis=(-2, -1)))
 
     def reset(self, key: Key) -> tuple[LinearBanditState, Observation]:
         context = noise.integers(key, (), self.contexts)
