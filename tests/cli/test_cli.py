@@ -281,7 +281,8 @@ FITTING = {
     "particles": ("cliff", "--episodes", "2000"),
     "psrl": ("deep-sea-10", "--episodes", "200"),
     **dict.fromkeys(
-        ("ddpg", "ddpg_noisynet", "ddpg_ge", "td3"), ("linear-quadratic-1", "--steps", "6000")
+        ("ddpg", "ddpg_noisynet", "ddpg_ge", "ddpg_dropout", "td3"),
+        ("linear-quadratic-1", "--steps", "6000"),
     ),
 }
 """Where an agent learns within a minute; the others, on chain-10."""

@@ -31,6 +31,7 @@ from rove.parts.replay import Transition
 from rove.posteriors import Phi
 from rove.posteriors.mean_field import MeanFieldLearned
 from rove.posteriors.several import Thetas, several
+from rove.training.solving import episodes_to_solve
 
 N, SIGMA, ACTIONS = 12, 0.5, 2
 
@@ -167,6 +168,13 @@ def test_scores_need_a_density():
     for posterior in (Dropout(), Factorised(-1.0), Ensemble(3)):
         with pytest.raises(ConfigError, match="needs a posterior with a density, which"):
             Agent(Gaussian(0.1), posterior, gradient="score")
+
+
+def test_bbvi_solves_a_short_chain():
+    """Ten optimal episodes in a row; without the scores, it never does."""
+    agent = rove.BBVI(hidden=(), draws=32, lr=3e-3, target_period=25)
+    run = rove.train(agent, "chain-10", seeds=2, episodes=120, until_solved=True)
+    assert all(episodes_to_solve(o.scores, 11.0) is not None for o in run.outcomes)
 
 
 # α-divergences

@@ -16,6 +16,7 @@ from rove.parts import networks, noise
 from rove.parts.networks import Linear
 from rove.parts.replay import Transition
 from rove.posteriors import Phi
+from rove.training.solving import episodes_to_solve
 
 N, SIGMA, LR, CHAINS, PRIOR = 24, 0.5, 0.03, 4000, 0.8
 
@@ -172,3 +173,11 @@ def test_what_makes_no_sense_is_refused():
         with pytest.raises(ConfigError) as caught:
             Langevin(**{field: -1.0})
         assert caught.value.field == field
+
+
+@pytest.mark.parametrize(("temperature", "solved"), [(1.0, 3), (0.0, 0)])
+def test_the_noise_makes_it_explore_a_short_chain(temperature, solved):
+    """Ten optimal episodes in a row. Without noise, the network turns left and stays there."""
+    agent = rove.AdamLMC(sigma=2.0, temperature=temperature)
+    run = rove.train(agent, "chain-10", seeds=3, episodes=150, until_solved=True)
+    assert sum(episodes_to_solve(o.scores, 11.0) is not None for o in run.outcomes) == solved

@@ -17,7 +17,7 @@ from rove.errors import RunFolderError
 from rove.paper import figure_2, scoreboard
 from rove.runs.configure import configure, default_settings
 from rove.search import trials, tune
-from rove.search.grids import FIGURE_2, SCOREBOARD, SEARCHES, Search, variant
+from rove.search.grids import FIGURE_2, SCOREBOARD, SEARCHES, UNSEARCHED, Search, variant
 
 TINY = Search(
     environments={"chain-3": 3},
@@ -75,7 +75,8 @@ def test_every_search_has_its_defaults():
 
 
 def test_the_scoreboard_search_has_every_agent_and_every_kind_of_task():
-    assert set(scoreboard.AGENTS) == set(names_for(continuous=False))
+    assert {*scoreboard.AGENTS, *UNSEARCHED} == set(names_for(continuous=False))
+    assert not {*scoreboard.AGENTS} & {*UNSEARCHED}
     families = {name.rpartition("-")[0] for name in SCOREBOARD.environments}
     tasks = {name.removeprefix("permuted-").rpartition("-")[0] for name in scoreboard.EPISODES}
     assert tasks == families

@@ -15,7 +15,6 @@ from rove.agents.settings import (
 from rove.agents.tabular import PosteriorSampling, QValueSampling
 from rove.core.algorithm import Agent
 from rove.core.learner import Learner
-from rove.errors import check_choice
 from rove.posteriors import (
     Dirac,
     Dropout,
@@ -160,7 +159,7 @@ class AdamLMC(NetworkSettings, name="adam_lmc", label="Adam LMC"):
 
     resample: Literal["step", "episode"] | int = _AGENT.resample
     """When acting takes the current state of the chain: every step, episode, or every N steps."""
-    sigma: float = 0.2
+    sigma: float = 0.5
     """Standard deviation σ of the return; the noise of an update is proportional to it."""
     adam: float | None = 1.0
     """Weight a of Adam's direction in the drift; None: plain Langevin Monte Carlo (LMC)."""
@@ -195,25 +194,22 @@ class BBVI(NetworkSettings, name="bbvi", label="Black-box VI"):
 
     resample: Literal["step", "episode"] | int = "episode"
     """When to resample θ for acting: every step, every episode, or every N steps."""
-    posterior: Literal["full_covariance", "mean_field"] = "full_covariance"
-    """full_covariance: Gaussian over the last layer; mean_field: Gaussians for all parameters."""
+    hidden: tuple[int, ...] = (32,)
+    """Widths of the hidden layers; the variance of the gradient grows with the parameters."""
     rho: float = -3.0
-    """Initial ρ; the standard deviation of a parameter is softplus(ρ) at first."""
+    """Initial ρ; the standard deviation of a parameter is softplus(ρ)."""
     sigma: float = 1e-2
     """Standard deviation σ of the return; a larger σ gives the entropy of q_φ more weight."""
     prior_std: float | None = 1.0
     """Standard deviation that a weight tends to without data, as a multiple of 1/√n for a layer
     with n inputs; None: it grows without bound."""
-    draws: int = 16
+    draws: int = 64
     """Number of samples of θ per update."""
 
     def compose(self) -> Agent:
-        check_choice("posterior", self.posterior, ("full_covariance", "mean_field"))
-        kind = {"full_covariance": FullCovariance, "mean_field": MeanField}[self.posterior]
-        posterior = kind(self.rho, prior_std=self.prior_std)
-        returns = gaussian_with_entropy(self.sigma)
+        posterior = MeanField(self.rho, prior_std=self.prior_std)
         how: dict[str, Any] = {"draws": self.draws, "gradient": "score"}
-        return Agent(returns, posterior, **how, **self.shared())
+        return Agent(gaussian_with_entropy(self.sigma), posterior, **how, **self.shared())
 
 
 class PSRL(Settings, name="psrl", label="PSRL"):
