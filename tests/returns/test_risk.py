@@ -94,7 +94,7 @@ def test_a_point_mass_has_no_risk():
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("n", [7, 20])
+@pytest.mark.parametrize("n", [7, 20, 300])
 def test_quantiles_are_averaged_from_below(n, level):
     """Sorted in float64: whole values below the level, and a fraction of the next one."""
     z = np.random.default_rng(n).normal(size=n).astype(np.float32)
