@@ -216,6 +216,10 @@ UNSEARCHED: dict[str, Grid] = {
     "adam_lmc": {"lr": RATES, "sigma": (0.05, 0.2, 0.5), "adam": (0.3, 1.0, 3.0)},
     "full_covariance": {"lr": RATES, **_BOUNDED},
     "bbvi": {"lr": RATES, **_BOUNDED},
+    "return_density": {**_EPSILON, "density": ("gaussian", "laplace", "skewed_laplace")},
+    "particles": {"epsilon": (0.01, 0.03, 0.1), "lr": (0.02, 0.1, 0.3)},
+    "thompson_beta": {"ones": (0.5, 1.0), "zeros": (0.5, 1.0)},
+    "thompson_linear": {"sigma": (0.3, 0.5, 1.0), "prior": (0.3, 1.0, 3.0)},
 }
 """Grids of agents with discrete actions that `SCOREBOARD` was not run with; they have no tuned
 defaults, and no row of the scoreboard. To add one, move it to `SCOREBOARD.grids` and run the
