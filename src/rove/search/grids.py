@@ -216,6 +216,8 @@ UNSEARCHED: dict[str, Grid] = {
     "adam_lmc": {"lr": RATES, "sigma": (0.05, 0.2, 0.5), "adam": (0.3, 1.0, 3.0)},
     "full_covariance": {"lr": RATES, **_BOUNDED},
     "bbvi": {"lr": RATES, **_BOUNDED},
+    "return_density": _EPSILON,
+    "particles": {"epsilon": (0.01, 0.03, 0.1), "lr": (0.1, 0.3)},
 }
 """Grids of agents with discrete actions that `SCOREBOARD` was not run with; they have no tuned
 defaults, and no row of the scoreboard. To add one, move it to `SCOREBOARD.grids` and run the
