@@ -45,10 +45,9 @@ class Entry:
 
     @property
     def processes(self) -> int:
-        """Seeds of a compiled rove agent run in one process per core, as in `rove train`; seeds of
-        a Gymnasium environment, and those of rejax, share one process."""
-        side_by_side = self.library == "rove" and not self.environment.startswith("gym/")
-        return min(self.seeds, CORES) if side_by_side else 1
+        """Seeds of rove run in one process per core, as in `rove train`; those of rejax share one
+        process."""
+        return min(self.seeds, CORES) if self.library == "rove" else 1
 
 
 class Contestant:

@@ -12,7 +12,8 @@ from rove.parts import noise, replay
 from rove.parts.normalising import Statistics
 from rove.parts.onehot import Form, OneHot
 from rove.parts.replay import Transition
-from rove.training.lane import complete_step, start
+from rove.training.lane import start
+from rove.training.stepping import complete_step
 
 AGENT = rove.Agent(
     rove.Gaussian(0.0), rove.Dirac(), bonus=rove.Counts(0.5, bits=4, centred=False),

@@ -22,7 +22,7 @@ from rove.posteriors import Conjugate, Dirac, Ensemble, LastLayer, MeanField
 from rove.returns import Categorical, Gaussian, Quantile
 from rove.runs.configure import configure
 from rove.training import outcomes
-from rove.training.lane import complete_step
+from rove.training.stepping import complete_step
 
 FEATURES, K, HIDDEN, N = 3, 2, (6, 5), 8
 SMALL = {"hidden": HIDDEN, "batch_size": N, "buffer_size": 64, "learning_starts": 8}

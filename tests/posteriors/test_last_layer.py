@@ -379,3 +379,17 @@ def test_few_states_seen_often_have_a_root(states, sigma, prior):
     # What no visit has a part in keeps the prior's deviation.
     unseen = np.linalg.svd(s.astype(np.float64))[2][-1]
     assert np.sqrt(unseen @ covariance_of(root) @ unseen) == pytest.approx(prior, rel=0.05)
+
+
+def test_the_values_of_rows_have_the_mean_and_the_spread_of_the_closed_form():
+    rng = np.random.default_rng(0)
+    mean, root = rng.normal(size=(3, 6)), rng.normal(size=(3, 6, 6))
+    body, x = networks.mlp(4, 5).init(noise.root(0)), rng.normal(size=(7, 4)).astype(np.float32)
+    epsilon = rng.normal(size=(7, 3))
+    law = last_layer.LastLayerLaw(body, Head(*(jnp.asarray(a, jnp.float32) for a in (mean, root))))
+    rows = last_layer.LastLayerRows(jnp.asarray(epsilon, jnp.float32))
+    h = np.asarray(hidden(body, jnp.asarray(x)), float)
+    covariance = root @ np.swapaxes(root, 1, 2)
+    spread = np.sqrt(np.einsum("nv,avw,nw->na", h, covariance, h))
+    actual = rows(law, Input(jnp.asarray(x)))[0]
+    np.testing.assert_allclose(actual, h @ mean.T + spread * epsilon, rtol=1e-4, atol=1e-4)

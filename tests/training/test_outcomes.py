@@ -8,7 +8,8 @@ import rove
 from rove.errors import ConfigError
 from rove.runs.configure import configure
 from rove.training import outcomes
-from rove.training.lane import FAULTS, measure, start
+from rove.training.lane import FAULTS, start
+from rove.training.stepping import measure
 
 SMALL = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
 

@@ -7,7 +7,7 @@ import pytest
 
 import rove
 from rove.training.lane import start
-from rove.training.packing import LARGE, pack, unpack
+from rove.training.packing import LARGE, divided, merged, pack, unpack
 
 
 @pytest.mark.parametrize("name", ["dqn", "ge", "bootstrapped_dqn", "psrl"])
@@ -31,3 +31,20 @@ def test_what_is_large_is_left_alone():
     assert {kind: x.shape for kind, x in packed.small.items()} == {
         "float32": (LARGE - 1,), "bool": (1,)
     }  # fmt: skip
+
+
+def test_what_is_divided_is_merged_again():
+    tree = {"a": jnp.ones(LARGE), "b": jnp.arange(3), "c": (jnp.zeros((2, LARGE)), jnp.array(True))}
+    large, small, structure = divided(tree)
+    assert [x.shape for x in large] == [(LARGE,), (2, LARGE)]
+    assert [x.shape for x in small] == [(3,), ()]
+    back = merged(large, small, structure)
+    assert jax.tree.structure(back) == jax.tree.structure(tree)
+    assert all(a is b for a, b in zip(*map(jax.tree.leaves, (back, tree)), strict=True))
+
+
+def test_empty_arrays_are_not_passed():
+    packed = pack((jnp.zeros((0, 3)), jnp.ones(2)))
+    assert {kind: x.shape for kind, x in packed.small.items()} == {"float32": (2,)}
+    none, ones = unpack(packed, (jnp.zeros((0, 3)), jnp.ones(2)))
+    assert (none.shape, ones.shape) == ((0, 3), (2,))

@@ -169,3 +169,14 @@ def test_a_folder_that_holds_another_run_is_refused(tmp_path):
     run_all([(config(2, 3), tmp_path)])
     with pytest.raises(RunFolderError, match="contains a different run"):
         run_all([(config(2, 4), tmp_path)], on="processes")
+
+
+def test_processes_that_were_started_early_are_used_and_the_rest_are_ended(tmp_path):
+    with processes.started_early(3):
+        early = list(processes._early)
+        (run,) = run_all([(config(episodes=2), tmp_path / "run")], on="processes", workers=2)
+        assert [process.wait(10) for process in early[:2]] == [0, 0]
+        assert early[2].poll() is None
+    assert len(run.outcomes) == 2
+    assert early[2].poll() == -signal.SIGKILL
+    assert not processes._early

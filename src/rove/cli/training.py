@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import jax
+
 from rove import environments
 from rove.agents.settings import Settings
 from rove.analysis.findings import grouped
@@ -21,6 +23,7 @@ from rove.runs.live import Live
 from rove.search import space
 from rove.search import sweep as sweeps
 from rove.training.executors import cores
+from rove.training.executors.processes import started_early
 
 
 def train(arguments: list[str]) -> None:
@@ -33,27 +36,28 @@ def train(arguments: list[str]) -> None:
     hosted = isinstance(chosen, environments.HostEnvironment)
     count = seeds if isinstance(seeds, int) else len(seeds)
     platform.prepare(lanes=1 if hosted else min(max(count, 1), options.workers or cores()))
-    config = configure(
-        agent,
-        chosen,
-        seeds=seeds,
-        episodes=options.episodes,
-        steps=options.steps,
-        until_solved=options.until_solved,
-        eval_every=options.eval_every,
-        eval_episodes=options.eval_episodes,
-        stop_at=options.stop_at,
-    )
-    config = dataclasses.replace(config, extendable=True)
-    out = options.out or config.default_folder
-    check(config, out, options.workers, options.on)
-    silent = options.quiet or options.json
-    screen = errors if options.json else console
-    with (
-        _open_tracker(options.log, out, silent) as tracker,
-        Live(screen, config.jobs(None), silent) as live,
-    ):
-        run = run_all([(config, out)], live.report, options.workers, options.on, tracker)[0]
+    with started_early(_worth_starting(options, count)):
+        config = configure(
+            agent,
+            chosen,
+            seeds=seeds,
+            episodes=options.episodes,
+            steps=options.steps,
+            until_solved=options.until_solved,
+            eval_every=options.eval_every,
+            eval_episodes=options.eval_episodes,
+            stop_at=options.stop_at,
+        )
+        config = dataclasses.replace(config, extendable=True)
+        out = options.out or config.default_folder
+        check(config, out, options.workers, options.on)
+        silent = options.quiet or options.json
+        screen = errors if options.json else console
+        with (
+            _open_tracker(options.log, out, silent) as tracker,
+            Live(screen, config.jobs(None), silent) as live,
+        ):
+            run = run_all([(config, out)], live.report, options.workers, options.on, tracker)[0]
     if run.outcomes:
         run.draw(out)
         summary = display.summary(run)
@@ -71,6 +75,14 @@ def train(arguments: list[str]) -> None:
         tables = "episodes.csv, evaluations.csv" if config.eval_every else "episodes.csv"
         files = f"config.json, {tables}, learning-curve.png, diagnostics.png, diagnostics.json"
         prose(console, f"written to {word(out)}: {files} and lanes/ (checkpoints)")
+
+
+def _worth_starting(options: TrainOptions, seeds: int) -> int:
+    """Return the number of worker processes that training will need, as far as that is known."""
+    several = min(seeds, options.workers or cores())
+    new = options.out is None or not options.out.exists()
+    local = options.on == "processes" and jax.default_backend() == "cpu"
+    return several if several > 1 and new and local else 0
 
 
 @contextlib.contextmanager

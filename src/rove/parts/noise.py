@@ -107,7 +107,10 @@ def normal(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
 def normals(key: Key, shapes: Sequence[tuple[int, ...]]) -> list[Float[Array, "..."]]:
     """Draw several arrays of standard normals together."""
     sizes = [math.prod(shape) for shape in shapes]
-    parts = jnp.split(normal(key, (sum(sizes),)), list(accumulate(sizes))[:-1])
+    # Without the barrier, XLA would fuse the draws of a network's biases into the layers, and
+    # repeat them for every row of a minibatch.
+    numbers = lax.optimization_barrier(normal(key, (sum(sizes),)))
+    parts = jnp.split(numbers, list(accumulate(sizes))[:-1])
     return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 

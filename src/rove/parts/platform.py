@@ -76,6 +76,9 @@ def prepare(lanes: int | None = None) -> None:
         # XLA needs one thread per seed; with a single seed, more threads only slow it down. The
         # results are bit-identical.
         os.environ.setdefault("NPROC", "1")
+        # For the same reason, the calling thread runs the programs: a step of a Gymnasium
+        # environment would otherwise wait for two more threads.
+        jax.config.update("jax_cpu_enable_async_dispatch", False)
     if jax.config.values["jax_compilation_cache_dir"] is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

@@ -55,8 +55,10 @@ class LastLayerRows(Rows[LastLayerLaw]):
 
     def __call__(self, law: LastLayerLaw, x: Input) -> Float[Array, "1 n actions"]:
         h = hidden(law.body, x.features)
-        spread = jnp.linalg.norm(jnp.einsum("nw,awv->nav", h, law.head.root), axis=2)
-        return (h @ law.head.mean.T + spread * self.epsilon)[None]
+        # A product for each action: a single one would have to transpose all roots first.
+        roots = law.head.root
+        spread = jnp.linalg.norm(jnp.broadcast_to(h, (len(roots), *h.shape)) @ roots, axis=2)
+        return (h @ law.head.mean.T + spread.T * self.epsilon)[None]
 
 
 class LastLayer(Foldable[LastLayerLaw, Array]):

@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jaxtyping import Float
 
 from rove.errors import check_integer, check_number
@@ -51,7 +51,9 @@ class Categorical(Return):
         return jnp.linspace(self.low, self.high, self.atoms)
 
     def mean(self, z: Float[Array, " atoms"]) -> Float[Array, ""]:
-        return jnp.sum(jax.nn.softmax(z) * self.support)
+        # Products with a matrix take less time than sums over a short last axis.
+        sums = jnp.exp(_shifted(z)) @ jnp.stack([self.support, jnp.ones(self.atoms)], axis=1)
+        return sums[0] / sums[1]
 
     def std(self, z: Float[Array, " atoms"]) -> Float[Array, ""]:
         return jnp.sqrt(jnp.sum(jax.nn.softmax(z) * (self.support - self.mean(z)) ** 2))
@@ -80,8 +82,14 @@ class Categorical(Return):
         return jnp.maximum(1.0 - distance, 0.0) @ jax.nn.softmax(z)
 
     def loss(self, z: Float[Array, " atoms"], target: Float[Array, " atoms"]) -> Float[Array, ""]:
-        return -jnp.sum(target * jax.nn.log_softmax(z))
+        z = _shifted(z)
+        return jnp.log(jnp.exp(z) @ jnp.ones((self.atoms, 1)))[0] - jnp.sum(target * z)
 
     def error(self, z: Float[Array, " atoms"], target: Float[Array, " atoms"]) -> Float[Array, ""]:
         """Return KL(x ‖ Z_θ(s, a)), which is the loss minus its minimum, as in Rainbow."""
         return self.loss(z, target) + jnp.sum(jax.scipy.special.xlogy(target, target))
+
+
+def _shifted(z: Float[Array, " atoms"]) -> Float[Array, " atoms"]:
+    """Return z minus its maximum, which has the same softmax, without overflow."""
+    return z - lax.stop_gradient(jnp.max(z))

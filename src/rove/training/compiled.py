@@ -18,11 +18,9 @@ from rove.training.lane import (
     UNLIMITED,
     Lane,
     act,
-    complete_step,
-    drained,
     mark,
-    measure,
 )
+from rove.training.stepping import complete_step, drained, measure
 
 
 def run(

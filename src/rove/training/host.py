@@ -1,10 +1,10 @@
 """The training loop on the host, for Gymnasium environments: one compiled call per step.
 
-An episode begins with `_begin`, which takes its first observation, and goes on with `_step`,
-which takes the environment's response, learns, and acts again. Checkpoints are written between
-episodes, when a lane is the complete state. The seed of an environment's reset is derived from the
-run's seed and the number of the episode, so that a resumed run sees the same episodes as one that
-was never interrupted.
+An episode begins with `begin`, which takes its first observation. It goes on with `step`, which
+takes the environment's response, learns, and acts again, and `end` logs it. Checkpoints are written
+between episodes, when a lane is the complete state. The seed of an environment's reset is derived
+from the run's seed and the number of the episode, so that a resumed run sees the same episodes as
+one that was never interrupted.
 """
 
 import threading
@@ -23,12 +23,13 @@ from rove.errors import ConfigError, LaneError, RoveError
 from rove.parts import interrupts
 from rove.training import outcomes, progress, storage
 from rove.training.evaluating import evaluated, expected
-from rove.training.host_programs import programs_for
+from rove.training.host_programs import Packs, programs_for
 from rove.training.lane import ENVIRONMENT, LOG_CAPACITY, UNLIMITED, Lane
 from rove.training.outcomes import Job, Outcome
 from rove.training.playing import reset_seed
 from rove.training.progress import Report, Saved, progress_of
 from rove.training.solving import LAST
+from rove.training.stepping import drained
 
 
 def drive(
@@ -124,7 +125,8 @@ class _Trainer:
         self._numbers, self._programs = jax.device_put(numbers), programs_for(structure)
         self._learning_starts = int(job.agent.learning_starts)
         self.outcome: Any = None
-        self._packed: Any = None
+        self._hot: Any = None
+        self._cold: Any = None
         self._action: Any = None
         self._chosen: Any = None
         self._actions: list[Any] = []
@@ -143,16 +145,16 @@ class _Trainer:
         if self.outcome.finished:
             return
         self._guard = self._environment.make()
-        self._packed = self._programs.pack(lane)
+        self._hot, self._cold = self._programs.pack(jax.tree.map(jnp.array, lane))
         if int(lane.length):
             self._repeat_episode(lane)
         else:
             self._reset()
 
-    @property
-    def lane(self) -> Lane:
-        """The current training state."""
-        return self._programs.unpack(self._numbers, self._packed)
+    def _take_lane(self) -> Lane:
+        """Return the training state, which has to be packed again before the next step."""
+        packs, self._hot, self._cold = Packs(self._hot, self._cold), None, None
+        return self._programs.unpack(self._numbers, packs)
 
     def shares(self, other: "_Trainer") -> bool:
         """Whether two trainers use the same environment object."""
@@ -171,18 +173,24 @@ class _Trainer:
         response[:-3], response[-3] = observation, reward
         response[-2], response[-1] = terminated, truncated
         learn = self.steps + 1 >= self._learning_starts
-        self._packed, self._action, self._chosen = self._programs.step(
-            self._numbers, self._packed, self._action, response, learn
+        self._hot, self._action, self._chosen = self._programs.step(
+            self._numbers, self._hot, self._action, response, learn
         )
         done = terminated or truncated
+        if done:
+            packs = Packs(self._hot, self._cold)
+            self._hot, self._cold = self._programs.end(self._numbers, packs, terminated)
         self.steps += 1
         self.episodes += done
         if expected(self.job, self.steps, self.episodes) > len(self.outcome.evaluations.step):
-            self.outcome = evaluated(self.outcome, self.lane)
+            lane = self._take_lane()
+            self.outcome = evaluated(self.outcome, lane)
+            self._hot, self._cold = self._programs.pack(lane)
         over = self.steps >= self.job.steps or self.episodes >= self.job.episodes
         over = over or self.outcome.finished
         if done and self.job.in_a_row < UNLIMITED:
-            over = over or int(self.lane.streak) >= self.job.in_a_row
+            streak = self._programs.streak(self._numbers, self._cold)
+            over = over or int(streak) >= self.job.in_a_row
         if done or over:
             self._end(over)
         elif time.monotonic() - self._reported_at > 2 * progress.CHUNK_SECONDS:  # a long episode
@@ -196,7 +204,7 @@ class _Trainer:
         stale = now - self._read_at > progress.CHUNK_SECONDS or self._unread == LOG_CAPACITY
         stale = stale or (self.job.stop_at is not None and self.episodes >= LAST)
         if over or due or stale:
-            lane = self.lane
+            lane = self._take_lane()
             outcome, self._read_at = outcomes.extended(self.outcome, lane), now
             if int(lane.length):
                 outcome = outcome._replace(actions=np.array(self._actions, np.float32))
@@ -205,10 +213,15 @@ class _Trainer:
                 storage.save(outcome)
                 self._saved(self.job, outcome.tables)
                 self._saved_at = time.monotonic()
-            self.outcome = outcomes.retired(outcome)
+            if over:
+                self.outcome = outcomes.retired(outcome)
+            else:  # keep what reports need, and pass the arrays on
+                without: dict[str, Any] = dict.fromkeys(("agent", "log", "snapshots"))
+                read = jax.tree.map(np.array, lane._replace(**without))
+                self.outcome = outcome._replace(lane=read)
+                self._hot, self._cold = self._programs.pack(drained(lane))
             self._report_progress()
             self._unread = 0
-            self._packed = None if over else self._programs.pack(lane)
         if not over:
             self._reset()
 
@@ -246,14 +259,12 @@ class _Trainer:
                 f"{self._environment.name} does not repeat an episode when it is reset with the "
                 "same seed. Train again in another folder, or with a number of episodes"
             )
-        self._packed, self._action, self._chosen = self._programs.resume(
-            self._numbers, self._packed
-        )
+        self._hot, self._action, self._chosen = self._programs.resume(self._numbers, self._hot)
 
     def _reset(self) -> None:
         observation = self._first_observation()
-        self._packed, self._action, self._chosen = self._programs.begin(
-            self._numbers, self._packed, observation
+        self._hot, self._action, self._chosen = self._programs.begin(
+            self._numbers, self._hot, observation
         )
 
     def _report_progress(self) -> None:

@@ -12,17 +12,9 @@ from jaxtyping import Float
 from rove.core.learner import Learner
 from rove.environments.base import Step
 from rove.environments.host import HostEnvironment
-from rove.training.lane import (
-    FAULTS,
-    Lane,
-    act,
-    complete_step,
-    drained,
-    mark,
-    measure,
-    start,
-)
-from rove.training.packing import Packed, pack, unpack
+from rove.training.lane import BETWEEN_EPISODES, FAULTS, Lane, act, mark, start
+from rove.training.packing import Packed, divided, merged, pack, unpack
+from rove.training.stepping import end_episode, measure, take_step
 
 
 def _begin(
@@ -54,37 +46,64 @@ def _step(
     ended = response[-2:] > 0.5
     state = environment.updated(lane.environment, observation)
     shown = environment.agent_observation(state, observation)
-    lane, _ = complete_step(
-        agent, environment, lane, action, Step(state, shown, reward, ended[0], ended[1]), learn
-    )
-    lane = measure(agent, environment, lane)
+    after = Step(state, shown, reward, ended[0], ended[1])
+    lane = take_step(agent, environment, lane, action, after, learn)
     return lane, act(agent, lane)
+
+
+class Packs(NamedTuple):
+    """A lane as few arrays, in two parts."""
+
+    hot: Packed
+    """What a step changes."""
+    cold: Packed
+    """What only the end of an episode changes: `BETWEEN_EPISODES`."""
 
 
 class Programs(NamedTuple):
     """The compiled functions of an agent and an environment.
 
     They take the numbers of an agent and an environment as a list, and a lane as a few packed
-    arrays: flattening modules, or passing fifty arrays, would take longer than acting. They return
-    the action twice: for the next call, and, together with the lane's fault, for the host.
+    arrays: flattening modules, or passing fifty arrays, would take longer than acting. Those that
+    act return the action twice: for the next call, and, together with the lane's fault, for the
+    host.
     """
 
     pack: Callable
     unpack: Callable
+    """Like all others, it takes over the large arrays that it is given, so that the replay buffer
+    is never copied."""
+    streak: Callable
+    """Returns `Lane.streak`."""
     begin: Callable
     resume: Callable
     """Chooses the next action in the middle of an episode."""
     step: Callable
+    end: Callable
+    """Ends an episode: appends it to the log, and measures if that is due."""
 
 
 @functools.cache
 def programs_for(structure: Any) -> Programs:
     """Return the programs of all agents and environments that have the given tree structure."""
 
-    def unpacked(numbers: list, packed: Packed) -> tuple[Learner, HostEnvironment, Lane]:
+    def parts(numbers: list) -> tuple[Learner, HostEnvironment, Lane, tuple]:
+        """Return the agent, the environment, and the shapes of the two parts of a lane."""
         agent, environment = jax.tree.unflatten(structure, numbers)
         shape = jax.eval_shape(lambda: start(agent, environment, jnp.zeros((), jnp.int32)))
-        return agent, environment, unpack(packed, shape)
+        return agent, environment, *_split(shape)
+
+    def unpacked(numbers: list, hot: Packed) -> tuple[Learner, HostEnvironment, Lane]:
+        agent, environment, shape, _ = parts(numbers)
+        return agent, environment, unpack(hot, shape)
+
+    def whole(numbers: list, packs: Packs) -> tuple[Learner, HostEnvironment, Lane]:
+        agent, environment, shape, between = parts(numbers)
+        cold: dict[str, Any] = dict(zip(BETWEEN_EPISODES, unpack(packs.cold, between), strict=True))
+        return agent, environment, unpack(packs.hot, shape)._replace(**cold)
+
+    def packed(lane: Lane) -> Packs:
+        return Packs(*map(pack, _split(lane)))
 
     def results(lane: Lane, action: Array) -> tuple[Packed, Array, Array]:
         # An action that is not finite ends the run here, before the environment receives it.
@@ -92,20 +111,50 @@ def programs_for(structure: Any) -> Programs:
         lane = lane._replace(fault=jnp.where(invalid, FAULTS.index("action"), lane.fault))
         return pack(lane), action, jnp.append(action.astype(jnp.float32), lane.fault)
 
-    def begin(numbers: list, packed: Packed, observation: Array) -> tuple:
-        return results(*_begin(*unpacked(numbers, packed), observation))
+    def begin(numbers: list, hot: Packed, observation: Array) -> tuple:
+        return results(*_begin(*unpacked(numbers, hot), observation))
 
-    def resume(numbers: list, packed: Packed) -> tuple:
-        agent, _, lane = unpacked(numbers, packed)
+    def resume(numbers: list, hot: Packed) -> tuple:
+        agent, _, lane = unpacked(numbers, hot)
         return results(lane, act(agent, lane))
 
-    def step(numbers: list, packed: Packed, action: Array, response: Array, learn: bool) -> tuple:
-        return results(*_step(*unpacked(numbers, packed), action, response, learn))
+    def step(numbers: list, hot: Packed, action: Array, response: Array, learn: bool) -> tuple:
+        return results(*_step(*unpacked(numbers, hot), action, response, learn))
+
+    def streak(numbers: list, cold: Packed) -> Array:
+        return unpack(cold, parts(numbers)[3])[BETWEEN_EPISODES.index("streak")]
+
+    def end(numbers: list, packs: Packs, terminated: Array) -> Packs:
+        agent, environment, lane = whole(numbers, packs)
+        return packed(measure(agent, environment, end_episode(environment, lane, terminated)))
+
+    @functools.partial(jax.jit, static_argnums=2, donate_argnums=0)
+    def merge(large: list, small: list, structure: Any) -> Packs:
+        return packed(merged(large, small, structure))
+
+    def pack_lane(lane: Lane) -> Packs:
+        return merge(*divided(lane))
+
+    @functools.partial(jax.jit, donate_argnums=1)
+    def split(numbers: list, large: tuple, small: tuple) -> Lane:
+        return whole(numbers, Packs(*map(Packed, small, large)))[2]
+
+    def unpack_lane(numbers: list, packs: Packs) -> Lane:
+        return split(numbers, *zip(*((part.large, part.small) for part in packs), strict=True))
 
     return Programs(
-        pack=jax.jit(lambda lane: pack(drained(lane))),
-        unpack=jax.jit(lambda numbers, packed: unpacked(numbers, packed)[2]),
+        pack=pack_lane,
+        unpack=unpack_lane,
+        streak=jax.jit(streak),
         begin=jax.jit(begin, donate_argnums=1),
         resume=jax.jit(resume, donate_argnums=1),
         step=jax.jit(step, donate_argnums=1, static_argnums=4),
+        end=jax.jit(end, donate_argnums=1),
     )
+
+
+def _split(lane: Lane) -> tuple[Lane, tuple]:
+    """Return a lane without `BETWEEN_EPISODES`, and these."""
+    between = tuple(getattr(lane, field) for field in BETWEEN_EPISODES)
+    without: dict[str, Any] = dict.fromkeys(BETWEEN_EPISODES, ())
+    return lane._replace(**without), between

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
 import jax
@@ -41,15 +41,39 @@ main(orders, answers)
 """
 
 
+_early: list[subprocess.Popen] = []
+"""Processes that were started by `started_early` and have not been used yet."""
+
+
+def _start() -> subprocess.Popen:
+    env = os.environ | {"NPROC": "1"}
+    command = [sys.executable, "-I", "-c", _WORKER, *sys.path]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, env=env, **pipes)
+
+
+@contextlib.contextmanager
+def started_early(count: int) -> Iterator[None]:
+    """Start worker processes now, so that they import rove while this one prepares a run.
+
+    Those that are still unused at the end of the context are ended.
+    """
+    _early.extend(_start() for _ in range(count))
+    try:
+        yield
+    finally:
+        while _early:
+            process = _early.pop()
+            process.kill()
+            process.communicate()
+
+
 class _Process(pool.Worker):
     """A worker process, and a thread that reads its messages."""
 
     def __init__(self, inbox: pool.Inbox) -> None:
         super().__init__()
-        env = os.environ | {"NPROC": "1"}
-        command = [sys.executable, "-I", "-c", _WORKER, *sys.path]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.process = subprocess.Popen(command, text=True, env=env, **pipes)
+        self.process = _early.pop(0) if _early else _start()
         threading.Thread(target=self._read, args=(inbox,), daemon=True).start()
 
     def _read(self, inbox: pool.Inbox) -> None:
