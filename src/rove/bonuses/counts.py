@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 from jaxtyping import Float, Int
 
 from rove.bonuses.base import Bonus, Spread
@@ -29,7 +29,7 @@ class Visits(NamedTuple):
 
 
 class Counts(Bonus[Visits]):
-    """i = 1/√n(s′), where n(s′) is the number of visits to the cell of s′ so far, minus its mean.
+    """i = 1/nᵖ(s′), where n(s′) is the number of visits to the cell of s′ so far, minus its mean.
 
     A code is its own cell. The cells of vectors are hashes: observations are normalised by their
     running mean and standard deviation, and the hash says on which side of each of a number of
@@ -40,6 +40,9 @@ class Counts(Bonus[Visits]):
 
     weight: float | Array = 1.0
     """Weight η of the intrinsic reward."""
+    power: float | Array = eqx.field(default=0.5, kw_only=True)
+    """Exponent p: 0.5 as in theory (Strehl and Littman 2008), or 1 to fade faster where there are
+    many cells (Kolter and Ng 2009)."""
     centred: bool = eqx.field(default=True, static=True, kw_only=True)
     """Whether to subtract the mean of i over a batch of steps. Otherwise i is positive wherever the
     agent goes, and a task that ends at its goal pays more the later it is reached."""
@@ -50,6 +53,7 @@ class Counts(Bonus[Visits]):
 
     def __check_init__(self) -> None:
         check_number("weight", self.weight, at_least=0.0)
+        check_number("power", self.power, above=0.0, at_most=10.0)
         check_flag("centred", self.centred)
         check_integer("bits", self.bits, at_least=1, at_most=24)  # a float32 stores 24 exactly
 
@@ -72,7 +76,7 @@ class Counts(Bonus[Visits]):
 
     def reward(self, state: Visits, steps: Transition, spread: Spread) -> Float[Array, " n"]:
         visits = jnp.maximum(state.count[steps.cell], 1)
-        novelty = lax.rsqrt(visits.astype(jnp.float32))
+        novelty = visits.astype(jnp.float32) ** -self.power
         if self.centred:
             novelty -= jnp.mean(novelty)
         return steps.reward + self.weight * novelty

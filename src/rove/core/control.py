@@ -102,6 +102,8 @@ class RandomAction(NamedTuple):
     """A number between 0 and 1 that determines the action."""
     left: Int[Array, ""]
     """Number of steps for which it is still taken; 0: the best action is taken."""
+    repeats: Bool[Array, ""]
+    """Whether random actions are repeated in this episode."""
 
 
 class EpsilonGreedy(eqx.Module):
@@ -115,12 +117,14 @@ class EpsilonGreedy(eqx.Module):
     epsilon_steps: int | Array = 0
     """Number of steps over which ε decreases; 0: it is `epsilon` from the start."""
     repeat: int = eqx.field(default=1, static=True)
-    """Maximum number of steps N for which a random action is repeated: P(N ≥ n) = 1/n up to it
-    (Dabney et al. 2021). 1: a random action takes one step."""
+    """Maximum number of steps N for which a random action is repeated, in every other episode on
+    average: P(N ≥ n) = 1/n up to it (Dabney et al. 2021). 1: a random action takes one step."""
 
     def first_random(self) -> RandomAction | tuple[()]:
         """Return no random action; () if random actions take one step."""
-        return () if self.repeat == 1 else RandomAction(jnp.zeros(()), jnp.zeros((), jnp.int32))
+        if self.repeat == 1:
+            return ()
+        return RandomAction(jnp.zeros(()), jnp.zeros((), jnp.int32), jnp.ones((), bool))
 
     def next_random(
         self, state: AgentState, begins: Bool[Array, ""], key: Key
@@ -133,12 +137,13 @@ class EpsilonGreedy(eqx.Module):
         before = state.random
         if not before:
             return ()
-        chance, number, u = noise.uniform(key, (3,))
-        steps = jnp.minimum(1.0 / u, self.repeat).astype(jnp.int32)
+        chance, number, u, coin = noise.uniform(key, (4,))
+        repeats = jnp.where(begins, coin < 0.5, before.repeats)
+        steps = jnp.where(repeats, jnp.minimum(1.0 / u, self.repeat), 1.0).astype(jnp.int32)
         under_way = (before.left > 1) & ~begins
         starts = chance < self.epsilon_at(state.counter)
         left = jnp.where(under_way, before.left - 1, jnp.where(starts, steps, 0))
-        return RandomAction(jnp.where(under_way, before.number, number), left)
+        return RandomAction(jnp.where(under_way, before.number, number), left, repeats)
 
     def epsilon_greedy(
         self, q: Float[Array, " actions"], s: Observation, state: AgentState, key: Key
