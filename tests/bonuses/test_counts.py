@@ -16,7 +16,7 @@ from rove.training.lane import start
 from rove.training.stepping import complete_step
 
 AGENT = rove.Agent(
-    rove.Gaussian(0.0), rove.Dirac(), bonus=rove.Counts(0.5, bits=4, centred=False),
+    rove.Gaussian(0.0), rove.Dirac(), bonus=rove.Counts(0.5, bits=4, power=0.5, centred=False),
     hidden=(4,), batch_size=4, buffer_size=8,
 )  # fmt: skip
 
@@ -72,7 +72,7 @@ def test_a_return_of_several_steps_has_the_bonus_of_each():
     """Visits to cells 5, 6, 5, 7, the third of which terminates; n = 3, γ = 0.99, η = ½:
     i = ½/√2, ½, ½/√2, ½."""
     learner = rove.Agent(
-        rove.Gaussian(0.0), rove.Dirac(), bonus=rove.Counts(0.5, bits=4, centred=False), n_step=3,
+        rove.Gaussian(0.0), rove.Dirac(), bonus=rove.Counts(0.5, bits=4, power=0.5, centred=False), n_step=3,
         hidden=(4,), batch_size=4, buffer_size=8,
     )  # fmt: skip
     state = init(learner, 40, 2, noise.root(0), CODES)
@@ -85,7 +85,7 @@ def test_a_return_of_several_steps_has_the_bonus_of_each():
 
 def test_the_mean_of_a_batch_is_subtracted():
     """Visits to 5, 6, 5: i = 1/√2, 1, 1/√2, so that i − ī sums to 0 and the new state gains."""
-    bonus = rove.Counts(2.0, bits=4)
+    bonus = rove.Counts(2.0, bits=4, power=0.5)
     state, cells = bonus.init(40, True, noise.root(0)), []
     for cell in (5, 6, 5):
         state, step = bonus.observe(state, step_to(code(cell)))

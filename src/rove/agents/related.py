@@ -40,19 +40,17 @@ class Auto(DQN, name="auto", label="Auto"):
     On tasks with continuous actions, the name stands for td3.
     """
 
-    epsilon: float = 0.005
+    epsilon: float = 0.02
     """Final probability ε of a random action."""
-    epsilon_steps: int = 10_000
+    epsilon_steps: int = 15_000
     """Number of steps over which ε falls from epsilon-start to epsilon; 0: constant."""
     repeat: int = 100
     """Maximum number of steps of a random action, which takes n or more with probability 1/n."""
     n_step: int = 5
     """Number of rewards in a target; above 1, sparse rewards travel faster."""
-    one_step: float = 0.5
-    """Fraction of targets with one reward instead of n-step; only with n-step above 1."""
     bonus: BonusName = "counts"
     """Intrinsic reward: the spread of Q over θ, visit counts, or random network distillation."""
-    bonus_weight: float = 0.03
+    bonus_weight: float = 0.1
     """Weight η of the intrinsic reward; only with a bonus."""
 
 

@@ -40,15 +40,15 @@ class Counts(Bonus[Visits]):
 
     weight: float | Array = 1.0
     """Weight η of the intrinsic reward."""
-    power: float | Array = eqx.field(default=0.5, kw_only=True)
-    """Exponent p: 0.5 as in theory (Strehl and Littman 2008), or 1 to fade faster where there are
-    many cells (Kolter and Ng 2009)."""
+    power: float | Array = eqx.field(default=1.0, kw_only=True)
+    """Exponent p: 1 fades fast (Kolter and Ng 2009), and 0.5 is that of the theory (Strehl and
+    Littman 2008)."""
     centred: bool = eqx.field(default=True, static=True, kw_only=True)
     """Whether to subtract the mean of i over a batch of steps. Otherwise i is positive wherever the
     agent goes, and a task that ends at its goal pays more the later it is reached."""
-    bits: int = eqx.field(default=16, static=True)
+    bits: int = eqx.field(default=8, static=True)
     """Number of hyperplanes of the hash. There are 2^bits counts, and a code beyond them shares the
-    count of another."""
+    count of another. With fewer, novelty fades faster where observations have many entries."""
     uses_cells: ClassVar[bool] = True
 
     def __check_init__(self) -> None:
