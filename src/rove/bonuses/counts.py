@@ -47,8 +47,8 @@ class Counts(Bonus[Visits]):
     """Whether to subtract the mean of i over a batch of steps. Otherwise i is positive wherever the
     agent goes, and a task that ends at its goal pays more the later it is reached."""
     bits: int = eqx.field(default=8, static=True)
-    """Number of hyperplanes of the hash. There are 2^bits counts, and a code beyond them shares the
-    count of another. With fewer, novelty fades faster where observations have many entries."""
+    """Number of hyperplanes of the hash, which has 2^bits cells. With fewer, novelty fades faster
+    where observations have many entries."""
     uses_cells: ClassVar[bool] = True
 
     def __check_init__(self) -> None:
@@ -61,13 +61,14 @@ class Counts(Bonus[Visits]):
         normals = noise.normal(noise.fold(key, 0), (features, self.bits))
         offsets = noise.normal(noise.fold(key, 1), (self.bits,))
         statistics = Statistics.of_shape(0 if coded else features)
-        return Visits(jnp.zeros(2**self.bits, jnp.int32), normals, offsets, statistics)
+        cells = features if coded else 2**self.bits
+        return Visits(jnp.zeros(cells, jnp.int32), normals, offsets, statistics)
 
     def observe(self, state: Visits, transition: Transition) -> tuple[Visits, Transition]:
         """Count a visit to the cell of s′, and have the cell stored with the step."""
         x = unmasked(transition.next_observation)
         if isinstance(x, OneHot):
-            cell = x.index % len(state.count)
+            cell = x.index
         else:
             state = state._replace(statistics=state.statistics.updated(x))
             cell = simhash(state, x)
