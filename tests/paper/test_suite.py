@@ -8,7 +8,6 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rove.agents import settings_of
 from rove.analysis.intervals import proportion_interval
 from rove.cli import main as cli
 from rove.paper import suite
@@ -16,6 +15,7 @@ from rove.paper.suite import experiment, judging, page, picture, results
 from rove.paper.suite.experiment import Suite, plain_settings
 from rove.paper.suite.results import DEFAULT, ResultTable, SeedResult, seed_result
 from rove.paper.suite.tasks import BY_NAME, HALVES, TASKS, of_half
+from rove.runs.configure import default_settings
 
 EPSILON = 0.05
 
@@ -126,10 +126,14 @@ def test_five_percent_of_random_actions_do_not_cost_the_solution_of_a_chain(n):
     assert task.solved < earned / 11 < task.solved + 0.12
 
 
-def test_agents_have_their_plain_defaults():
-    """Not the searched settings, which deep-sea-10 and the chain have."""
+def test_agents_have_the_settings_of_a_task_without_a_search():
+    """One setting for all tasks, not the searched ones that Deep Sea and the chain have."""
+    vectors = [task for task in TASKS if not task.extra]
     for agent in ("dqn", "ige"):
-        assert plain_settings(agent, BY_NAME["deep-sea-10"]) == settings_of(agent)()
+        plain = plain_settings(agent, BY_NAME["point-rooms"])
+        assert all(plain_settings(agent, task) == plain for task in vectors)
+        assert plain == default_settings(agent, BY_NAME["point-rooms"].make())
+        assert plain != default_settings(agent, BY_NAME["deep-sea-10"].make())
     uniform = plain_settings("random", BY_NAME["deep-sea-10"])
     assert uniform.epsilon == 1.0
     assert uniform.learning_starts > max(task.steps for task in TASKS)
@@ -268,7 +272,7 @@ def test_a_small_suite_from_end_to_end_resumes(tmp_path, monkeypatch):
     both = gzip.decompress((tmp_path / "suite.csv.gz").read_bytes()).decode().splitlines()
     assert set(first.splitlines()) < set(both)
     assert len(both) == 1 + 4
-    assert "deep-sea-10 (30k)" in (tmp_path / "suite.md").read_text()
+    assert "deep-sea-10 (0.12k)" in (tmp_path / "suite.md").read_text()
     assert (tmp_path / "suite.png").stat().st_size > 5000
 
 

@@ -124,7 +124,7 @@ def suite(
     Args:
         quick: Use few tasks, steps and seeds, without stable-baselines3 unless it is named.
         tasks: Names of tasks, such as deep-sea-10.
-        agents: Names of agents: random, dqn, ge, ige, bootstrapped_dqn, sb3 or sb3-zoo.
+        agents: Names of agents: random, dqn, ge, ige, bootstrapped_dqn, auto, sb3 or sb3-zoo.
         seeds: Number of seeds.
         out: Folder for the data, the figure and the tables; running the command again resumes.
         workers: Number of seeds to train at the same time, at most 2.

@@ -29,7 +29,8 @@ def solved_table(table: ResultTable) -> str:
     rows = []
     for task in table.tasks:
         cells = [_count(table.cell(task.name, agent)) for agent in table.agents]
-        rows.append([f"{task.name} ({_thousands(task)})", *cells])
+        steps = max(r.steps for r in table.results if r.task is task)
+        rows.append([f"{task.name} ({steps / 1000:g}k)", *cells])
     for name, number in (
         ("**tasks solved by most seeds**", _most),
         ("**tasks solved, mean over seeds**", lambda x: f"{statistics.tasks_solved(x):.1f}"),
@@ -40,10 +41,6 @@ def solved_table(table: ResultTable) -> str:
         ]
         rows.append([f"{name} of {len(table.tasks)}", *totals])
     return markdown(["task (steps)", *map(label, table.agents)], rows)
-
-
-def _thousands(task: SuiteTask) -> str:
-    return f"{task.steps / 1000:g}k"
 
 
 def _most(solved: Sequence[np.ndarray]) -> str:
