@@ -128,6 +128,6 @@ def test_it_works_with_returns_of_several_outputs():
 
 def test_full_covariance_solves_a_short_chain():
     """Ten optimal episodes in a row; an agent that does not learn repeats its first policy."""
-    agent = rove.FullCovarianceGE(hidden=(32,), target_period=25)
-    run = rove.train(agent, "chain-20", seeds=2, episodes=120, until_solved=True)
+    agent = rove.FullCovarianceGE(hidden=(32, 32), target_period=25)
+    run = rove.train(agent, "chain-20", seeds=2, episodes=150, until_solved=True)
     assert sum(episodes_to_solve(o.scores, 11.0) is not None for o in run.outcomes) == 2
