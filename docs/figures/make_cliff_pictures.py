@@ -2,19 +2,19 @@
 
     python docs/figures/make_cliff_pictures.py
 
-Trains the agent `particles` twice, for its mean and for its CVaR (about ten seconds each). The bars
-are exact: distributional value iteration with γ = 1, in which costs are multiples of 0.1.
+The distributions are exact: distributional value iteration with γ = 1, in which costs are multiples
+of 0.1.
 """
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from style import BLUE, FAINT, GREEN, LINE, RED, TEXT, save
+from style import BLUE, FAINT, GREEN, LINE, RED, save
 
 import rove
 from rove.environments.cliff import COLUMNS, GOAL, MOVES, ROWS, START
 
-LEVEL, EPISODES, EVALUATION, SIZE = 0.1, 4000, 2000, 60
+LEVEL, SIZE = 0.1, 60
 UNIT = 0.1
 """The cost of a step."""
 
@@ -52,12 +52,6 @@ def way(policy: np.ndarray) -> np.ndarray:
     return np.array(cells)
 
 
-def trained(risk: str) -> np.ndarray:
-    """Return the returns of the greedy policy of `particles`."""
-    run = rove.train("particles", "cliff", episodes=EPISODES, gamma=1.0, lr=0.02, risk=risk)
-    return run.evaluate(EVALUATION)[0]
-
-
 def main() -> None:
     cliff = rove.Cliff()
     figure = Figure(figsize=(8.4, 3.0), layout="constrained")
@@ -72,30 +66,22 @@ def main() -> None:
     board.text(COLUMNS / 2, ROWS - 0.4, "cliff", ha="center", color=RED)
     board.set(xlim=(-0.1, COLUMNS + 0.1), ylim=(ROWS + 0.1, -0.1), aspect="equal")
     board.set_axis_off()
-    names = {None: ("highest mean", BLUE, "mean"), LEVEL: ("highest CVaR", GREEN, "cvar")}
-    for shift, (axes, (level, (title, colour, risk))) in enumerate(
-        zip(panels, names.items(), strict=True)
-    ):
+    names = {None: ("highest mean", BLUE), LEVEL: ("highest CVaR", GREEN)}
+    pairs = zip(panels, names.items(), strict=True)
+    for shift, (axes, (level, (title, colour))) in enumerate(pairs):
         policy, law = plan(cliff, level)
         rows, columns = way(policy).T
         at = 0.44 + 0.12 * shift
         board.plot(columns + at, rows + at, color=colour, lw=2, marker="o", ms=3)
         costs = np.arange(SIZE)
-        axes.bar(-UNIT * costs, law, width=0.08, color=colour, alpha=0.7, label="exact")
-        returns = np.round(trained(risk) / UNIT).astype(int)
-        shares = np.bincount(-returns, minlength=SIZE)[:SIZE] / len(returns)
-        seen = shares > 0
-        axes.scatter(-UNIT * costs[seen], shares[seen], s=14, color=TEXT, zorder=3, label="learned")
+        axes.bar(-UNIT * costs, law, width=0.08, color=colour, alpha=0.7)
         mean, cvar = UNIT * value(law, None), UNIT * value(law, LEVEL)
         axes.axvline(cvar, color=LINE, ls=":", lw=1)
         axes.set(yscale="log", ylim=(1e-3, 1.5), xlim=(-2.6, -0.6), xlabel="return")
-        axes.set_title(f"{title}: mean {mean:.2f}, CVaR {cvar:.2f}", size=9)
+        axes.set_title(f"{title}\nmean {mean:.2f}, CVaR {cvar:.2f}", size=9)
         falls = law[round(cliff.fall / UNIT) :].sum()
         print(f"{title}: mean {mean:.3f}, CVaR {cvar:.3f}, falls {falls:.3f}")
-        print(f"  learned: mean {returns.mean() * UNIT:.3f}, ", end="")
-        print(f"CVaR {np.sort(returns)[: int(LEVEL * len(returns))].mean() * UNIT:.3f}")
     panels[0].set_ylabel("probability")
-    panels[1].legend(loc="upper left", fontsize=8)
     save(figure, "cliff")
 
 
