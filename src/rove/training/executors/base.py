@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from rove.core.learner import Memory
 from rove.errors import ConfigError, LaneError, check_integer
 from rove.training.outcomes import Job, Outcome, structures
 from rove.training.progress import Report, Saved, ignore
@@ -48,6 +49,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+_needed: dict[Any, Memory] = {}
+"""The memory of jobs by their structure. A dry run takes a quarter of a second, and a command asks
+several times."""
+
+
 def fitting_workers(jobs: Sequence[Job], workers: int | None, at_once: int | None = None) -> int:
     """Return the number of workers, by default one per core; raise `ConfigError` if the memory does
     not suffice for as many jobs, or for `at_once` jobs."""
@@ -55,12 +61,11 @@ def fitting_workers(jobs: Sequence[Job], workers: int | None, at_once: int | Non
     check_integer("workers", workers, at_least=1)
     at_once = at_once or workers
     kinds = structures(jobs)
-    of_kind = {
-        kind: job.agent.dry_run(task.observation_size, task.num_actions, task.form)
-        for kind, job in dict(zip(kinds, jobs, strict=True)).items()
-        for task in [job.environment]
-    }
-    sizes = [of_kind[kind] for kind in kinds]
+    for kind, job in zip(kinds, jobs, strict=True):
+        if kind not in _needed:
+            task = job.environment
+            _needed[kind] = job.agent.dry_run(task.observation_size, task.num_actions, task.form)
+    sizes = [_needed[kind] for kind in kinds]
     needed, free = sum(sorted(size.nbytes for size in sizes)[-at_once:]), _free_memory()
     copies = 3 if any(job.path for job in jobs) else 1  # a checkpoint is assembled in memory
     if free is not None and copies * needed > 0.8 * free:
