@@ -11,7 +11,7 @@ from rove.errors import ConfigError
 from rove.parts import networks, noise
 from rove.parts.architectures import ConvNet, build, default_for
 from rove.parts.images import Image
-from rove.parts.layers import NARROW, Convolution, Dense, Linear, Window
+from rove.parts.layers import Convolution, Dense, Window
 
 SHAPES = [
     (5, 4, 2, 3, 1, 3), (7, 6, 3, 2, 2, 4), (8, 8, 1, 3, 2, 2), (6, 9, 2, 1, 4, 5),
@@ -126,15 +126,3 @@ def test_the_default_network_depends_on_the_sides_of_an_image():
     assert large == default_for(Image(210, 160, 3)) == ConvNet((32, 64, 64), (8, 4, 3), (4, 2, 1))
     assert [w.rows for w in large.windows(Image(84, 84, 4))] == [20, 9, 7]
     assert large.windows(Image(36, 36, 4))[-1].outputs == 64
-
-
-@pytest.mark.parametrize("outputs", [1, NARROW, NARROW + 1])
-def test_the_gradient_of_a_narrow_layer_is_that_of_the_product(outputs):
-    rng = np.random.default_rng(outputs)
-    x, w, g = (rng.normal(size=n) for n in ((5, 20), (20, outputs), (5, outputs)))
-    x32, w32, g32 = (jnp.asarray(a, jnp.float32) for a in (x, w, g))
-    value, back = jax.vjp(lambda w, x: Linear(w, jnp.zeros(outputs))(x), w32, x32)
-    rows = jax.vmap(lambda row: Linear(w32, jnp.zeros(outputs))(row))(x32)
-    expected = x @ w, x @ w, x.T @ g, g @ w.T
-    for mine, numpys in zip((value, rows, *back(g32)), expected, strict=True):
-        np.testing.assert_allclose(mine, numpys, rtol=1e-4, atol=1e-5)

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 from jaxtyping import Float
 
 from rove.parts import noise
@@ -38,22 +38,7 @@ class Linear(NamedTuple):
         return self.bias.shape[-1]
 
     def __call__(self, x: Features | Scaled) -> Float[Array, "*n outputs"]:
-        return x @ _well_laid(self.weight) + self.bias
-
-
-NARROW = 8
-"""Number of outputs up to which a matrix of weights counts as narrow."""
-
-
-def _well_laid(weight: Float[Array, "inputs outputs"]) -> Float[Array, "inputs outputs"]:
-    """Return a matrix unchanged, in a form in which its gradient is computed fast.
-
-    The gradient xᵀ·g of a narrow matrix takes XLA five times as long as its transpose gᵀ·x. The
-    barrier keeps XLA from exchanging the two again.
-    """
-    if weight.shape[-1] > NARROW or weight.shape[-2] <= weight.shape[-1]:
-        return weight
-    return lax.optimization_barrier(weight.T).T
+        return x @ self.weight + self.bias
 
 
 class Dense(NamedTuple):
