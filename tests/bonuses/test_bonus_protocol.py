@@ -17,7 +17,7 @@ from rove.training.lane import start
 
 KINDS = ("disagreement", "counts", "rnd")
 AGENTS = [name for name, kind in rove.AGENTS.items() if "bonus" in kind.__dataclass_fields__]
-POINTS = ("dqn", "c51", "qr_dqn", "return_density", "ddpg", "td3", "adam_lmc")
+POINTS = ("auto", "dqn", "c51", "qr_dqn", "return_density", "ddpg", "td3", "adam_lmc")
 """Agents with one network at a time, with which disagreement is refused."""
 PAIRS = [(a, b) for a in AGENTS for b in KINDS if a not in POINTS or b != "disagreement"]
 TRAINED = (("dqn", "counts"), ("bayesian_dqn", "rnd"), ("ddpg_ge", "disagreement"))

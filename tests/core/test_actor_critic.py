@@ -496,7 +496,7 @@ def test_agents_and_environments_that_do_not_fit_are_refused_with_those_that_do(
         ConfigError, match=r"has continuous ones.*ddpg, ddpg_noisynet, ddpg_ge, td3"
     ):
         rove.train("ge", "linear-quadratic-1", steps=10)
-    with pytest.raises(ConfigError, match=r"has discrete ones.*dqn.*bayesian_q_learning$"):
+    with pytest.raises(ConfigError, match=r"has discrete ones.*auto, dqn.*bayesian_q_learning"):
         rove.train("ddpg", "chain-5", steps=10)
     with pytest.raises(ConfigError, match="has discrete ones"):
         rove.train(agent(), "chain-5", steps=10)

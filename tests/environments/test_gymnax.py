@@ -144,7 +144,8 @@ def test_a_run_is_recorded_and_restored_by_name(tmp_path):
     assert environments.options(task) == {
         "optimum": 1.0, "score_range": None, "rows": 5, "columns": 3
     }  # fmt: skip
-    run = rove.train("dqn", task, episodes=120, out=tmp_path, lr=3e-3, **SMALL)
+    settings = {"lr": 3e-3, "epsilon": 0.1, "epsilon_steps": 0, **SMALL}
+    run = rove.train("dqn", task, episodes=120, out=tmp_path, **settings)
     assert run.config.portable
     back = rove.load(tmp_path)
     assert back.config.environment == task

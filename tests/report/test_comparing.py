@@ -94,7 +94,7 @@ def test_agents_have_the_colours_of_all_plots(page):
 
 
 def test_agents_that_can_meet_have_different_styles():
-    continuous = {"ddpg", "ddpg_noisynet", "ddpg_ge", "td3"}
+    continuous = {"ddpg", "ddpg_noisynet", "ddpg_ge", "ddpg_dropout", "td3"}
     for names in (continuous, set(AGENTS) - continuous):
         numbers = [colours.number_of(name) for name in names]
         assert len(set(numbers)) == len(numbers)

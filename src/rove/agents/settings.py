@@ -150,18 +150,20 @@ class NetworkSettings(Settings):
 
     def shared(self) -> dict[str, Any]:
         """Return the settings that are passed to `Agent`, with the bonus built."""
-        return with_bonus(
-            {f.name: getattr(self, f.name) for f in dataclasses.fields(NetworkSettings)}
-        )
+        own = {f.name: getattr(self, f.name) for f in dataclasses.fields(NetworkSettings)}
+        return with_bonus(own, type(self).bonus_weight)
 
 
-def with_bonus(shared: dict[str, Any]) -> dict[str, Any]:
-    """Return settings with the `Bonus` that `bonus` and `bonus_weight` stand for in their place."""
+def with_bonus(shared: dict[str, Any], default: float = BONUS_WEIGHT) -> dict[str, Any]:
+    """Return settings with the `Bonus` that `bonus` and `bonus_weight` stand for in their place.
+
+    `default` is the weight that an agent has by default.
+    """
     kinds = {"disagreement": Disagreement, "counts": Counts, "rnd": RND}
     name, weight = shared["bonus"], shared.pop("bonus_weight")
     check_choice("bonus", name, ("none", *kinds))
     check_number("bonus_weight", weight, at_least=0.0)
-    if name == "none" and weight != BONUS_WEIGHT:
+    if name == "none" and weight != default:
         what = "it has no effect with bonus='none'; remove it or set bonus='counts'"
         raise ConfigError("bonus_weight", weight, what)
     return shared | {"bonus": NoBonus() if name == "none" else kinds[name](weight)}

@@ -11,13 +11,14 @@ _NUMBERS = {
     "dqn": 0, "noisynet": 1, "ge": 2, "ige": 3, "bootstrapped_dqn": 4, "c51": 5, "qr_dqn": 6,
     "bayesian_dqn": 7, "rlsvi": 8, "parameter_noise": 11, "double_uncertain": 13,
     "bayesian_q_learning": 14, "vdqn": 15, "bbq": 16, "thompson": 17, "psrl": 18,
-    "return_density": 12, "particles": 19, "thompson_beta": 11, "thompson_linear": 13,
-    "adam_lmc": 12, "full_covariance": 10, "bbvi": 19,
+    "auto": 20, "return_density": 21, "particles": 22, "thompson_beta": 23, "thompson_linear": 24,
+    "adam_lmc": 25, "full_covariance": 26, "bbvi": 27,
     "ddpg": 0, "ddpg_noisynet": 1, "ddpg_ge": 2, "td3": 5, "ddpg_dropout": 4,
     "ge-step": 2, "ge-episode": 5, "dqn-paper": 10,
-    "random": 19, "auto": 7, "sb3": 6, "sb3-zoo": 16,
+    "random": 19, "sb3": 6, "sb3-zoo": 16,
 }  # fmt: skip
-"""Numbers of styles: n has colour n mod 10 of the palette, and a dashed line from 10 on."""
+"""Numbers of styles: n has colour n mod 10 of the palette, and a dashed line from 10 on, a dotted
+one from 20 on."""
 CUSTOM = len(PALETTE) - 1
 """The number of agents that are not listed."""
 
@@ -30,4 +31,4 @@ def number_of(agent: str) -> int:
 def line_of(agent: str) -> dict[str, str]:
     """Return the colour and the line style of an agent, for Matplotlib."""
     row, column = divmod(number_of(agent), len(PALETTE))
-    return {"color": PALETTE[column][0], "ls": "--" if row else "-"}
+    return {"color": PALETTE[column][0], "ls": ("-", "--", ":")[row]}

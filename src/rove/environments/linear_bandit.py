@@ -57,6 +57,11 @@ class LinearBandit(BanditTask):
         return self.features
 
     @property
+    def observation_bounds(self) -> tuple[float, float]:
+        largest = float(np.abs(self.inputs).max())
+        return -largest, largest
+
+    @property
     def num_actions(self) -> int:
         return self.n
 

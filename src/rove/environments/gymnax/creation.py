@@ -164,6 +164,9 @@ def _checked(source: GymnaxSource, own: dict[str, Any]) -> GymnaxEnvironment:
     if not is_discrete(observations) and not is_box(observations):
         problem = f"has observations in {observations}, but they must be in a Discrete or Box space"
         raise _unusable(name, f"{problem}: join their parts into one array with a wrapper")
+    if is_box(observations) and min(observations.shape, default=1) < 1:
+        problem = f"has observations of shape {tuple(observations.shape)}, which have no entries"
+        raise _unusable(name, f"{problem}: change its options")
     if not is_discrete(actions) and not is_box(actions):
         problem = f"has actions in {actions}, but they must be in a Discrete or Box space"
         raise _unusable(name, f"{problem}: convert them with a wrapper")
