@@ -54,7 +54,14 @@ def assert_same(one: Path, other: Path) -> None:
             assert np.array_equal(a[name], b[name], equal_nan=True), name
 
 
-@pytest.mark.parametrize("case", CASES)
+QUICK = ("episodes", "Gymnasium, normalised", "counts")
+"""Cases of `make test`; the others compile programs of their own and are slow."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=() if case in QUICK else pytest.mark.slow) for case in CASES],
+)
 def test_a_run_extended_in_three_steps_is_the_run_that_was_not(tmp_path, case):
     agent, environment, unit, budgets = CASES[case]
     for budget in budgets:

@@ -31,7 +31,11 @@ class VectorSea(DeepSea):
 
 
 @pytest.mark.parametrize(
-    "agent", ["dqn", "ge", "ige", "bootstrapped_dqn", "bayesian_dqn", *TABULAR]
+    "agent",
+    [
+        pytest.param(agent, marks=pytest.mark.slow if agent in ("ge", "bootstrapped_dqn") else ())
+        for agent in ("dqn", "ge", "ige", "bootstrapped_dqn", "bayesian_dqn", *TABULAR)
+    ],
 )
 def test_training_is_that_of_the_vectors(agent):
     """The same episodes; and, to rounding, the same parameters and beliefs."""
