@@ -51,7 +51,8 @@ def claims(table: ResultTable) -> list[Claim]:
         late = [t.name for t in compared if behind(table.cell(t.name, DEFAULT))]
         text = f"ours: the policy that {label(DEFAULT)} delivers is as good as its last episodes"
         evidence = f"at most {WITHIN:.2f} below them: {len(compared) - len(late)} of "
-        evidence += f"{len(compared)} tasks{'; not: ' * bool(late)}{', '.join(late)}"
+        seeds = max(len(table.cell(t.name, DEFAULT)) for t in compared)
+        evidence += f"{len(compared)} tasks, n = {seeds}{'; not: ' * bool(late)}{', '.join(late)}"
         verdict = "not supported" if late else "supported"
         direction = "not as claimed" if late else "as claimed"
         tested.append(Claim(text, evidence, verdict, direction=direction))
