@@ -21,12 +21,12 @@ class ConfigError(RoveError, ValueError):
     **Arguments**
     - `field`, `value`: the name of the argument and the value it was given.
     - `allowed`: the values that are allowed, or why this one is not.
-    - `message`: the whole message; by default "field = value: allowed".
+    - `message`: the whole message; by default "field=value", followed by `allowed`.
     """
 
     def __init__(self, field: str, value: Any, allowed: str, message: str | None = None):
         self.field, self.value, self.allowed = field, value, allowed
-        super().__init__(message or f"{field} = {value!r}: {allowed}")
+        super().__init__(message or f"{field}={value!r} {allowed}")
 
     @classmethod
     def must_be(cls, field: str, value: Any, allowed: str, hint: str = "") -> "ConfigError":
@@ -47,7 +47,7 @@ class RoveWarning(UserWarning):
 
 
 class RunFolderError(RoveError):
-    """A run folder cannot be read or written, or it contains something else."""
+    """A run folder cannot be read or written, or does not contain the expected run."""
 
 
 _LARGEST = 3.4028234e38
@@ -147,7 +147,10 @@ def expected(kind: Any) -> str:
     if get_origin(kind) in (Union, UnionType):
         return " or ".join(map(expected, get_args(kind)))
     if entries := members(kind):
-        return "a list of integers" if ... in entries else f"{len(entries)} integers"
+        if get_origin(entries[0]) is Literal:
+            return "one or more of " + ", ".join(map(str, get_args(entries[0])))
+        plural = {int: "integers", float: "numbers"}.get(entries[0], "words")
+        return f"a list of {plural}" if ... in entries else f"{len(entries)} {plural}"
     return "a word"
 
 

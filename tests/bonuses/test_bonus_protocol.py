@@ -128,7 +128,7 @@ def test_a_composed_agent_with_a_bonus_comes_back(tmp_path):
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: rove.DQN(bonus_weight=0.5), r"bonus_weight = 0\.5: it has no effect"),
+        (lambda: rove.DQN(bonus_weight=0.5), r"bonus_weight=0\.5 has no effect"),
         (lambda: rove.DQN(bonus="count"), "bonus must be one of none, disagreement, counts, rnd"),
         (lambda: rove.DDPG(bonus="rnd", bonus_weight=-1.0), "bonus_weight must be .*at least 0"),
         (lambda: rove.BBQ(bonus=0.1), r"bonus must be one of .*got 0\.1"),
@@ -165,7 +165,7 @@ class Scalar(rove.Bonus):
 @pytest.mark.parametrize(
     ("bonus", "words"),
     [
-        (Growing(), "Growing.observe returned a state of another structure"),
+        (Growing(), "Growing.observe returned a state with another structure"),
         (Scalar(), r"Scalar.reward returned an array of shape \(\) instead of \(3,\)"),
     ],
 )

@@ -106,7 +106,7 @@ def test_mean_field_samples_its_parameters_for_every_row():
         (rove.LastLayer(), "LastLayer needs a network of layers"),
         (rove.Dropout(), "Dropout needs a network of layers, whose units are dropped"),
         (rove.Factorised(-3.0), "Factorised needs a network of layers, with noise for their"),
-        (rove.MeanField(-3.0, prior_std=1.0), "prior_std must be None for a network that is a"),
+        (rove.MeanField(-3.0, prior_std=1.0), "prior_std must be None for a custom network"),
         (rove.Conjugate(), "network must be None for Conjugate"),
     ],
     ids=lambda given: type(given).__name__,
@@ -122,9 +122,9 @@ def of(result):
 
 WRONG = {
     "failed: TypeError: ": lambda shape, outputs: None,
-    "returned a dict that cannot be called": of({}),
-    "must be arrays of floats, got \\[\\]": of(lambda x: x[:2]),
-    "must be arrays of floats, got \\['int32'\\]": of(
+    "returned a dict, which cannot be called": of({}),
+    "arrays are floats, got \\[\\]": of(lambda x: x[:2]),
+    "arrays are floats, got \\['int32'\\]": of(
         jax.tree_util.Partial(lambda w, x: x[:2], np.arange(3, dtype=np.int32))
     ),
     "must return an array of shape \\(2,\\), got \\(4,\\)": of(
@@ -139,7 +139,7 @@ WRONG = {
 @pytest.mark.parametrize("message", WRONG)
 def test_a_function_with_a_mistake_is_refused_before_anything_compiles(message):
     agent = rove.Agent(rove.Gaussian(0.1), rove.Dirac(), network=WRONG[message], **SMALL)
-    with pytest.raises(ConfigError, match=f"network: .*{message}") as caught:
+    with pytest.raises(ConfigError, match=f"network function .*{message}") as caught:
         rove.train(agent, rove.Chain(4), episodes=1)
     assert caught.value.field == "network"
 

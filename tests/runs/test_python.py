@@ -347,5 +347,5 @@ def test_workers_create_the_environment_that_the_user_gave(corridor, tmp_path, m
 def test_a_run_loaded_with_another_environment_names_the_difference(tmp_path):
     train("chain-5", tmp_path / "run", episodes=2)
     assert rove.load(tmp_path / "run", environment="chain-5").seeds == (0, 1)
-    with pytest.raises(rove.RunFolderError, match='"chain-5" there and "chain-6" here'):
+    with pytest.raises(rove.RunFolderError, match='its environment is "chain-5", not "chain-6"'):
         rove.load(tmp_path / "run", environment="chain-6")

@@ -117,8 +117,8 @@ def test_a_different_run_is_refused_not_overwritten(made):
     for changes, word in [
         ({"episodes": 11}, "it has 12 episodes, more than 11, and cannot be shortened"),
         ({"seeds": 1}, "seeds"),
-        ({"agent": rove.GE(**FAST, rho=-2.0)}, "rho is -4.0 there and -2.0 here"),
-        ({"agent": rove.DQN(**FAST)}, 'agent is "ge" there and "dqn" here'),
+        ({"agent": rove.GE(**FAST, rho=-2.0)}, "its rho is -4.0, not -2.0"),
+        ({"agent": rove.DQN(**FAST)}, 'its agent is "ge", not "dqn"'),
     ]:
         with pytest.raises(RunFolderError, match="different run") as caught:
             train(folder, **changes)

@@ -476,7 +476,7 @@ def test_a_trackio_that_does_not_work_is_refused_at_once(
         cli.main(["train", "ge", "chain-6", "--out", str(tmp_path / "a"), "--log", "trackio"])
     assert stopped.value.code == 2
     told = capfd.readouterr()
-    assert f"Trackio does not work ({why}" in told.err
+    assert f"needs another version of Trackio ({why}" in told.err
     assert str(tmp_path) not in told.err
     assert told.err.count("\n") == 1
     assert not told.out

@@ -56,31 +56,31 @@ def test_values(field, given, values):
 @pytest.mark.parametrize(
     ("fields", "options", "message"),
     [
-        ({"rho": "-4:-4:3"}, {}, "rho = '-4:-4:3': the ends of a range must differ"),
-        ({"rho": "-4:-1:0"}, {}, "between 2 and 10,000 values"),
-        ({"rho": "-4:-1:1"}, {}, "between 2 and 10,000 values"),
-        ({"rho": "-4:-1:log3"}, {}, "both ends must be above 0"),
-        ({"sigma": "0:1:log3"}, {}, "both ends must be above 0"),
+        ({"rho": "-4:-4:3"}, {}, "rho='-4:-4:3' must be a range whose ends differ"),
+        ({"rho": "-4:-1:0"}, {}, "a range of 2 to 10,000 values"),
+        ({"rho": "-4:-1:1"}, {}, "a range of 2 to 10,000 values"),
+        ({"rho": "-4:-1:log3"}, {}, "must have both ends above 0"),
+        ({"sigma": "0:1:log3"}, {}, "must have both ends above 0"),
         ({"rho": "-4:-1"}, {}, "must be a:b:n for n evenly spaced values"),
         ({"rho": "-4:-1:2:3"}, {}, "must be a:b:n for n evenly spaced values"),
         ({"rho": "-4:x:2"}, {}, "must be a:b:n for n evenly spaced values"),
         ({"rho": "-4:inf:2"}, {}, "must be a:b:n for n evenly spaced values"),
         ({"rho": "-4,nan"}, {}, "finite numbers"),
-        ({"rho": "-4,,-3"}, {}, "a value is missing before or after a comma"),
+        ({"rho": "-4,,-3"}, {}, "lacks a value before or after a comma"),
         ({"lr": "1e308:-1e308:3"}, {}, "must be a:b:n for n evenly spaced values"),
         ({"batch_size": "-1.7e308:1.7e308:3"}, {}, "must be a:b:n for n evenly spaced values"),
         ({"lr": "1,1" + "0" * 400}, {}, "finite numbers"),
-        ({"rho": "-4,-3,-4"}, {}, "the values must be distinct"),
-        ({"rho": [-4, -4.0]}, {}, "the values must be distinct"),
-        ({"target_period": "1:2:5"}, {}, "the values must be distinct"),
+        ({"rho": "-4,-3,-4"}, {}, "must have distinct values"),
+        ({"rho": [-4, -4.0]}, {}, "must have distinct values"),
+        ({"target_period": "1:2:5"}, {}, "must have distinct values"),
         ({"rho": []}, {}, "at least one value"),
         ({"rho": 3}, {}, "a list of values"),
         ({"rho": np.array(3)}, {}, "a list of values"),
         ({"roh": "-4:-1:2"}, {}, "Did you mean 'rho'"),
-        ({"hidden": "8,8"}, {}, "it can be swept only in Python, by rove.sweep"),
+        ({"hidden": "8,8"}, {}, "can be swept only in Python, by rove.sweep"),
         ({"sigma": "-1,1"}, {}, "sigma must be a finite number of at least 1e-08, got -1.0"),
         ({"lr": "-1:1:3"}, {}, "lr must be a finite number above 0, got -1.0"),
-        ({"rho": "-4,-1"}, {"rho": -3.0}, "it is also swept; either sweep it or set it"),
+        ({"rho": "-4,-1"}, {"rho": -3.0}, "is also swept: either sweep it or set it"),
         ({}, {}, "fields must be a mapping from at least one setting"),
         ({"rho": "-4,-1"}, {"workers": 0}, "workers must be an integer of at least 1, got 0"),
         (
@@ -96,7 +96,7 @@ def test_values(field, given, values):
         (
             {"rho": "-4,-1"},
             {"method": "random"},
-            "the method random needs a number of points",
+            "method='random' needs a number of points",
         ),
         (
             {"rho": "-4,-1"},
@@ -104,9 +104,9 @@ def test_values(field, given, values):
             "points must be an integer between 1 and 10,000, got 0",
         ),
         ({"rho": "-4,-1"}, {"method": "random", "points": 10**6}, "between 1 and 10,000"),
-        ({"rho": "-4,-1"}, {"points": 1}, "the method grid tries all points"),
+        ({"rho": "-4,-1"}, {"points": 1}, "method='grid', which tries all points"),
         ({"rho": "-4,-1"}, {"method": "gird"}, "Did you mean 'grid'"),
-        ({"rho": "-4,-1"}, {"method": "halving", "seeds": 1}, "at least 2 with the method halving"),
+        ({"rho": "-4,-1"}, {"method": "halving", "seeds": 1}, "at least 2 with method='halving'"),
         (
             {"rho": "-4,-1"},
             {"seeds": 0},
@@ -132,16 +132,16 @@ def test_the_command_takes_ranges_and_other_options():
         "ge", "chain-5", "--agent.hidden", "8", "8", "--agent.lr=1e-3", "--seeds", "2",
         "--env.permuted", "False",
     ]  # fmt: skip
-    with pytest.raises(ConfigError, match="only --agent options can be swept"):
+    with pytest.raises(ConfigError, match="cannot be swept: only --agent options can"):
         space.split_arguments(["ge", "chain-5", "--env.horizon=1,2"])
-    with pytest.raises(ConfigError, match="given twice"):
+    with pytest.raises(ConfigError, match="is also given as"):
         space.split_arguments(["ge", "chain-5", "--agent.rho=1,2", "--agent.rho=3,4"])
 
 
 @pytest.mark.parametrize(
     ("field", "message"),
     [
-        ("--agent.rho=-4:-4:3", "the ends of a range must differ"),
+        ("--agent.rho=-4:-4:3", "must be a range whose ends differ"),
         ("--agent.rho=-4", "nothing to sweep"),
         ("--agent.roh=1,2", "ge has no setting 'roh'. Did you mean 'rho'?"),
     ],
@@ -254,7 +254,7 @@ def test_what_a_sweep_leaves(tmp_path):
     assert standings[-1].seconds_left == pytest.approx(0.0)
     with pytest.raises(RunFolderError, match="contains a sweep"):
         rove.load(tmp_path)
-    with pytest.raises(RunFolderError, match=r"seeds is \[1000, 1001\] there"):
+    with pytest.raises(RunFolderError, match=r"its seeds are \[1000, 1001\], not"):
         rove.sweep(SMALL, "chain-5", FIELDS, seeds=3, confirm_seeds=3, episodes=8, out=tmp_path)
     with pytest.raises(RunFolderError, match="contains a sweep, not a run"):
         rove.train(SMALL, "chain-5", episodes=8, out=tmp_path)

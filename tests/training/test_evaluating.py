@@ -107,7 +107,7 @@ def test_evaluations_are_in_the_run_folder(case):
     for mine, theirs in zip(back.evaluations, run.evaluations, strict=True):
         for column, other in zip(mine, theirs, strict=True):
             np.testing.assert_array_equal(column, other)
-    with pytest.raises(RunFolderError, match=f"eval_every is {every} there and 1 here"):
+    with pytest.raises(RunFolderError, match=f"its eval_every is {every}, not 1"):
         rove.train(agent, task, seeds=2, out=out, eval_every=1, **{unit: case[-1]})
 
 

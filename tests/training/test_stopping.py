@@ -92,7 +92,7 @@ def test_a_seed_stops_at_the_first_episode_that_reaches_the_score(plain, tmp_pat
     assert run_all([(config, tmp_path / "b")])[0].stopped_at == expected
     longer = rove.train(RANDOM, task, seeds=2, episodes=90, stop_at=score, out=tmp_path / "a")
     assert longer.stopped_at[0] == expected[0]
-    with pytest.raises(RunFolderError, match=f"stop_at is {score} there and null here"):
+    with pytest.raises(RunFolderError, match=f"its stop_at is {score}, not null"):
         rove.train(RANDOM, task, seeds=2, episodes=90, out=tmp_path / "a")
 
 

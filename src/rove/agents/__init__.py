@@ -1,4 +1,4 @@
-"""The named agents. Each combines a return family with a parameter family, except for three tabular
+"""The named agents. Each combines a return family with a posterior, except for three tabular
 baselines."""
 
 from rove.agents.actor_critic import DDPG, DDPGGE, TD3, DDPGDropout, DDPGNoisyNet

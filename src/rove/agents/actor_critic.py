@@ -1,4 +1,4 @@
-"""The named actor–critics: DDPG with three critics (Section 4.4 of the paper), and TD3."""
+"""The named actor–critics: DDPG with four kinds of critic (Section 4.4 of the paper), and TD3."""
 
 import dataclasses
 from typing import Any, Literal
@@ -40,7 +40,7 @@ class ActorCriticSettings(Settings):
     noise: Literal["ou", "gaussian"] = "ou"
     """Action noise: an Ornstein–Uhlenbeck process, or independent Gaussian noise."""
     noise_std: float = _AGENT.noise_std
-    """Standard deviation of the action noise; with noise ou, of what is added to it per step."""
+    """Standard deviation of the action noise; with noise ou, of its increment per step."""
     noise_reversion: float = _AGENT.noise_reversion
     """Fraction by which the action noise decays per step; only for noise ou."""
     random_steps: int = 500
@@ -52,7 +52,7 @@ class ActorCriticSettings(Settings):
     prioritised: float | None = _AGENT.prioritised
     """Exponent α of prioritised replay, such as 0.6; None: uniform sampling."""
     importance: float = _AGENT.importance
-    """Exponent β of the importance weights of prioritised replay."""
+    """Exponent β of the importance weights of prioritised replay; only with prioritised."""
     learning_starts: int = _AGENT.learning_starts
     """Step of the first update."""
     hidden: tuple[int, ...] = _AGENT.hidden
@@ -63,8 +63,8 @@ class ActorCriticSettings(Settings):
     """Weight η of the intrinsic reward; only with a bonus."""
 
     def shared(self) -> dict[str, Any]:
-        """Return the settings that are passed to `ActorCritic`, with the kind of noise resolved and
-        the bonus built."""
+        """Return the arguments of `ActorCritic`, including `noise_reversion` for the chosen kind of
+        noise, and the `Bonus`."""
         check_choice("noise", self.noise, ("ou", "gaussian"))
         fields = dataclasses.fields(ActorCriticSettings)
         shared = {f.name: getattr(self, f.name) for f in fields if f.name != "noise"}
@@ -72,7 +72,7 @@ class ActorCriticSettings(Settings):
         if self.noise == "ou":
             return shared
         if self.noise_reversion != ActorCriticSettings.noise_reversion:
-            reason = "it has no effect with noise='gaussian'; remove it or set noise='ou'"
+            reason = "has no effect with noise='gaussian': remove it, or set noise='ou'"
             raise ConfigError("noise_reversion", self.noise_reversion, reason)
         return shared | {"noise_reversion": 1.0}
 
@@ -83,7 +83,7 @@ class DDPG(ActorCriticSettings, name="ddpg", label="DDPG"):
     resample: Literal["step", "episode"] | int = _AGENT.resample
     """No effect: the critic of this agent does not sample θ."""
     noise_std: float = 0.1
-    """Standard deviation of the action noise; with noise ou, of what is added to it per step."""
+    """Standard deviation of the action noise; with noise ou, of its increment per step."""
 
     def compose(self) -> ActorCritic:
         return ActorCritic(Gaussian(0.0), Dirac(), **self.shared())
@@ -138,7 +138,7 @@ class TD3(ActorCriticSettings, name="td3", label="TD3"):
     noise: Literal["ou", "gaussian"] = "gaussian"
     """Action noise: an Ornstein–Uhlenbeck process, or independent Gaussian noise."""
     noise_std: float = 0.1
-    """Standard deviation of the action noise; with noise ou, of what is added to it per step."""
+    """Standard deviation of the action noise; with noise ou, of its increment per step."""
     target_period: int = 2
     """Number of steps between updates of the targets φ⁻ and ψ⁻."""
     policy_period: int = 2
@@ -162,8 +162,8 @@ class TD3(ActorCriticSettings, name="td3", label="TD3"):
         posterior = MeanField(self.rho, prior_std=self.prior_std)
         for name in ("rho", "prior_std") if self.critic == "dirac" else ():
             if (value := getattr(self, name)) != getattr(TD3, name):
-                reason = "it has no effect with critic='dirac'; remove it or set "
-                raise ConfigError(name, value, f"{reason}critic='mean_field'")
+                reason = "has no effect with critic='dirac': remove it, or set critic='mean_field'"
+                raise ConfigError(name, value, reason)
         return ActorCritic(
             Gaussian(self.sigma),
             Dirac() if self.critic == "dirac" else posterior,

@@ -106,7 +106,7 @@ class Settings:
 
 
 class NetworkSettings(Settings):
-    """Settings shared by all agents that combine a return family with a parameter family."""
+    """Settings shared by all agents that combine a return family with a posterior."""
 
     lr: float = _AGENT.lr
     """Learning rate α of Adam."""
@@ -125,7 +125,7 @@ class NetworkSettings(Settings):
     epsilon_steps: int = _AGENT.epsilon_steps
     """Number of steps over which ε falls from epsilon-start to epsilon; 0: constant."""
     repeat: int = _AGENT.repeat
-    """Maximum number of steps of a random action, which takes n or more with probability 1/n."""
+    """Maximum duration of a random action; it lasts at least n steps with probability 1/n."""
     batch_size: int = _AGENT.batch_size
     """Number of transitions N in a minibatch."""
     buffer_size: int = _AGENT.buffer_size
@@ -133,7 +133,7 @@ class NetworkSettings(Settings):
     prioritised: float | None = _AGENT.prioritised
     """Exponent α of prioritised replay, such as 0.6; None: uniform sampling."""
     importance: float = _AGENT.importance
-    """Exponent β of the importance weights of prioritised replay."""
+    """Exponent β of the importance weights of prioritised replay; only with prioritised."""
     learning_starts: int = _AGENT.learning_starts
     """Step of the first update."""
     target_period: int = _AGENT.target_period
@@ -141,7 +141,7 @@ class NetworkSettings(Settings):
     hidden: tuple[int, ...] = _AGENT.hidden
     """Widths of the fully connected hidden layers."""
     network: Architecture = _AGENT.network
-    """The kind of network: a `ConvNet` for images, or a function of your own; None: chosen by the
+    """The network: a `ConvNet` for images, or a custom function; None: chosen to suit the
     observations."""
     bonus: BonusName = "none"
     """Intrinsic reward: the spread of Q over θ, visit counts, or random network distillation."""
@@ -149,23 +149,24 @@ class NetworkSettings(Settings):
     """Weight η of the intrinsic reward; only with a bonus."""
 
     def shared(self) -> dict[str, Any]:
-        """Return the settings that are passed to `Agent`, with the bonus built."""
-        own = {f.name: getattr(self, f.name) for f in dataclasses.fields(NetworkSettings)}
-        return with_bonus(own, type(self).bonus_weight)
+        """Return the arguments of `Agent` that all agents share, including the `Bonus`."""
+        fields = dataclasses.fields(NetworkSettings)
+        shared = {field.name: getattr(self, field.name) for field in fields}
+        return with_bonus(shared, type(self).bonus_weight)
 
 
 def with_bonus(shared: dict[str, Any], default: float = BONUS_WEIGHT) -> dict[str, Any]:
-    """Return settings with the `Bonus` that `bonus` and `bonus_weight` stand for in their place.
+    """Return settings in which a `Bonus` replaces the names `bonus` and `bonus_weight`.
 
-    `default` is the weight that an agent has by default.
+    `default` is the agent's default weight.
     """
     kinds = {"disagreement": Disagreement, "counts": Counts, "rnd": RND}
     name, weight = shared["bonus"], shared.pop("bonus_weight")
     check_choice("bonus", name, ("none", *kinds))
     check_number("bonus_weight", weight, at_least=0.0)
     if name == "none" and weight != default:
-        what = "it has no effect with bonus='none'; remove it or set bonus='counts'"
-        raise ConfigError("bonus_weight", weight, what)
+        reason = "has no effect with bonus='none': remove it, or set bonus='counts'"
+        raise ConfigError("bonus_weight", weight, reason)
     return shared | {"bonus": NoBonus() if name == "none" else kinds[name](weight)}
 
 
@@ -188,13 +189,13 @@ class DistributionalSettings(PointEstimateSettings):
 
 
 def risk_measure(name: str, level: float) -> Risk | None:
-    """Return the risk measure that `risk` and `risk_level` stand for; None: the mean."""
+    """Return the risk measure of the settings `risk` and `risk_level`; None: the mean."""
     kinds = {"cvar": CVaR, "quantile": ValueAtRisk}
     check_choice("risk", name, ("mean", *kinds))
     check_number("risk_level", level, above=0.0, below=1.0)
     if name == "mean" and level != RISK_LEVEL:
-        what = "it has no effect with risk='mean'; remove it or set risk='cvar'"
-        raise ConfigError("risk_level", level, what)
+        reason = "has no effect with risk='mean': remove it, or set risk='cvar'"
+        raise ConfigError("risk_level", level, reason)
     return None if name == "mean" else kinds[name](level)
 
 

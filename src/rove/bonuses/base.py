@@ -1,4 +1,4 @@
-"""The interface of intrinsic rewards: what an agent pays itself for reaching something new.
+"""The interface of intrinsic rewards, which an agent adds to the task's rewards for novelty.
 
 Q learns r + η·i, where i is the intrinsic reward of a step and η its weight. The buffer stores r;
 i is computed when the step is sampled, so that it fades as the state becomes familiar, also for
@@ -18,7 +18,7 @@ from rove.parts.noise import Key
 from rove.parts.replay import Transition
 
 State = TypeVar("State")
-"""What a bonus has seen and learned so far, as a pytree: counts, for example."""
+"""The state of a bonus as a pytree: visit counts, for example."""
 Spread: TypeAlias = Callable[[], Float[Array, " n"]]
 """Estimates the standard deviation of Q_θ(s, a) over θ ~ q_φ, for each step of a batch."""
 

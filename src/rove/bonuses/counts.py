@@ -1,5 +1,5 @@
 """Counts: an intrinsic reward that falls with the number of visits to a cell (Strehl and Littman
-2008), with cells by SimHash (Tang et al. 2017)."""
+2008). The cells of vectors are their SimHash (Tang et al. 2017)."""
 
 from typing import ClassVar, NamedTuple
 
@@ -19,7 +19,7 @@ from rove.parts.replay import Transition
 
 
 class Visits(NamedTuple):
-    """The number of visits to each cell, and what hashes observations."""
+    """The number of visits to each cell, and the parameters of the hash."""
 
     count: Int[Array, " cells"]
     normals: Float[Array, "features bits"]
@@ -29,23 +29,22 @@ class Visits(NamedTuple):
 
 
 class Counts(Bonus[Visits]):
-    """i = 1/nᵖ(s′), where n(s′) is the number of visits to the cell of s′ so far, minus its mean.
+    """i = 1/n(s′)ᵖ minus its mean over a batch; n(s′) is the number of visits to the cell of s′.
 
-    A code is its own cell. The cells of vectors are hashes: observations are normalised by their
-    running mean and standard deviation, and the hash says on which side of each of a number of
-    random hyperplanes they lie, so that similar observations share a cell. Visits are counted over
-    the whole run. (A count that begins again in each episode would not be a function of s′, which
-    is all that Q sees.)
+    A code is its own cell. The cell of a vector is a hash: observations are normalised by their
+    running mean and standard deviation, and each bit says on which side of a random hyperplane they
+    lie, so that similar observations share a cell. Visits are counted over the whole run. (A count
+    that restarts in each episode would not be a function of s′, which is all that Q sees.)
     """
 
     weight: float | Array = 1.0
     """Weight η of the intrinsic reward."""
     power: float | Array = eqx.field(default=1.0, kw_only=True)
-    """Exponent p: 1 fades fast (Kolter and Ng 2009), and 0.5 is that of the theory (Strehl and
-    Littman 2008)."""
+    """Exponent p: 1 fades fast (Kolter and Ng 2009); 0.5 is that of the theory (Strehl and Littman
+    2008)."""
     centred: bool = eqx.field(default=True, static=True, kw_only=True)
-    """Whether to subtract the mean of i over a batch of steps. Otherwise i is positive wherever the
-    agent goes, and a task that ends at its goal pays more the later it is reached."""
+    """Whether to subtract the mean of i over a batch of steps. Otherwise, i is always positive, and
+    a task that ends at its goal pays more the later the goal is reached."""
     bits: int = eqx.field(default=8, static=True)
     """Number of hyperplanes of the hash, which has 2^bits cells. With fewer, novelty fades faster
     where observations have many entries."""
@@ -65,7 +64,7 @@ class Counts(Bonus[Visits]):
         return Visits(jnp.zeros(cells, jnp.int32), normals, offsets, statistics)
 
     def observe(self, state: Visits, transition: Transition) -> tuple[Visits, Transition]:
-        """Count a visit to the cell of s′, and have the cell stored with the step."""
+        """Count a visit to the cell of s′, which is stored with the step."""
         x = unmasked(transition.next_observation)
         if isinstance(x, OneHot):
             cell = x.index

@@ -21,7 +21,7 @@ from rove.parts.replay import Transition
 
 
 class Distillation(NamedTuple):
-    """The two networks, and what the predictor's inputs and errors are normalised by."""
+    """The two networks, and the statistics that normalise the predictor's inputs and errors."""
 
     target: Theta
     """Parameters of the random network f, which never change."""
@@ -55,7 +55,7 @@ class RND(Bonus[Distillation]):
     clip: float | Array = 5.0
     """Bound on normalised observations, in standard deviations."""
     hidden: tuple[int, ...] = eqx.field(default=(64, 64), static=True)
-    """Widths of the hidden layers of f; f̂ has the last one twice."""
+    """Widths of the hidden layers of f; f̂ has one more, as wide as the last."""
     outputs: int = eqx.field(default=32, static=True)
     """Number of outputs of f and f̂."""
 
@@ -84,8 +84,8 @@ class RND(Bonus[Distillation]):
         self, state: Distillation, transition: Transition
     ) -> tuple[Distillation, Transition]:
         """Update the statistics of observations and of discounted sums."""
-        x, seen = unmasked(transition.next_observation), state.observations
-        state = state._replace(observations=seen and seen.updated(jnp.asarray(x)))
+        x, statistics = unmasked(transition.next_observation), state.observations
+        state = state._replace(observations=statistics and statistics.updated(jnp.asarray(x)))
         discounted = self.gamma * state.discounted + self.error(state, state.predictor, x)
         sums = state.sums.updated(discounted)
         return state._replace(discounted=discounted, sums=sums), transition
@@ -109,8 +109,8 @@ class RND(Bonus[Distillation]):
         """Return the mean square of f̂(x) − f(x) over the outputs."""
         if state.observations is not None:
             x = state.observations.normalised(jnp.asarray(x), self.clip)
-        wrong = networks.forward(predictor, x) - networks.forward(state.target, x)
-        return jnp.mean(wrong**2, axis=-1)
+        difference = networks.forward(predictor, x) - networks.forward(state.target, x)
+        return jnp.mean(difference**2, axis=-1)
 
 
 def _adam() -> Any:

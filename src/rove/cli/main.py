@@ -107,7 +107,7 @@ def _dispatch(arguments: list[str]) -> None:
     elif command in COMMANDS:
         COMMANDS[command][1](rest)
     elif command in ADVICE:
-        raise RoveError(f"there is no command {command!r}; {ADVICE[command]}")
+        raise RoveError(f"there is no command {command!r}: {ADVICE[command]}")
     else:
         meant = MEANT.get(command) or nearest(command, COMMANDS)
         hint = f" Did you mean rove {meant}?" if meant else ""

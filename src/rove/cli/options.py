@@ -14,7 +14,7 @@ from rove.errors import SYNONYMS, RoveError, expected, members, nearest
 ADVICE = {
     "resume": "repeat the command, which resumes from its last checkpoint",
     "render": "train first, then record a video with rove watch RUN",
-    "channels": "observations are no images, which convolutions need",
+    "channels": "observations are not images, so the network has no convolutions",
     "n": "the size is part of the environment's name, as in chain-100",
     "device": "JAX chooses the device; set the variable JAX_PLATFORMS to change it",
 }
@@ -33,8 +33,11 @@ def parse(
     `default`: an instance of the dataclass with the values of options that are not given.
     """
     positional, words = split_arguments(arguments, option_types(target), prog)
-    if not {"-h", "--help"} & {*positional, *words}:
+    if {"-h", "--help"} & {*positional, *words}:
+        positional, words = [], ["--help"]
+    else:
         _check_positional(target, positional, prog)
+        _check_required(target, words, prog)
     defaults = {} if default is None else {"default": default}
     return tyro.cli(
         target,
@@ -71,6 +74,17 @@ def _check_positional(target: Callable, words: Sequence[str], prog: str) -> None
     several = any(members(hints[p.name]) for p in wanted)
     if len(words) > len(wanted) and not several:
         raise RoveError(f"unexpected argument {words[len(wanted)]!r}; options begin with --")
+
+
+def _check_required(target: Callable, words: Sequence[str], prog: str) -> None:
+    """Raise `RoveError` if an option of a command that has no default is missing."""
+    if dataclasses.is_dataclass(target):
+        return
+    hints = get_type_hints(target)
+    for p in inspect.signature(target).parameters.values():
+        option = f"--{p.name.replace('_', '-')}"
+        if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty and option not in words:
+            raise RoveError(f"{prog} needs the option {option}: {expected(hints[p.name])}")
 
 
 def option_types(target: Callable, prefix: str = "") -> dict[str, Any]:
@@ -187,7 +201,7 @@ def _unknown(option: str, name: str, known: Mapping[str, Any], prog: str) -> Rov
     """Return the error for an unknown option, with the most similar one first."""
     last = name.rpartition(".")[2]
     if last in ADVICE:
-        return RoveError(f"there is no option {option}; {ADVICE[last]}")
+        return RoveError(f"there is no option {option}: {ADVICE[last]}")
     by_last: dict[str, str] = {}
     for flag in known:  # "lr" finds "agent.lr"
         by_last.setdefault(flag.rpartition(".")[2], flag)

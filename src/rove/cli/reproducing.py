@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +11,7 @@ import tyro
 from rove.cli import display
 from rove.cli.console import console, optional, prose, say, word
 from rove.cli.options import parse
-from rove.errors import RoveError, check_integer, did_you_mean
+from rove.errors import RoveError, check_integer, unknown_name
 from rove.paper import EXPERIMENTS
 from rove.paper.base import Experiment, write_claims
 from rove.paper.claims import Claim, adjusted
@@ -58,7 +58,7 @@ def reproduce(
         )
     experiment = experiment or "all"
     if experiment != "all" and experiment not in EXPERIMENTS:
-        raise _unknown("experiment", experiment, ["all", *EXPERIMENTS, "tuning"])
+        raise RoveError(unknown_name("experiment", experiment, ["all", *EXPERIMENTS, "tuning"]))
     platform.prepare(lanes=1)  # the seeds train in worker processes
     root = out or Path("reproduction")
     if experiment != "all":
@@ -87,12 +87,6 @@ def reproduce(
     prose(console, f"report of all experiments: {word(page)}")
 
 
-def _unknown(kind: str, name: str, names: Iterable[str]) -> RoveError:
-    """Return the error for an unknown name, with a suggestion and all known names."""
-    hint = did_you_mean(name, names) or "."
-    return RoveError(f"unknown {kind} {name!r}{hint} Use one of {', '.join(names)}")
-
-
 def _experiment(name: str, quick: bool, folder: Path, workers: int | None) -> list[Claim]:
     """Run an experiment with a progress bar and return its claims."""
     return _timed(EXPERIMENTS[name](quick=quick), folder, workers)
@@ -115,11 +109,11 @@ def suite(
     out: Annotated[Path | None, optional("DIR", "reproduction/suite")] = None,
     workers: Annotated[int | None, optional("N", "2")] = None,
 ) -> None:
-    """Run agents with one setting each on tasks that nobody tunes for, or resume that.
+    """Run agents on 18 tasks, each agent with one setting for all of them.
 
-    Tasks have a development half, on which defaults may be chosen, and a held-out half. Agents are
-    those of rove with their plain defaults, and stable-baselines3's DQN (sb3, sb3-zoo), which is
-    installed into a virtual environment of its own (about 1 GB). In full, it takes hours.
+    Defaults may be chosen on the development half of the tasks, and nothing on the held-out half.
+    Agents are those of rove with their plain defaults, and stable-baselines3's DQN (sb3, sb3-zoo),
+    which is installed into a separate virtual environment (about 1 GB). In full, it takes hours.
 
     Args:
         quick: Use few tasks, steps and seeds, without stable-baselines3 unless it is named.
@@ -164,6 +158,6 @@ def tune(
     from rove.search.grids import SEARCHES
 
     if search not in SEARCHES:
-        raise _unknown("search", search, SEARCHES)
+        raise RoveError(unknown_name("search", search, SEARCHES))
     platform.prepare(lanes=1)  # the seeds train in worker processes
     searching.tune(SEARCHES[search], out or Path("tuning") / search, say, workers)

@@ -1,6 +1,7 @@
 """The options of `rove train` and `rove sweep`, which depend on the agent and the environment."""
 
 import dataclasses
+import inspect
 import itertools
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -139,7 +140,7 @@ def parse_named(command: str, kind: type, arguments: list[str], about: str = "")
         else f"Defaults are generic: {settings.name} has not been tuned for {environment.name}."
     )
     prog = f"rove {command} {names[0]} {names[1]}"
-    about = f"{(type(settings).__doc__ or '').strip()}\n\n{defaults}{about}"
+    about = f"{inspect.cleandoc(type(settings).__doc__ or '')}\n\n{defaults}{about}"
     return _parsed(kind, arguments[2:], prog, about, settings, environment)
 
 
@@ -162,8 +163,8 @@ def _parsed(
     stack = Annotated[int, tyro.conf.arg(help=text)]
     frames = environments.frames_of(environment)
     more = [] if frames is None else [("frame_stack", stack, frames)]
-    own = mirror(settings, {"n"} if sized else (), more)
-    groups["env"] = (own, f"Options of {environment.name}.")
+    options_of_environment = mirror(settings, {"n"} if sized else (), more)
+    groups["env"] = (options_of_environment, f"Options of {environment.name}.")
     text = "Number of episodes to train each seed for."
     fields: list[Any] = [
         (name, Annotated[group, tyro.conf.arg(help=help)], dataclasses.field(default_factory=group))

@@ -133,6 +133,6 @@ def sweep(arguments: list[str]) -> None:
         result = sweeps.run(plan, out, bar.report, options.workers, options.on, tracker)
     if not options.quiet:
         display.sweep_table(console, result)
-        confirmed = ", confirmed/" if options.confirm_seeds else ""
+        confirmed = ", confirmed/" if plan.confirm_seeds else ""
         files = f"sweep.csv, sweep.json, sweep.png, points/{confirmed}"
         prose(console, f"written to {word(out)}: {files}")

@@ -30,7 +30,8 @@ def check_critic(agent: Any) -> None:
     if agent.bonus.uses_spread and isinstance(agent.posterior, Dirac | Sampler):
         bonus, posterior = (type(part).__name__ for part in (agent.bonus, agent.posterior))
         message = f"bonus {bonus} has no effect with the posterior {posterior}, under which Q has "
-        message += "no spread. Use Counts or RND, or another posterior such as MeanField"
+        message += "no spread. Use Counts or RND (--agent.bonus counts or rnd), or another "
+        message += "posterior such as MeanField"
         raise ConfigError("bonus", bonus, f"Counts or RND, with {posterior}", message)
     check_estimate(agent)
     check_resample(agent.resample)
@@ -46,13 +47,13 @@ def check_critic(agent: Any) -> None:
     if agent.prioritised is not None:
         check_number("prioritised", agent.prioritised, at_least=0.0, at_most=1.0)
     elif float(agent.importance) != type(agent).importance:
-        what = "it has no effect without prioritised; remove it or set prioritised"
-        raise ConfigError("importance", agent.importance, what)
+        reason = "has no effect without prioritised: remove it, or set prioritised"
+        raise ConfigError("importance", agent.importance, reason)
     check_integer("n_step", agent.n_step, at_least=1, at_most=agent.buffer_size)
     check_number("one_step", agent.one_step, at_least=0.0, at_most=1.0)
     if agent.n_step == 1 and float(agent.one_step) != type(agent).one_step:
-        what = "it has no effect with n_step=1; remove it or set n_step"
-        raise ConfigError("one_step", agent.one_step, what)
+        reason = "has no effect with n_step=1: remove it, or set n_step"
+        raise ConfigError("one_step", agent.one_step, reason)
     check_integer("learning_starts", agent.learning_starts, at_least=1)
     check_hidden("hidden", agent.hidden)
     check_architecture(agent.network)
@@ -65,14 +66,13 @@ def check_estimate(agent: Any) -> None:
     if agent.alpha is not None:
         check_number("alpha", agent.alpha, above=0.0)
         if float(agent.returns.scale) == 0.0:
-            reason = "alpha needs a return with a width: set its sigma or weight above 0"
-            raise ConfigError("alpha", agent.alpha, "None if the scale of the return is 0", reason)
+            reason = "needs a return with a width: set its sigma or weight above 0"
+            raise ConfigError("alpha", agent.alpha, reason)
     if agent.gradient == "score":
         if not isinstance(agent.posterior, Density):
             name = type(agent.posterior).__name__
-            reason = f"gradient='score' needs a posterior with a density, which {name} is not: "
-            reason += "MeanField, LowRank and FullCovariance are"
-            raise ConfigError("gradient", "score", "reparameterised", reason)
+            reason = "needs a posterior with a density (MeanField, LowRank or FullCovariance), "
+            raise ConfigError("gradient", "score", f"{reason}which {name} does not have")
         if agent.alpha is not None:
             raise ConfigError.must_be("alpha", agent.alpha, "None with gradient='score'")
 
@@ -135,8 +135,8 @@ def check_resample(resample: Any) -> None:
 def memory_of(
     state: AgentState, features: int, buffer_size: int, hidden: tuple[int, ...]
 ) -> Memory:
-    """Return the memory of an agent's state, of which only the shapes are known, and its main
-    cause."""
+    """Return the memory that an agent's state needs, computed from its shapes, and which part of it
+    needs most."""
     replay, total = (
         sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(part))
         for part in (state.replay, state)

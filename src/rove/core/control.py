@@ -88,7 +88,7 @@ def epsilon_greedy(
 
 
 def action_of(number: Float[Array, ""], s: Observation, actions: int) -> Int[Array, ""]:
-    """Return the action that a number between 0 and 1 stands for, of those allowed in s."""
+    """Map a number between 0 and 1 to one of the actions that are allowed in s."""
     allowed = allowed_actions(s)
     if allowed is None:
         return (number * actions).astype(jnp.int32)
@@ -101,7 +101,7 @@ class RandomAction(NamedTuple):
     number: Float[Array, ""]
     """A number between 0 and 1 that determines the action."""
     left: Int[Array, ""]
-    """Number of steps for which it is still taken; 0: the best action is taken."""
+    """Number of steps that remain of it; 0: the best action is taken."""
     repeats: Bool[Array, ""]
     """Whether random actions are repeated in this episode."""
 
@@ -117,11 +117,12 @@ class EpsilonGreedy(eqx.Module):
     epsilon_steps: int | Array = 0
     """Number of steps over which ε decreases; 0: it is `epsilon` from the start."""
     repeat: int = eqx.field(default=1, static=True)
-    """Maximum number of steps N for which a random action is repeated, in every other episode on
-    average: P(N ≥ n) = 1/n up to it (Dabney et al. 2021). 1: a random action takes one step."""
+    """Maximum duration of a random action, in steps. In half of the episodes, chosen at random, a
+    random action lasts N steps, with P(N ≥ n) = 1/n up to this maximum (Dabney et al. 2021); in the
+    others it lasts one. 1: always one step."""
 
     def first_random(self) -> RandomAction | tuple[()]:
-        """Return no random action; () if random actions take one step."""
+        """Return a state without a random action under way; () if random actions last one step."""
         if self.repeat == 1:
             return ()
         return RandomAction(jnp.zeros(()), jnp.zeros((), jnp.int32), jnp.ones((), bool))
@@ -131,8 +132,8 @@ class EpsilonGreedy(eqx.Module):
     ) -> RandomAction | tuple[()]:
         """Return the random action of the next step, if there is one.
 
-        One that is under way ends with the episode. If there is none, a new one begins with
-        probability ε.
+        A random action that is under way continues until its last step or the end of the episode.
+        Otherwise, a new one begins with probability ε.
         """
         before = state.random
         if not before:

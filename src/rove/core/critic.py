@@ -56,10 +56,11 @@ class CriticLearner(Learner):
     """Discount factor γ."""
     n_step: int = eqx.field(default=1, static=True)
     """Number n of rewards in a target, r₀ + γ·r₁ + … + γⁿ⁻¹·rₙ₋₁ + γⁿ·Z_θ⁻; fewer where an episode
-    ends before. The actions after the first are those that were taken, whatever θ was then."""
+    ends before. The actions after the first are the recorded ones, without a correction for changes
+    of the policy since."""
     one_step: float | Array = 0.0
-    """Probability with which the target of a sampled transition has one reward instead of `n_step`:
-    correct whatever actions came later."""
+    """Probability with which the target of a sampled transition has one reward instead of `n_step`.
+    Such a target does not depend on the recorded actions that followed."""
     target_period: int | Array = 100
     """Number of steps between updates of φ⁻ (the paper's τ)."""
     learning_starts: int | Array = 500
@@ -77,13 +78,13 @@ class CriticLearner(Learner):
     hidden: tuple[int, ...] = eqx.field(default=(100, 100), static=True)
     """Widths of the fully connected hidden layers."""
     network: Architecture = eqx.field(default=None, static=True)
-    """The kind of network: None for fully connected layers, a `ConvNet`, or a function of your own
-    (shape, outputs, key) → network, which `hidden` has no effect on."""
+    """The network: None for fully connected layers, a `ConvNet`, or a custom function (shape,
+    outputs, key) → network, with which `hidden` has no effect."""
     bonus: Bonus = NoBonus()
     """Intrinsic reward that is added to r."""
     draws: int = eqx.field(default=1, static=True)
-    """Number of independent samples of θ for each transition of an update, besides those that the
-    posterior itself takes; with gradient="score", for the minibatch."""
+    """Number of independent samples of θ for each transition of an update; with gradient="score",
+    for the whole minibatch. It multiplies the posterior's own number, such as `LowRank.draws`."""
     alpha: float | Array | None = None
     """α of the divergence that is minimised over several samples of θ: None for objective (4), its
     limit at 0, and 1 for the marginal likelihood (see `alpha_loss`)."""
@@ -264,8 +265,8 @@ class CriticLearner(Learner):
         return means(self.returns, by_action(self.returns, z))
 
     def action_values(self, z: Float[Array, "*n outputs"]) -> Float[Array, "*n actions"]:
-        """Return what control maximises, E[Z_θ(s, ·)] or its risk measure (`Return.value`), of
-        every action, given the network's output."""
+        """Return the value of every action that control maximises, given the network's output:
+        E[Z_θ(s, ·)], or its risk measure (`Return.value`)."""
         return values(self.returns, by_action(self.returns, z))
 
     # The rest of the interface of `Learner`

@@ -1,4 +1,4 @@
-"""Checks of the shapes of what the methods of the families return, without computing it."""
+"""Checks of the shapes that the methods of a family return. Nothing is computed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +36,9 @@ def check_posterior(posterior: Posterior, network: Network = SMALL) -> None:
     key, features = noise.root(0), jnp.zeros((ROWS, network.inputs))
     phi = call("init", lambda: posterior.init(network, key))
     if not isinstance(phi, Phi):
-        raise call.error("init", f"returned a {type(phi).__name__} instead of a rove.Phi")
+        is_array = isinstance(phi, jax.ShapeDtypeStruct)
+        kind = "an array" if is_array else f"a {type(phi).__name__}"
+        raise call.error("init", f"returned {kind} instead of a rove.Phi")
     law = call("law", posterior.law, phi)
     draw = call("sample", posterior.sample, law, key)
     rows = jax.eval_shape(lambda phi: inputs(phi.priors, features), phi)
@@ -74,8 +76,9 @@ def check_returns(returns: Return) -> None:
 
 
 def check_bonus(bonus: Bonus, features: int = 4) -> None:
-    """Raise `ConfigError` if a method of an intrinsic reward fails or returns another shape than it
-    should, and name it. `rove.train` makes this check for every agent.
+    """Raise `ConfigError` if a method of an intrinsic reward fails or returns a wrong shape.
+
+    The error names the method. `rove.train` makes this check for every agent.
 
     **Example**
     >>> rove.check_bonus(rove.Counts())
@@ -105,6 +108,8 @@ class _Caller:
         """Return the shapes of a method's result."""
         try:
             return jax.eval_shape(function, *arguments)
+        except ConfigError:
+            raise
         except Exception as error:
             reason = str(error).strip().partition("\n")[0]
             hint = ""
@@ -129,7 +134,7 @@ class _Caller:
         same = jax.tree.structure(before) == jax.tree.structure(after)
         leaves = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=False)
         if not same or any((a.shape, a.dtype) != (b.shape, b.dtype) for a, b in leaves):
-            raise self.error(method, "returned a state of another structure than init")
+            raise self.error(method, "returned a state with another structure than that of init")
 
     def error(self, method: str, problem: str) -> ConfigError:
         """Return the error about a problem with a method."""

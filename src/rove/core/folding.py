@@ -1,4 +1,4 @@
-"""Greedy policies as sums of ordinary networks, for programs that do not have rove."""
+"""Greedy policies as weighted sums of ordinary networks, to be exported."""
 
 from typing import Any, NamedTuple
 
@@ -15,13 +15,13 @@ from rove.returns.base import Return, values
 
 
 class Folded(NamedTuple):
-    """Values of actions, or continuous actions: the outputs of several networks, summed."""
+    """A weighted sum of networks, whose output contains action values or a continuous action."""
 
     stacks: tuple[Stack, ...]
     """The networks, and the weights of their sum."""
     support: Float[Array, " atoms"] | None = None
-    """If the sum has the logits of each action's return: the atoms, of which the value is the mean.
-    Otherwise, the sum itself has the values."""
+    """The atoms of the return, if the sum contains logits for each action; an action's value is
+    then the mean of its distribution. None: the sum contains the values themselves."""
     squashed: bool = False
     """Whether tanh of the sum is a continuous action in [−1, 1]^k."""
 
@@ -43,9 +43,9 @@ def folded_values(returns: Return, posterior: Posterior[Any, Any], phi: Phi) -> 
 
 
 def _plain(theta: Theta) -> bool:
-    """Whether a network has fully connected layers, the last of them all, and convolutions."""
-    kinds = all(isinstance(layer, Linear | Convolution) for layer in theta)
-    return kinds and isinstance(theta[-1], Linear)
+    """Whether all layers are fully connected or convolutions, and the last is fully connected."""
+    known = all(isinstance(layer, Linear | Convolution) for layer in theta)
+    return known and isinstance(theta[-1], Linear)
 
 
 def _contracted(stack: Stack, weights: Float[Array, " outputs"]) -> Stack:

@@ -127,7 +127,7 @@ class Learner(eqx.Module):
         """Raise `ConfigError` if the agent cannot use observations like this one."""
 
     def folded(self, state: AgentState) -> Folded | None:
-        """Return `greedy` as a sum of networks, to export it; None if it is none."""
+        """Return `greedy` as a sum of networks, to be exported; None if it is not one."""
         return None
 
     @property
@@ -137,7 +137,7 @@ class Learner(eqx.Module):
 
     @property
     def intrinsic(self) -> bool:
-        """Whether values include intrinsic rewards, and so exceed what the task pays."""
+        """Whether values include intrinsic rewards, so that they can exceed the task's returns."""
         return False
 
     @property

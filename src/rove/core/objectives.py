@@ -1,5 +1,5 @@
-"""The parts of objective (4) that are a choice: how the loss is averaged over θ, and how its
-gradient is estimated."""
+"""Variants of objective (4): how the loss is averaged over θ, and how its gradient is
+estimated."""
 
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -67,20 +67,20 @@ def scores(
     phi, losses = lax.stop_gradient((phi, losses))
     posterior = theta.posterior
 
-    def each(draw: Any, losses: Float[Array, " n"]) -> tuple[Any, Any]:
+    def of_sample(draw: Any, losses: Float[Array, " n"]) -> tuple[Any, Any]:
         def logs(learned: Any) -> tuple[Array, Array]:
             return posterior.log_density(posterior.law(phi._replace(learned=learned)), draw)
 
-        (all_log, own_log), pull = jax.vjp(logs, phi.learned)
-        shared = jnp.sum(losses)
-        by_output = jnp.broadcast_to(shared, own_log.shape)
+        (shared_log, output_logs), pull_back = jax.vjp(logs, phi.learned)
+        total = jnp.sum(losses)
+        by_output = jnp.broadcast_to(total, output_logs.shape)
         if action is not None:
-            owner = jnp.arange(own_log.size) // per_action
-            by_output = losses @ (action.reshape(-1)[:, None] == owner)
-        ones = jnp.ones_like(all_log), jnp.ones_like(own_log)
-        return pull((shared, by_output))[0], pull(ones)[0]
+            action_of_output = jnp.arange(output_logs.size) // per_action
+            by_output = losses @ (action.reshape(-1)[:, None] == action_of_output)
+        ones = jnp.ones_like(shared_log), jnp.ones_like(output_logs)
+        return pull_back((total, by_output))[0], pull_back(ones)[0]
 
-    return Scores(*jax.vmap(each)(theta.samples(posterior.law(phi)), losses))
+    return Scores(*jax.vmap(of_sample)(theta.samples(posterior.law(phi)), losses))
 
 
 def controlled(estimates: Scores, control: bool = True) -> Any:
@@ -135,8 +135,8 @@ def mean_errors(
     z: Float[Array, "draws n outputs"],
     x: Array,
 ) -> Float[Array, " n"]:
-    """Return the mean of `Return.error` over the samples of θ that learn from each row, given their
-    weights; not a number if none does."""
+    """Return the weighted mean of `Return.error` over the samples of θ, for each row; NaN if all of
+    its weights are 0."""
     error = jax.vmap(jax.vmap(returns.error))(z, x)
     weights = jnp.broadcast_to(weights, error.shape)
     return jnp.sum(weights * error, axis=0) / jnp.sum(weights, axis=0)

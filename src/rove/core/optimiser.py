@@ -1,4 +1,4 @@
-"""A step of φ: Adam's, with an ε that leaves the entropy of q_φ its weight, or a sampler's own."""
+"""Update steps of φ: Adam, with an ε too small to weaken the entropy of q_φ, or a `Sampler`."""
 
 from typing import Any
 
@@ -48,8 +48,8 @@ def adam_step(
     nu = jax.tree.map(
         lambda g, v: (1.0 - BETA_2) * (factor * g) ** 2 + BETA_2 * v, gradient, moments.nu
     )
-    # The corrections of the bias are factors of the step and of ν: one division per parameter, in
-    # place of the three of `optax.adam`, which take more time than the rest of the step.
+    # The bias corrections are factors of the step and of ν. This takes one division per parameter,
+    # where `optax.adam` takes three, which cost more than the rest of the step.
     step, unbias = lr / (1.0 - BETA_1**count), 1.0 / (1.0 - BETA_2**count)
 
     def moved(p: Array, m: Array, v: Array) -> Array:
@@ -59,7 +59,7 @@ def adam_step(
 
 
 def first_moments(posterior: Posterior[Any, Any], learned: Any) -> Any:
-    """Return the moments at step 0 of what changes φ: of Adam, or of a posterior's own chain."""
+    """Return the initial moments of the optimiser: those of Adam, or of a `Sampler`."""
     return posterior.start(learned) if isinstance(posterior, Sampler) else init_optimiser(learned)
 
 
@@ -72,9 +72,10 @@ def posterior_step(
     scale: tuple[float | Array, float | Array],
     key: Key,
 ) -> tuple[Any, Any]:
-    """Return φ and the moments after a step of Adam, or of a posterior's own chain.
+    """Return φ and the moments after a step of Adam, or of a `Sampler`.
 
-    `scale` has the weight of the entropy for the first, and the temperature c/N for the second.
+    `scale` contains the weight c of the entropy, for Adam, and the temperature c/N, for a
+    `Sampler`.
     """
     if isinstance(posterior, Sampler):
         return posterior.step(learned, gradient, moments, lr, scale[1], key)

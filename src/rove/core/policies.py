@@ -1,6 +1,6 @@
 """The policies of a trained agent: pure functions of its state, which they do not change.
 
-Training is not one of their concerns: they only use how a `Learner` acts.
+They only use the methods by which a `Learner` acts.
 """
 
 import abc
@@ -31,13 +31,13 @@ class Policy(eqx.Module):
 
     @abc.abstractmethod
     def begin(self, agent: Learner, state: AgentState, key: Key) -> Any:
-        """Return what the policy keeps from step to step, at the start of an episode."""
+        """Return the policy's memory at the start of an episode."""
 
     @abc.abstractmethod
     def act(
-        self, agent: Learner, state: AgentState, kept: Any, observation: Observation, key: Key
+        self, agent: Learner, state: AgentState, memory: Any, observation: Observation, key: Key
     ) -> tuple[Action, Any]:
-        """Return an action, and what the policy keeps for the next step."""
+        """Return an action, and the policy's memory for the next step."""
 
 
 class Mean(Policy):
@@ -49,12 +49,17 @@ class Mean(Policy):
         return ()
 
     def act(
-        self, agent: Learner, state: AgentState, kept: tuple[()], observation: Observation, key: Key
+        self,
+        agent: Learner,
+        state: AgentState,
+        memory: tuple[()],
+        observation: Observation,
+        key: Key,
     ) -> tuple[Action, tuple[()]]:
         return agent.greedy(state, observation), ()
 
 
-class Kept(NamedTuple):
+class PolicyMemory(NamedTuple):
     """The parts of an agent's state that acting changes."""
 
     theta: Any
@@ -64,20 +69,25 @@ class Kept(NamedTuple):
 
 
 class Behaviour(Policy):
-    """Acts as in training: θ is resampled as it was there, and actions are random as often."""
+    """Acts as in training: θ is resampled at the same times, and actions are random as often."""
 
     description: ClassVar[str] = "as in training, with its random actions"
 
-    def begin(self, agent: Learner, state: AgentState, key: Key) -> Kept:
-        return _kept(agent.resample_theta(state, jnp.ones((), bool), key))
+    def begin(self, agent: Learner, state: AgentState, key: Key) -> PolicyMemory:
+        return _memory(agent.resample_theta(state, jnp.ones((), bool), key))
 
     def act(
-        self, agent: Learner, state: AgentState, kept: Kept, observation: Observation, key: Key
-    ) -> tuple[Action, Kept]:
-        now = state._replace(**kept._asdict())
+        self,
+        agent: Learner,
+        state: AgentState,
+        memory: PolicyMemory,
+        observation: Observation,
+        key: Key,
+    ) -> tuple[Action, PolicyMemory]:
+        now = state._replace(**memory._asdict())
         action = agent.act(now, observation, key)
         after = now._replace(counter=now.counter + 1)
-        return action, _kept(agent.resample_theta(after, jnp.zeros((), bool), key))
+        return action, _memory(agent.resample_theta(after, jnp.zeros((), bool), key))
 
 
 class Sample(Policy):
@@ -86,13 +96,18 @@ class Sample(Policy):
 
     description: ClassVar[str] = "greedy on samples of θ, drawn as in training"
 
-    def begin(self, agent: Learner, state: AgentState, key: Key) -> Kept:
+    def begin(self, agent: Learner, state: AgentState, key: Key) -> PolicyMemory:
         return Behaviour().begin(_without_random_actions(agent), state, key)
 
     def act(
-        self, agent: Learner, state: AgentState, kept: Kept, observation: Observation, key: Key
-    ) -> tuple[Action, Kept]:
-        return Behaviour().act(_without_random_actions(agent), state, kept, observation, key)
+        self,
+        agent: Learner,
+        state: AgentState,
+        memory: PolicyMemory,
+        observation: Observation,
+        key: Key,
+    ) -> tuple[Action, PolicyMemory]:
+        return Behaviour().act(_without_random_actions(agent), state, memory, observation, key)
 
 
 class Vote(Policy):
@@ -100,18 +115,23 @@ class Vote(Policy):
 
     description: ClassVar[str] = f"the majority of {VOTERS} samples of θ, drawn as in training"
 
-    def begin(self, agent: Learner, state: AgentState, key: Key) -> Kept:
+    def begin(self, agent: Learner, state: AgentState, key: Key) -> PolicyMemory:
         keys = noise.folds(key, VOTERS)
         return jax.vmap(Sample().begin, (None, None, 0))(agent, state, keys)
 
     def act(
-        self, agent: Learner, state: AgentState, kept: Kept, observation: Observation, key: Key
-    ) -> tuple[Action, Kept]:
+        self,
+        agent: Learner,
+        state: AgentState,
+        memory: PolicyMemory,
+        observation: Observation,
+        key: Key,
+    ) -> tuple[Action, PolicyMemory]:
         keys = noise.folds(key, VOTERS)
         over_voters = jax.vmap(Sample().act, (None, None, 0, None, 0))
-        actions, kept = over_voters(agent, state, kept, observation, keys)
+        actions, memory = over_voters(agent, state, memory, observation, keys)
         votes = jnp.sum(actions[:, None] == actions, axis=1)
-        return actions[jnp.argmax(votes)], kept
+        return actions[jnp.argmax(votes)], memory
 
 
 POLICIES: dict[str, Policy] = {
@@ -120,23 +140,23 @@ POLICIES: dict[str, Policy] = {
     "vote": Vote(),
     "behaviour": Behaviour(),
 }
-"""All policies by name. The first is delivered unless another one is better."""
+"""All policies by name. The first one is delivered unless another is better."""
 
 
 def policies_of(agent: Learner) -> list[str]:
-    """Return the names of the policies of an agent: only one that samples θ to act has them all."""
+    """Return the names of an agent's policies: "sample" and "vote" only if it samples θ to act."""
     return [name for name in POLICIES if agent.samples or name in ("mean", "behaviour")]
 
 
 def candidates_of(agent: Learner) -> list[str]:
-    """Return the names of the policies of an agent that differ from each other: without random
-    actions, its behaviour is one of the others."""
+    """Return the names of an agent's policies that differ: without random actions, "behaviour" is
+    equal to one of the others."""
     noisy = any(float(getattr(agent, field)) > 0.0 for field in agent.random_actions)
     return [name for name in policies_of(agent) if noisy or name != "behaviour"]
 
 
-def _kept(state: AgentState) -> Kept:
-    return Kept(state.theta, state.actor, state.random, state.counter)
+def _memory(state: AgentState) -> PolicyMemory:
+    return PolicyMemory(state.theta, state.actor, state.random, state.counter)
 
 
 def _without_random_actions(agent: Learner) -> Learner:

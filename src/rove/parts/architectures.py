@@ -1,4 +1,4 @@
-"""What the setting `network` of an agent takes: the kind of its network."""
+"""Network architectures: the values of an agent's setting `network`."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -31,9 +31,10 @@ class ConvNet(eqx.Module):
     channels: tuple[int, ...] = eqx.field(default=(16,), converter=_tuple, static=True)
     """Number of channels of each convolution; with none, images are flattened."""
     kernel: tuple[int, ...] = eqx.field(default=(3,), converter=_tuple, static=True)
-    """Height and width of the window of each convolution, or of all of them."""
+    """Height and width of the window of each convolution; a single number applies to all."""
     stride: tuple[int, ...] = eqx.field(default=(1,), converter=_tuple, static=True)
-    """Number of pixels by which the window of each convolution moves, or of all of them."""
+    """Number of pixels by which the window moves, for each convolution; a single number applies to
+    all."""
 
     def __check_init__(self) -> None:
         for field in ("channels", "kernel", "stride"):
@@ -48,17 +49,17 @@ class ConvNet(eqx.Module):
                 raise ConfigError.must_be(field, values, allowed)
 
     def windows(self, image: Image) -> list[Window]:
-        """Return the convolutions for images of a size."""
+        """Return the convolutions for images of the given size."""
         count = len(self.channels)
         kernels, strides = (v * count if len(v) == 1 else v for v in (self.kernel, self.stride))
         height, width, channels = image.shape
         windows = []
         for filters, kernel, stride in zip(self.channels, kernels, strides, strict=False):
             if kernel > min(height, width):
-                reason = f"the kernel of convolution {len(windows) + 1} must be at most "
-                reason += f"{min(height, width)}, got {kernel}: its input has {height} by {width} "
-                reason += f"pixels (observations have {image.height} by {image.width})"
-                raise ConfigError("kernel", self.kernel, reason, f"network: {reason}")
+                allowed = f"at most {min(height, width)}, the size of its input"
+                message = f"kernel of convolution {len(windows) + 1} must be {allowed} ({height} "
+                message += f"by {width} pixels), got {kernel}"
+                raise ConfigError("kernel", self.kernel, allowed, message)
             window = Window(height, width, channels, kernel, stride, filters)
             windows.append(window)
             height, width, channels = window.rows, window.columns, filters
@@ -66,19 +67,18 @@ class ConvNet(eqx.Module):
 
 
 Architecture: TypeAlias = ConvNet | Make | None
-"""A kind of network. None: fully connected layers; `rove.train` replaces it for images, by
-`default_for`."""
+"""A network architecture. None: fully connected layers or, for images, `default_for`."""
 
 LEAST_SIDE, LARGE_SIDE = 8, 36
-"""Sides of an image from which on it gets a small and a large convolutional network by default."""
+"""Minimum side of an image that gets a small, and a large, convolutional network by default."""
 
 
 def default_for(image: Image) -> ConvNet:
-    """Return the network that images get if the user chooses none.
+    """Return the default network for images.
 
-    With both sides of at least 8 pixels, that of MinAtar's DQN (Young and Tian 2019): one
-    convolution. From 36 pixels on, that of DQN on Atari (Mnih et al. 2015): three. Smaller images
-    are flattened.
+    If both sides have at least 36 pixels, it has the three convolutions of DQN on Atari (Mnih et
+    al. 2015); if they have at least 8, the single one of MinAtar's DQN (Young and Tian 2019).
+    Smaller images are flattened.
     """
     side = min(image.height, image.width)
     if side < LEAST_SIDE:
@@ -89,7 +89,7 @@ def default_for(image: Image) -> ConvNet:
 
 
 def is_function(network: Architecture) -> bool:
-    """Whether a network is a function of the user's own, of which rove does not know the layers."""
+    """Whether a network is a custom function, whose layers rove does not know."""
     return not isinstance(network, ConvNet | None)
 
 
@@ -105,10 +105,10 @@ def check_architecture(network: Any) -> None:
 def build(
     network: Architecture, inputs: int, hidden: Sequence[int], outputs: int, image: Image | None
 ) -> Network:
-    """Return a network for observations of a size.
+    """Return a network for observations of the given size.
 
     **Arguments**
-    - `network`: its kind.
+    - `network`: its architecture.
     - `inputs`: the number of entries of an observation.
     - `hidden`: the widths of the fully connected hidden layers.
     - `outputs`: the number of outputs.
@@ -121,9 +121,9 @@ def build(
         check_function(function)
         return Network((function,))
     if image is None:
-        reason = f"a ConvNet needs images, but observations are vectors of {inputs} numbers. An "
-        reason += "image is a Box of three dimensions; for vectors, leave network out"
-        raise ConfigError("network", network, reason, f"network: {reason}")
+        reason = f"needs images, but observations are vectors of {inputs} numbers. An image is a "
+        reason += "Box of three dimensions; for vectors, leave network out"
+        raise ConfigError("network", network, reason)
     windows = network.windows(image)
     inputs = windows[-1].outputs if windows else inputs
     return Network((*windows, *mlp(inputs, *hidden, outputs).layers))

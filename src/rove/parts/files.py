@@ -1,4 +1,4 @@
-"""Reading and writing files: atomically, through no symbolic link, and regular files only."""
+"""Writing files atomically and never through a symbolic link, and reading regular files only."""
 
 import contextlib
 import os
@@ -12,10 +12,10 @@ LARGEST = 2**28
 
 
 def publish(path: Path, data: bytes, previous: Path | None = None) -> None:
-    """Write a file atomically: after a crash at any moment, it is either the old or the new.
+    """Write a file atomically: after a crash at any moment, it has its old or its new content.
 
-    If the path is a symbolic link, the link is replaced, and not the file that it leads to. The old
-    file is kept as `previous`, if that is given.
+    If the path is a symbolic link, the link is replaced, and not the file that it leads to. If
+    `previous` is given, the old file is kept under that path.
     """
     partial = path.with_name(path.name + ".partial")
     try:
@@ -37,12 +37,12 @@ def publish(path: Path, data: bytes, previous: Path | None = None) -> None:
             os.close(folder)
     except OSError as error:
         with contextlib.suppress(OSError):
-            partial.unlink()  # which would take up space on a full disk
+            partial.unlink()  # it would take up space on a full disk
         raise RunFolderError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _keep(path: Path, previous: Path) -> None:
-    """Give a file a second name. It is not kept on file systems without hard links."""
+    """Give a file a second name, `previous`; nothing is kept on file systems without hard links."""
     previous.parent.mkdir(exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
         previous.unlink()
@@ -60,7 +60,7 @@ def is_regular(path: Path) -> bool:
 
 def check_regular(path: Path) -> None:
     """Raise `OSError` unless the path leads to a regular file: opening a pipe or a device could
-    block for ever."""
+    block forever."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise OSError("it is not a regular file")
 

@@ -1,4 +1,4 @@
-"""Networks that are a function of the user's own."""
+"""Networks that are custom functions."""
 
 import functools
 import math
@@ -17,12 +17,12 @@ from rove.parts.noise import Key
 from rove.parts.onehot import Features
 
 Make: TypeAlias = Callable[[tuple[int, ...], int, Array], Callable[[Array], Array]]
-"""A user's function: from the shape of an observation, the number of outputs and a JAX key to a
-pytree that can be called with an observation. The arrays of the pytree are the parameters θ."""
+"""A user's function of the shape of an observation, the number of outputs and a JAX key. It returns
+a pytree that can be called with an observation, and whose arrays are the parameters θ."""
 
 
 class Function(NamedTuple):
-    """A function of the user's own in place of layers, without its parameters."""
+    """A custom function in place of layers, without its parameters."""
 
     make: Make
     shape: tuple[int, ...]
@@ -50,7 +50,7 @@ class Function(NamedTuple):
 
 
 class Parameters(eqx.Module):
-    """The parameters of a function of the user's own."""
+    """The parameters of a custom function."""
 
     arrays: list[Float[Array, "..."]]
     function: Function = eqx.field(static=True)
@@ -84,8 +84,8 @@ def _constant_parts(function: Function) -> tuple[Any, tuple[Any, ...]]:
     """Return the structure of the pytree that a user's function returns, and its leaves, with
     _ARRAY for every array.
 
-    They are evaluated once: a function that is defined anew in each call would otherwise be another
-    program each time.
+    They are evaluated once: otherwise, a function that defines another function in each call would
+    be compiled again each time.
     """
     key = jnp.zeros(2, jnp.uint32)
     leaves, structure = jax.tree.flatten(eqx.filter_eval_shape(function.called, key))
@@ -102,32 +102,33 @@ def name_of(make: Make) -> str:
 
 
 def check_function(function: Function) -> None:
-    """Raise `ConfigError` if a user's function fails, or returns something else than it should.
+    """Raise `ConfigError` if a user's function fails or does not return a network.
 
     Only shapes are computed.
     """
     name, key = function.name, jax.ShapeDtypeStruct((2,), jnp.uint32)
-    given = f"{name}({function.shape}, {function.outputs}, key)"
+    call = f"{name}({function.shape}, {function.outputs}, key)"
     try:
-        made = eqx.filter_eval_shape(function.called, key)
+        network = eqx.filter_eval_shape(function.called, key)
     except Exception as error:
-        raise _wrong(name, f"{given} failed: {_first_line(error)}") from error
-    if not callable(made):
-        raise _wrong(name, f"{given} returned a {type(made).__name__} that cannot be called")
-    arrays = [leaf for leaf in jax.tree.leaves(made) if _is_array(leaf)]
+        raise _wrong(name, f"{call} failed: {_first_line(error)}") from error
+    if not callable(network):
+        kind = type(network).__name__
+        raise _wrong(name, f"{call} returned a {kind}, which cannot be called")
+    arrays = [leaf for leaf in jax.tree.leaves(network) if _is_array(leaf)]
     if not arrays or not all(jnp.issubdtype(array.dtype, jnp.floating) for array in arrays):
-        reason = f"the parameters that {given} returned must be arrays of floats"
-        raise _wrong(name, f"{reason}, got {[str(a.dtype) for a in arrays]}")
+        needed = "must return a pytree whose arrays are floats"
+        raise _wrong(name, f"{call} {needed}, got {[str(a.dtype) for a in arrays]}")
     x = jax.ShapeDtypeStruct(function.shape, jnp.float32)
     try:
-        y = eqx.filter_eval_shape(made, x)
+        y = eqx.filter_eval_shape(network, x)
     except Exception as error:
-        reason = f"{given}(x) failed for an x of shape {function.shape}: {_first_line(error)}"
+        reason = f"{call}(x) failed for an x of shape {function.shape}: {_first_line(error)}"
         raise _wrong(name, reason) from error
     shape = getattr(y, "shape", None)
     if shape != (function.outputs,):
         needed = f"must return an array of shape {(function.outputs,)}"
-        raise _wrong(name, f"{given}(x) {needed}, got {y if shape is None else shape}")
+        raise _wrong(name, f"{call}(x) {needed}, got {y if shape is None else shape}")
 
 
 def _first_line(error: Exception) -> str:
@@ -135,4 +136,4 @@ def _first_line(error: Exception) -> str:
 
 
 def _wrong(name: str, reason: str) -> ConfigError:
-    return ConfigError("network", name, reason, f"network: {reason}")
+    return ConfigError("network", name, reason, f"network function {reason}")

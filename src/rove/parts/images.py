@@ -27,5 +27,5 @@ def joined(frames: Any, image: Image | None) -> Any:
 
 
 def joined_image(image: Image | None, count: int) -> Image | None:
-    """Return the form of stacks of so many images."""
+    """Return the form of stacks of `count` images."""
     return image and image._replace(channels=count * image.channels)

@@ -11,12 +11,12 @@ class Integers(NamedTuple):
     """The form of observations whose entries are integers from 0 to 255, multiplied by a scale."""
 
     scale: float = 1.0
-    """What the integers are multiplied by for the agent, for example 1/255."""
+    """Factor by which the integers are multiplied for the agent, for example 1/255."""
     flags: bool = False
     """Whether the integers are all 0 or 1, so that eight of them are stored in a byte."""
 
     def width(self, features: int) -> int:
-        """Return the number of bytes that store an observation of so many entries."""
+        """Return the number of bytes that store an observation with `features` entries."""
         return -(-features // 8) if self.flags else features
 
     def to_bytes(self, x: Float[Array, "*n features"]) -> UInt8[Array, "*n width"]:
@@ -27,7 +27,7 @@ class Integers(NamedTuple):
     def from_bytes(
         self, stored: UInt8[Array, "*n width"], features: int
     ) -> Float[Array, "*n features"]:
-        """Return observations of so many entries from their bytes; exactly those that were stored.
+        """Return observations with `features` entries from their bytes, without a rounding error.
 
         Requires that entries were computed as `integer * float32(scale)`.
         """

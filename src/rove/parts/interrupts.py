@@ -1,7 +1,7 @@
 """Interrupts that are not lost: Ctrl-C, and the SIGTERM of a scheduler.
 
-Python raises `KeyboardInterrupt` wherever the main thread happens to be. In a callback of a library
-it is printed and forgotten, so the loops of training ask again.
+Python raises `KeyboardInterrupt` wherever the main thread happens to be. If that is a callback of a
+library, the exception may be printed and dropped, so training loops also call `check`.
 """
 
 import signal
@@ -12,8 +12,8 @@ _pending = threading.Event()
 
 
 def install() -> None:
-    """Treat SIGTERM like Ctrl-C, and remember either until `check` has seen it. A job that a shell
-    started in the background goes on ignoring Ctrl-C."""
+    """Treat SIGTERM like Ctrl-C, and remember either until `check` has raised it. A job that a
+    shell started in the background continues to ignore Ctrl-C."""
     _pending.clear()
     signal.signal(signal.SIGTERM, _interrupt)
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:

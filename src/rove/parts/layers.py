@@ -1,4 +1,4 @@
-"""The layers of networks, without their parameters and with them.
+"""The layers of networks, with and without their parameters.
 
 Between layers there are always vectors: an image is flattened row by row, with its channels last.
 A layer can therefore be used in the same way whatever its kind is. `Linear` and `Convolution` are
@@ -151,7 +151,7 @@ def fresh(inputs: int, outputs: int, key: Key) -> tuple[Float[Array, "inputs out
 Weighted: TypeAlias = Linear | Convolution
 """The parameters of a layer that multiplies its inputs by a matrix of weights."""
 Layer: TypeAlias = Linear | Convolution | Parameters
-"""The parameters of a layer, or of a function of the user's own that takes the place of layers."""
+"""The parameters of a layer, or of a custom function in place of layers."""
 LayerSpec: TypeAlias = Dense | Window | Function
 """A layer without its parameters."""
 Theta: TypeAlias = tuple[Layer, ...]

@@ -14,8 +14,8 @@ _BITS = 24
 class Masked(eqx.Module):
     """Observations with the actions that are allowed there.
 
-    The mask is a part of the observation, so that whatever holds an observation holds its mask. An
-    environment that allows every action in every state has observations without one.
+    The mask is a part of the observation, so that both are always stored and passed on together.
+    Observations of an environment that always allows all actions have no mask.
     """
 
     observation: Any
@@ -40,12 +40,12 @@ def allowed_actions(observation: Any) -> Bool[Array, "*n actions"] | None:
 
 
 def width(actions: int) -> int:
-    """Return the number of columns that store a mask of so many actions."""
+    """Return the number of columns that store a mask of `actions` actions."""
     return -(-actions // _BITS)
 
 
 def to_columns(allowed: Bool[Array, " actions"] | None) -> Float[Array, " width"]:
-    """Return a mask as columns of numbers, each the bits of up to 24 actions; none for None."""
+    """Return a mask as columns, each a number whose bits are up to 24 actions; none for None."""
     if allowed is None:
         return jnp.zeros(0)
     bits = jnp.pad(allowed, (0, -allowed.shape[0] % _BITS)).reshape(-1, _BITS)
@@ -53,7 +53,7 @@ def to_columns(allowed: Bool[Array, " actions"] | None) -> Float[Array, " width"
 
 
 def from_columns(columns: Float[Array, "n width"], actions: int) -> Bool[Array, "n actions"] | None:
-    """Return masks of so many actions from their columns; None if `actions` is 0."""
+    """Return masks of `actions` actions from their columns; None if `actions` is 0."""
     if not actions:
         return None
     bits = columns.astype(jnp.int32)[..., None] >> jnp.arange(_BITS) & 1

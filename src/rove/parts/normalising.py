@@ -20,7 +20,7 @@ class Statistics(NamedTuple):
 
     @classmethod
     def of_shape(cls, *shape: int) -> "Statistics":
-        """Return the statistics of no values yet."""
+        """Return statistics without any values yet."""
         return cls(jnp.zeros(()), jnp.zeros(shape), jnp.zeros(shape))
 
     def updated(self, x: Float[Array, "*shape"]) -> "Statistics":

@@ -2,8 +2,8 @@
 
 A node is the sum of its children, and the leaves are the priorities of the slots, so that drawing a
 slot in proportion to its priority takes one step per level. The tree has eight children per node
-rather than two: inside a compiled loop the cost is that of the number of levels, which is 6 instead
-of 16 for 50,000 transitions.
+rather than two: inside a compiled loop, the cost depends on the number of levels, which is 6
+instead of 16 for 50,000 transitions.
 """
 
 from typing import NamedTuple
@@ -65,14 +65,14 @@ def sample(
     """Draw slots in proportion to their priorities, with replacement; also return the latter.
 
     The draws are independent of each other, not stratified: a posterior may use the first rows of a
-    minibatch only. Every level has random numbers of its own, so that their resolution is the same
+    minibatch only. Every level uses its own random numbers, so that their resolution is the same
     for all slots.
     """
     node, value = jnp.zeros(count, jnp.int32), jnp.zeros(count)
     for depth, level in enumerate(reversed(priorities.levels)):
         children = level[node]
         child = _child(children, noise.uniform(noise.fold(key, depth), (count,)))
-        # From the rows that were read above: reading the leaves again would make XLA copy them.
+        # Taken from the rows above: reading the leaves again would make XLA copy them.
         value = jnp.take_along_axis(children, child[:, None], axis=1)[:, 0]
         node = BRANCHES * node + child
     return node, value

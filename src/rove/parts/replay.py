@@ -78,7 +78,7 @@ LEAST_ERROR = 1e-6
 
 
 Reward: TypeAlias = Callable[[Transition], Float[Array, " n"]]
-"""Returns the rewards of single steps from the buffer: those that are stored, or more."""
+"""Returns the rewards of single steps from the buffer, possibly with intrinsic rewards added."""
 
 
 def init(

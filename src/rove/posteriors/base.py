@@ -209,14 +209,15 @@ class Foldable(Posterior[Law, Draw]):
 
 
 class Density(Posterior[Law, Draw]):
-    """A family whose samples have a density, so that its gradient can be estimated by scores."""
+    """A family whose samples have a density, so that gradients can be estimated by scores."""
 
     @abc.abstractmethod
     def log_density(
         self, law: Law, draw: Draw
     ) -> tuple[Float[Array, ""], Float[Array, " outputs"]]:
-        """Return log q_φ(θ) in parts, each up to a constant that does not depend on φ: of what all
-        outputs of the network depend on, and of what only one output depends on, for each."""
+        """Return log q_φ(θ) in two parts, up to constants that do not depend on φ: that of the
+        parameters which several outputs depend on and, for each output, that of the parameters
+        which only this output depends on."""
 
 
 class Sampler(Posterior[Law, Draw]):
@@ -225,7 +226,7 @@ class Sampler(Posterior[Law, Draw]):
 
     @abc.abstractmethod
     def start(self, learned: Any) -> Any:
-        """Return what the chain remembers from step to step besides φ, such as moments."""
+        """Return the initial state of the chain besides φ, such as moments."""
 
     @abc.abstractmethod
     def step(
@@ -276,12 +277,12 @@ def apply_all(
 
 
 def check_layers(posterior: Posterior[Any, Any], spec: Spec, why: str) -> None:
-    """Raise `ConfigError` if the network is a function of the user's own. `why` says what this
-    posterior needs layers for."""
+    """Raise `ConfigError` if the network is a custom function. `why` says what this posterior needs
+    layers for."""
     if is_function(spec.network):
         name = type(posterior).__name__
         reason = f"{name} needs a network of layers, {why}: leave network out, or use "
-        reason += "rove.ConvNet. Dirac, MeanField, Ensemble and ParameterNoise take any function"
+        reason += "rove.ConvNet. Dirac, MeanField, Ensemble and ParameterNoise accept any function"
         raise ConfigError("network", spec.network, reason, reason)
 
 

@@ -136,5 +136,5 @@ def check_table(posterior: Posterior[Any, Any], spec: Spec) -> None:
     if x is not None and not (np.sum(x != 0) == 1 and x.max() == 1):
         allowed = "one-hot observations, such as those of bandit-10, or of a chain "
         allowed += "with --env.features one-hot"
-        message = f"{name} requires {allowed}; this environment has others"
+        message = f"{name} requires {allowed}; the observations of this environment are not one-hot"
         raise ConfigError("observation", x, allowed, message)

@@ -24,14 +24,14 @@ class Langevin(Sampler[Theta, Theta], Foldable[Theta, Theta]):
     `adam`, the drift is ∇J + a·m/√v, where m and v are Adam's moments (Adam LMC, Ishfaq et al.
     2024): networks are trained faster, and the stationary distribution is narrower.
 
-    A sample of θ is the current state of the chain, which keeps it for as long as
+    A sample of θ is the current state of the chain, and control uses it for as long as
     `Agent.resample` says. If the return has c = 0, there is no noise: stochastic gradient descent.
     """
 
     adam: float | Array | None = None
     """Weight a of Adam's direction m/√v in the drift; None: no such term."""
     temperature: float | Array = 1.0
-    """Factor of T: 1 for the posterior, and less for a distribution that is narrower."""
+    """Factor of T: 1 for the posterior, less for a narrower distribution."""
     prior: float | Array | None = None
     """Standard deviation of a Gaussian prior with mean 0; None: a uniform prior."""
 

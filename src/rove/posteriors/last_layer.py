@@ -225,4 +225,5 @@ def check_conjugate(posterior: Posterior[Any, Any], spec: Spec) -> None:
     if not spec.exact:
         reason = f"{name} requires a Gaussian return with fixed σ: Gaussian × {name} works"
         raise ConfigError("posterior", name, reason, reason)
-    check_number("sigma", spec.scale, above=0.0)
+    if float(spec.scale) <= 0.0:
+        raise ConfigError.must_be("sigma", 0.0, f"above 0 for {name}")

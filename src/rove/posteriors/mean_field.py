@@ -48,8 +48,8 @@ class MeanFieldLaw(NamedTuple):
 
 
 class NoiseRows(Rows[MeanFieldLaw]):
-    """Samples that consist of standard normal noise for every layer, from which each row gets
-    pre-activations, or parameters, of its own.
+    """Samples that consist of standard normal noise for every layer, from which the
+    pre-activations, or the parameters, of each row are computed.
 
     Given its input x, the pre-activations of a fully connected layer are independent Gaussians with
     mean x·μ_W + μ_b and variance x²·σ_W² + σ_b². Sampling them instead of weights is the local
@@ -67,7 +67,7 @@ class NoiseRows(Rows[MeanFieldLaw]):
             if isinstance(mean, Linear):
                 spread = jnp.sqrt(networks.affine(jax.tree.map(jnp.square, std), x**2))
                 return networks.affine(mean, x) + spread * epsilon
-            return jax.vmap(lambda epsilon, x: _moved(mean, std, epsilon)(x))(epsilon, x)
+            return jax.vmap(lambda epsilon, x: _perturbed(mean, std, epsilon)(x))(epsilon, x)
 
         ends = list(accumulate(_counts(law)[:-1]))
         epsilons = jnp.split(self.epsilon, ends, axis=1)
@@ -86,7 +86,7 @@ def _counts(law: MeanFieldLaw) -> list[int]:
     ]
 
 
-def _moved(mean: Layer, std: Layer, epsilon: Float[Array, " parameters"]) -> Layer:
+def _perturbed(mean: Layer, std: Layer, epsilon: Float[Array, " parameters"]) -> Layer:
     """Return the parameters μ_θ + σ_θ·ε of a layer."""
     means, structure = jax.tree.flatten(mean)
     parts = jnp.split(epsilon, list(accumulate(leaf.size for leaf in means[:-1])))
@@ -180,17 +180,19 @@ class MeanField(Foldable[MeanFieldLaw, Theta], Density[MeanFieldLaw, Theta]):
         self, law: MeanFieldLaw, draw: Theta
     ) -> tuple[Float[Array, ""], Float[Array, " outputs"]]:
         logs = jax.tree.map(log_normal, draw, law.mean, law.std)
-        own = jnp.zeros(0)
+        by_output = jnp.zeros(0)
         if isinstance(logs, tuple) and isinstance(logs[-1], Linear):
             *logs, head = logs
-            own = jnp.sum(head.weight, axis=0) + head.bias
-        return sum((jnp.sum(x) for x in jax.tree.leaves(logs)), jnp.zeros(())), own
+            by_output = jnp.sum(head.weight, axis=0) + head.bias
+        return sum((jnp.sum(x) for x in jax.tree.leaves(logs)), jnp.zeros(())), by_output
 
     def validate(self, spec: Spec) -> None:
         if self.prior_std is not None and is_function(spec.network):
-            reason = "None for a network that is a function, of which rove does not know the "
-            reason += "number of inputs of a parameter"
-            raise ConfigError.must_be("prior_std", self.prior_std, reason)
+            hint = (
+                ": it depends on the number of inputs of each parameter, which rove does not know"
+            )
+            allowed = "None for a custom network function"
+            raise ConfigError.must_be("prior_std", self.prior_std, allowed, hint)
 
 
 def log_normal(

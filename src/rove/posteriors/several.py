@@ -20,12 +20,12 @@ class Several(Rows[Law]):
     rows: Rows[Law]
 
     def __call__(self, law: Law, x: Input) -> Float[Array, "draws n outputs"]:
-        z = _each(lambda rows: rows(law, x), self.rows)
+        z = _map_samples(lambda rows: rows(law, x), self.rows)
         return z.reshape(-1, *z.shape[2:])
 
     @property
     def weights(self) -> Float[Array, "draws_ n_"]:
-        weights = _each(lambda rows: rows.weights, self.rows)
+        weights = _map_samples(lambda rows: rows.weights, self.rows)
         same_for_all = weights.shape[1:] == (1, 1)
         return weights[0] if same_for_all else weights.reshape(-1, weights.shape[-1])
 
@@ -34,8 +34,8 @@ class Several(Rows[Law]):
 
 
 class Thetas(Rows[Law]):
-    """Independent samples of θ, each for all rows, as constants: the gradient of `__call__` is that
-    of f_θ(x) for a given θ, without the part that the law of θ has in it."""
+    """Independent samples of θ, each for all rows, as constants: gradients of `__call__` flow only
+    through the parameters that `Posterior.apply` takes from the law, not through the samples."""
 
     posterior: Density[Law, Any]
     keys: UInt32[Array, "draws 2"]
@@ -52,7 +52,7 @@ class Thetas(Rows[Law]):
 def several(
     posterior: Posterior[Law, Any], law: Law, ids: Int[Array, " n"] | None, key: Key, draws: int
 ) -> Rows[Law]:
-    """Return `Posterior.sample_rows`, or as many independent samples of it."""
+    """Return the samples of `Posterior.sample_rows` or, with several draws, of that many calls."""
     if draws == 1:
         return posterior.sample_rows(law, ids, key)
     sample = eqx.filter_vmap(
@@ -67,6 +67,6 @@ def matched(x: Array, draws: int) -> Array:
     return x if times == 1 else jnp.tile(x, (times, *(1 for _ in x.shape[1:])))
 
 
-def _each(function: Any, rows: Rows[Law]) -> Array:
+def _map_samples(function: Any, rows: Rows[Law]) -> Array:
     """Apply a function to each of several stacked samples."""
     return eqx.filter_vmap(function, in_axes=(eqx.if_array(0),))(rows)

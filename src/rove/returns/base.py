@@ -72,7 +72,7 @@ class Return(eqx.Module):
         """Return E[Z_θ(s, a)], exactly."""
 
     def value(self, z: Float[Array, " outputs"]) -> Float[Array, ""]:
-        """Return what control maximises: the mean of Z_θ(s, a), or its risk measure `risk`."""
+        """Return the value that control maximises: the mean of Z_θ(s, a), or its risk measure."""
         if self.risk is None:
             return self.mean(z)
         return self.risk.value(partial(self.quantile, z), partial(self.shortfall, z))
@@ -143,8 +143,8 @@ class Return(eqx.Module):
     def error(self, z: Float[Array, " outputs"], target: Array) -> Float[Array, ""]:
         """Return how far Z_θ(s, a) is from the target, for prioritised replay; at least 0.
 
-        By default, this is the absolute value of the loss. Families whose loss can be negative, or
-        is not smallest at 0, have another one.
+        By default, this is the absolute value of the loss. Families whose loss is not 0 for a
+        perfect prediction override it.
         """
         return jnp.abs(self.loss(z, target))
 
@@ -184,7 +184,7 @@ def means(returns: Return, z: Float[Array, "*n outputs"]) -> Float[Array, "*n"]:
 
 
 def values(returns: Return, z: Float[Array, "*n outputs"]) -> Float[Array, "*n"]:
-    """Return what control maximises (`Return.value`) of every row of outputs."""
+    """Return `Return.value` of every row of outputs."""
     return jnp.vectorize(returns.value, signature="(k)->()")(z)
 
 

@@ -12,9 +12,8 @@ from rove.returns.base import Return, check_weight
 class Bernoulli(Return):
     """A return of 1 with probability sigmoid(z), and of 0 otherwise.
 
-    The target is the probability of a 1, r + γ·E[Z_θ⁻] clipped to [0, 1]: that of r + γZ_θ⁻ at the
-    end of a task, and before it that of a task which goes on with probability γ. The loss is the
-    cross-entropy.
+    The target is the probability of a 1, r + γ·E[Z_θ⁻] clipped to [0, 1]. It is exact when the task
+    ends; before, γ acts as the probability that the task continues. The loss is the cross-entropy.
     """
 
     weight: float | Array = 1e-4

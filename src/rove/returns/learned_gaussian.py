@@ -17,9 +17,10 @@ from rove.returns.base import Return, check_weight, log_density, natural, normal
 class LearnedGaussian(Return):
     """A Gaussian whose mean and standard deviation are outputs of the network.
 
-    z = (m, ϱ), with mean m and standard deviation s = softplus(ϱ) + `floor`. The loss is −log
-    density. With draw="distribution" it is its mean over r + γZ_θ⁻, whose mean is r + γm′ and whose
-    standard deviation is γs′, as in parametric return density estimation (Morimura et al. 2012).
+    z = (m, ϱ), with mean m and standard deviation s = softplus(ϱ) + `floor`. The loss is minus the
+    log-density of the target. With draw="distribution", it is the mean of this over r + γZ_θ⁻, a
+    Gaussian with mean r + γm′ and standard deviation γs′, as in parametric return density
+    estimation (Morimura et al. 2012).
     """
 
     floor: float | Array = 1e-2

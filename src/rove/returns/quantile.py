@@ -10,7 +10,7 @@ from rove.parts.noise import Key
 from rove.returns.base import Return, check_weight
 
 COMPARED = 256
-"""Maximum number of values that are compared in pairs to find one of a given rank."""
+"""Maximum number of quantiles that are ranked by pairwise comparison instead of sorting."""
 
 
 class Quantile(Return):
@@ -52,8 +52,8 @@ class Quantile(Return):
         return jnp.std(z)
 
     def quantile(self, z: Float[Array, " quantiles"], level: float | Array) -> Float[Array, ""]:
-        """Return the value whose rank is the first to reach the level. Up to `COMPARED` values are
-        compared with each other, which takes less time than sorting them."""
+        """Return the smallest value whose rank reaches the level. Up to `COMPARED` values are
+        ranked by pairwise comparison, which takes less time than sorting them."""
         if self.quantiles > COMPARED:
             return super().quantile(z, level)
         ranks = jnp.sum(z[None, :] <= z[:, None], axis=1) / self.quantiles

@@ -48,7 +48,7 @@ RUN = {
 """Names that a `Run` does not have."""
 
 _NETWORK = (
-    "the setting hidden=(64, 64) is the widths of the hidden layers, and network=rove.ConvNet(…) a "
+    "set hidden=(64, 64), the widths of the hidden layers, or network=rove.ConvNet(…), a "
     "convolutional network for images"
 )
 _ENVS = "every seed has its own environment: seeds=N trains N of them, at most workers=M at once"
@@ -64,7 +64,7 @@ TRAIN = {
     "policy_kwargs": _NETWORK,
     "render_mode": "train first, then record a video with rove.watch(run, path)",
     "eval_freq": "use eval_every=N, in episodes, or in steps if the budget is in steps",
-    "eval_env": "use eval_every=N: evaluations have an environment of their own",
+    "eval_env": "use eval_every=N: evaluations have a separate environment",
     "tensorboard_log": 'pass log="tensorboard" and out=FOLDER',
 }
 """Arguments that `rove.train` does not have."""

@@ -76,24 +76,20 @@ def configure(
             if not hasattr(agent, field):
                 if field in advice.TRAIN:
                     reason = advice.TRAIN[field]
-                    message = f"rove.train has no argument {field!r}; {reason}"
+                    message = f"rove.train has no argument {field!r}: {reason}"
                     raise ConfigError(field, value, reason, message)
                 _check_not_an_option(field, value, environment, given)
                 raise unknown_setting(agent, field, value, ARGUMENTS)
         agent = with_settings(agent, settings)
     elif not isinstance(agent, Learner):
         allowed = "a name, settings such as rove.GE(), or a rove.Agent"
-        called = isinstance(agent, type) and issubclass(agent, Settings)
-        hint = f". Did you mean rove.{agent.__name__}()?" if called else ""
+        is_class = isinstance(agent, type) and issubclass(agent, Settings)
+        hint = f". Did you mean rove.{agent.__name__}()?" if is_class else ""
         raise ConfigError.must_be("agent", agent, allowed, hint)
     elif settings:
         field, value = next(iter(settings.items()))
-        raise ConfigError(
-            field,
-            value,
-            "pass it to rove.Agent instead",
-            f"{field}={value!r} has no effect on a composed agent; pass it to rove.Agent instead",
-        )
+        reason = "has no effect on a composed agent: pass it to rove.Agent instead"
+        raise ConfigError(field, value, reason)
     agent = with_network(agent, environment)
     learner = agent.compose() if isinstance(agent, Settings) else agent
     if learner.continuous != environment.continuous:
@@ -195,8 +191,8 @@ def _check_not_an_option(field: str, value: Any, environment: Task, given: Any) 
     if isinstance(given, str):
         how = f"rove.make({given!r}, {field}={value!r})"
     elif isinstance(environment, GymnaxEnvironment):
-        own = field in ("optimum", "score_range")
-        setting = f"{field}={value!r}" if own else f"params.replace({field}={value!r})"
+        of_rove = field in ("optimum", "score_range")
+        setting = f"{field}={value!r}" if of_rove else f"params.replace({field}={value!r})"
         how = f"rove.adopt_gymnax(env, {setting})"
     elif isinstance(given, Environment):
         how = f"rove.{type(given).__name__}(…, {field}={value!r})"
@@ -285,12 +281,11 @@ def _fits(environment: Task, agent: str) -> bool:
 
 
 def default_settings(agent: str, environment: Task, searches: Sequence[str] = SOURCES) -> Settings:
-    """Return a named agent's settings, tuned for the environment if one of the searches was on it
-    and otherwise those for new tasks, with the default network for its images. With continuous
+    """Return a named agent's default settings on an environment, with the default network for its
+    images: those that the searches found for it, or else those for new tasks. With continuous
     actions, "auto" is TD3."""
     kind = settings_of(agent)
     if kind is Auto and environment.continuous:
         kind = TD3
-    found = tuned(kind.name, environment.name, searches) or for_new_tasks(kind.name)
-    settings = with_settings(kind(), found)
-    return with_network(settings, environment)
+    changes = tuned(kind.name, environment.name, searches) or for_new_tasks(kind.name)
+    return with_network(with_settings(kind(), changes), environment)

@@ -8,8 +8,8 @@ from rove.runs.recorded import RESTATABLE
 
 
 def extends(new: dict[str, Any], existing: dict[str, Any], differing: list[str]) -> bool:
-    """Whether a run has all the seeds of an existing one and trains them for at least as long. Its
-    optimum may be stated anew, unless seeds stop when they reach it."""
+    """Whether a run has all the seeds of an existing one and trains them for at least as long. It
+    may state another optimum, unless seeds stop when they reach it."""
     if not new.get("until_solved", True):
         differing = [key for key in differing if key not in RESTATABLE]
         if not differing:
@@ -37,23 +37,30 @@ def first_difference(existing: dict[str, Any], new: dict[str, Any], within: str 
         if isinstance(a, dict) and isinstance(b, dict):
             return first_difference(a, b, key)
         if not within and key in EXTENDABLE:
-            return _shortened(existing, new)
+            if reason := _not_extended(existing, new):
+                return reason
+            continue
         what = within if key == "name" else key
-        return f"{what} is {json.dumps(a)} there and {json.dumps(b)} here"
+        verb = "are" if what == "seeds" else "is"
+        return f"its {what} {verb} {json.dumps(a)}, not {json.dumps(b)}"
     return "its fields differ"
 
 
-def _shortened(existing: dict[str, Any], new: dict[str, Any]) -> str:
-    """Describe why a run does not extend an existing one that differs in its budget or seeds."""
+def _not_extended(existing: dict[str, Any], new: dict[str, Any]) -> str:
+    """Describe why a run does not extend an existing one, by its budget or seeds; empty if it
+    does."""
     unit, other = ("episodes", "steps") if new["episodes"] is not None else ("steps", "episodes")
     if existing.get(unit) is None:
         return f"it was trained for {existing.get(other)} {other}, not for a number of {unit}"
-    extended = "; a run can be extended by more of them"
+    reason = "; a run cannot lose seeds"
     if not existing.get("extendable"):
-        extended = "; it was written by run.save, without replay buffers, and cannot be extended"
-    known = type(existing[unit]) is int
-    if existing.get("extendable") and known and existing[unit] > new[unit]:
+        reason = "; it was written by run.save, without replay buffers, and cannot be extended"
+        if existing[unit] != new[unit]:
+            return f"it has {existing[unit]} {unit}, not {new[unit]}{reason}"
+    elif type(existing[unit]) is not int or existing[unit] > new[unit]:
         return f"it has {existing[unit]} {unit}, more than {new[unit]}, and cannot be shortened"
-    if existing[unit] != new[unit]:
-        return f"it has {existing[unit]} {unit}, not {new[unit]}{extended}"
-    return f"it has seeds {existing.get('seeds')}, not {new['seeds']}{extended}"
+    seeds = existing.get("seeds")
+    keeps_seeds = isinstance(seeds, list) and all(seed in new["seeds"] for seed in seeds)
+    if existing.get("extendable") and keeps_seeds:
+        return ""
+    return f"it has seeds {seeds}, not {new['seeds']}{reason}"

@@ -34,8 +34,8 @@ def values(settings: Settings, field: str, given: str | Iterable[Any]) -> tuple[
         raise unknown_setting(settings, field, given)
     if isinstance(given, str):
         if get_origin(kinds[field]) is tuple:
-            reason = "it can be swept only in Python, by rove.sweep with a list of tuples. "
-            reason += f"To set it, separate its values by spaces: --agent.{field} 64 64"
+            reason = "can be swept only in Python, by rove.sweep with a list of tuples. To set it, "
+            reason += f"separate its values by spaces: --agent.{field} 64 64"
             raise ConfigError(field, given, reason)
         swept = _read(field, given, whole=kinds[field] is int)
     elif isinstance(given, Iterable) and getattr(given, "ndim", 1):
@@ -47,7 +47,7 @@ def values(settings: Settings, field: str, given: str | Iterable[Any]) -> tuple[
         raise ConfigError(field, allowed, allowed, f"{field} needs {allowed}, got {len(swept):,}")
     swept = tuple(getattr(with_settings(settings, {field: value}), field) for value in swept)
     if len(set(map(repr, swept))) < len(swept):
-        raise ConfigError(field, given, f"the values must be distinct, got {_listed(swept)}")
+        raise ConfigError(field, given, f"must have distinct values, got {_listed(swept)}")
     return swept
 
 
@@ -65,11 +65,11 @@ def _read(field: str, text: str, whole: bool) -> tuple[Any, ...]:
     if len(parts) != 3 or not math.isfinite(high - low):
         raise ConfigError.must_be(field, text, SPELLING)
     if low == high:
-        raise ConfigError(field, text, "the ends of a range must differ")
+        raise ConfigError(field, text, "must be a range whose ends differ")
     if not 2 <= count <= MOST:
-        raise ConfigError(field, text, f"a range must have between 2 and {MOST:,} values")
+        raise ConfigError(field, text, f"must be a range of 2 to {MOST:,} values")
     if geometric and min(low, high) <= 0:
-        raise ConfigError(field, text, "both ends must be above 0 for geometric spacing")
+        raise ConfigError(field, text, "must have both ends above 0 for geometric spacing")
     spaced = (np.geomspace if geometric else np.linspace)(low, high, count)
     # Twelve digits hide rounding errors, so that 1e-7 stays 1e-7.
     return tuple(round(v) if whole else float(f"{v:.12g}") for v in spaced.tolist())
@@ -88,7 +88,7 @@ def _value(field: str, text: str, word: str) -> Any:
             return number
         raise ConfigError.must_be(field, text, "a list of finite numbers")
     if not word:
-        raise ConfigError(field, text, "a value is missing before or after a comma")
+        raise ConfigError(field, text, "lacks a value before or after a comma")
     return word
 
 
@@ -114,9 +114,9 @@ def split_arguments(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]
         remaining = remaining if equals else remaining[1:]
         field = option.partition(".")[2].replace("-", "_")
         if option.startswith("--env."):
-            raise ConfigError(field, text, "only --agent options can be swept; give a single value")
-        if field in fields:
-            reason = f"it is given twice, also as {fields[field]!r}; give it once"
+            reason = "cannot be swept: only --agent options can. Give a single value"
             raise ConfigError(field, text, reason)
+        if field in fields:
+            raise ConfigError(field, text, f"is also given as {fields[field]!r}: give it once")
         fields[field] = text
     return fields, others

@@ -105,14 +105,14 @@ def plan(
     swept = {name: space.values(base.agent, name, given) for name, given in fields.items()}
     if clashes := [name for name in swept if name in options]:
         field = clashes[0]
-        raise ConfigError(field, options[field], "it is also swept; either sweep it or set it")
+        raise ConfigError(field, options[field], "is also swept: either sweep it or set it")
     check_choice("method", method, METHODS)
     if confirm_seeds is None:
         confirm_seeds = min(seeds, TUNING)
     check_integer("confirm_seeds", confirm_seeds, at_least=0, at_most=TUNING)
     if method == "halving" and seeds < 2:
         hint = "; it tries the better half of the points on more seeds"
-        raise ConfigError.must_be("seeds", seeds, "at least 2 with the method halving", hint)
+        raise ConfigError.must_be("seeds", seeds, "at least 2 with method='halving'", hint)
     _check_count(method, points, math.prod(map(len, swept.values())))
     # The base's values of swept settings have no effect: set them to the first ones, so that equal
     # sweeps have equal plans.
@@ -127,14 +127,15 @@ def plan(
 def _check_count(method: str, points: int | None, total: int) -> None:
     """Raise `ConfigError` if the method does not support this number of points."""
     if method == "grid" and points is not None:
-        reason = "only the methods random and halving draw points; the method grid tries all points"
+        reason = "has no effect with method='grid', which tries all points: remove it, or use "
+        reason += "method='random' or 'halving'"
         raise ConfigError("points", points, reason)
     if method == "random" and points is None:
-        message = "the method random needs a number of points to draw: --points N, or points=N"
+        message = "method='random' needs a number of points to draw: --points N, or points=N"
         raise ConfigError("points", points, "a number", message)
     if points is not None:
         check_integer("points", points, at_least=1, at_most=space.MOST)
     elif total > space.MOST:
-        message = f"the grid has {total:,} points, more than {space.MOST:,}; use fewer values, or "
-        message += "the method random with a number of points"
+        message = f"the grid has {total:,} points, more than {space.MOST:,}: use fewer values, or "
+        message += "method='random' with a number of points"
         raise ConfigError("points", total, f"at most {space.MOST:,}", message)

@@ -27,8 +27,7 @@ def opened(log: str | None, root: Path | None) -> Iterator[Tracker | None]:
         return
     check_choice("log", log, TRACKERS)
     if root is None:
-        reason = "needs a run folder: pass out=FOLDER"
-        raise ConfigError("log", log, reason, f"log={log!r} {reason}")
+        raise ConfigError("log", log, "needs a run folder: pass out=FOLDER")
     tracker = TRACKERS[log](root)
     try:
         yield tracker

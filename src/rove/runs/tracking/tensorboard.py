@@ -35,9 +35,8 @@ class TensorBoard(Tracker):
                 "tensorboard.backend.event_processing.event_file_loader"
             )
         except ImportError as error:
-            reason = f"TensorBoard is not installed ({error}): pip install tensorboard"
-            message = f"log='tensorboard': {reason}"
-            raise ConfigError("log", "tensorboard", reason, message) from None
+            reason = f"needs TensorBoard: pip install tensorboard ({error})"
+            raise ConfigError("log", "tensorboard", reason) from None
 
     def begin(self, lane: SeedRun) -> dict[str, int]:
         folder = _folder(lane)

@@ -29,15 +29,16 @@ class Trackio(Tracker):
     def __init__(self, root: Path) -> None:
         spec = importlib.util.find_spec("trackio")
         if spec is None or spec.origin is None:
-            reason = 'Trackio is not installed: pip install "trackio>=0.43,<0.44"'
-            raise ConfigError("log", "trackio", reason, f"log='trackio': {reason}")
+            reason = 'needs Trackio: pip install "trackio>=0.43,<0.44"'
+            raise ConfigError("log", "trackio", reason)
         self._root, self._lock = root, threading.Lock()
         self._process = _start(root / "trackio")
         ready = self._answer()  # after it has imported Trackio
         if "done" not in ready:
             self.close()
-            reason = f'Trackio does not work ({_reason(ready)}): pip install "trackio>=0.43,<0.44"'
-            raise ConfigError("log", "trackio", reason, f"log='trackio': {reason}")
+            install = 'pip install "trackio>=0.43,<0.44"'
+            reason = f"needs another version of Trackio ({_reason(ready)}): {install}"
+            raise ConfigError("log", "trackio", reason)
 
     def begin(self, lane: SeedRun) -> dict[str, int]:
         return self._request(lane)

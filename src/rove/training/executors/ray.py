@@ -39,8 +39,7 @@ class Ray:
     def __init__(self, on: str, jobs_in: str) -> None:
         self.on, self._jobs_in = on, jobs_in
         if importlib.util.find_spec("ray") is None:
-            reason = "needs Ray: pip install 'ray[client]'"
-            raise ConfigError("on", on, reason, f"on={on!r} {reason}")
+            raise ConfigError("on", on, "needs Ray: pip install 'ray[client]'")
 
     def check(self, jobs: Sequence[Job], workers: int | None) -> None:
         if workers is not None:
@@ -69,10 +68,8 @@ class Ray:
 
     def remote(self, custom: Custom, unfinished: int, workers: int | None) -> bool:
         for label in custom():
-            reason = f"{label} is custom code, which a cluster does not have"
-            message = f"on={self.on!r} cannot train {label}: it uses custom code, which the "
-            message += "cluster does not have; use on='threads'"
-            raise ConfigError("on", self.on, reason, message)
+            reason = f"cannot train {label}: it uses custom code, which the cluster does not have; "
+            raise ConfigError("on", self.on, f"{reason}use on='threads'")
         return unfinished > 0
 
     def execute(
