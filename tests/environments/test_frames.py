@@ -126,7 +126,7 @@ def test_stacks_of_compiled_images_are_joined_along_their_channels():
 
 def test_codes_are_refused():
     for name in ("deep-sea-4", "gym/FrozenLake-v1"):
-        with pytest.raises(ConfigError, match="discrete observations, each of which is a code"):
+        with pytest.raises(ConfigError, match="whose observations are codes of states"):
             environments.make(name, frame_stack=2)
     for count in (0, 65, 1.5):
         with pytest.raises(ConfigError, match="frame_stack"):

@@ -151,7 +151,7 @@ def test_a_difference_that_cannot_be_told_is_refused():
         rove.difference(narrow, narrow)
     none = train("gym/CartPole-v1", seeds=1, episodes=None, steps=3)
     for compare in (lambda: rove.difference(run, none), lambda: rove.compare([run, none])):
-        with pytest.raises(ConfigError, match="of which every seed has an episode"):
+        with pytest.raises(ConfigError, match="in which every seed has finished an episode"):
             compare()
 
 

@@ -1,4 +1,4 @@
-"""Every pair of a return family and a parameter family, and which pairs make an agent."""
+"""Every pair of a return family and a posterior, and which pairs make an agent."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -51,7 +51,7 @@ def working() -> dict[tuple[str, str], Agent | ConfigError]:
 def _pair(
     returns: Return, posterior: Posterior, hidden: tuple[int, ...] = (8,)
 ) -> Agent | ConfigError:
-    """Build the agent with one hidden layer or, if that is refused, without any."""
+    """Build the agent with one hidden layer or, if that is refused, without hidden layers."""
     small = {"batch_size": 8, "buffer_size": 64, "learning_starts": 8}
     try:
         return Agent(returns, posterior, hidden=hidden, **small)
@@ -60,7 +60,7 @@ def _pair(
 
 
 def families_of(agent: Agent) -> tuple[str, str]:
-    """Return the names of the return family and the parameter family of an agent."""
+    """Return the names of the return family and the posterior of an agent."""
     return _nearest(RETURNS, agent.returns), _nearest(POSTERIORS, agent.posterior)
 
 

@@ -35,7 +35,7 @@ _QUANTILE: Any = Quantile
 
 
 class Auto(DQN, name="auto", label="Auto"):
-    """Auto: DQN that explores tasks that it was not tuned for, by counts and repeated actions.
+    """Auto: DQN with visit counts and repeated random actions, for tasks without tuned settings.
 
     On tasks with continuous actions, the name stands for td3.
     """
@@ -45,7 +45,7 @@ class Auto(DQN, name="auto", label="Auto"):
     epsilon_steps: int = 15_000
     """Number of steps over which ε falls from epsilon-start to epsilon; 0: constant."""
     repeat: int = 100
-    """Maximum number of steps of a random action, which takes n or more with probability 1/n."""
+    """Maximum duration of a random action; it lasts at least n steps with probability 1/n."""
     n_step: int = 5
     """Number of rewards in a target; above 1, sparse rewards travel faster."""
     bonus: BonusName = "counts"
@@ -156,7 +156,7 @@ class AdamLMC(NetworkSettings, name="adam_lmc", label="Adam LMC"):
     """Adam LMC: Gaussian return, θ follows Langevin dynamics with Adam's direction in its drift."""
 
     resample: Literal["step", "episode"] | int = _AGENT.resample
-    """When acting takes the current state of the chain: every step, episode, or every N steps."""
+    """When to take the chain's current state for acting: every step, episode, or N steps."""
     sigma: float = 0.5
     """Standard deviation σ of the return; the noise of an update is proportional to it."""
     adam: float | None = 1.0

@@ -27,7 +27,7 @@ class ReturnDensity(DistributionalSettings, name="return_density", label="Return
     floor: float = 0.01
     """Minimum scale of the density."""
     natural: bool = True
-    """Use natural gradients, as in the paper, instead of gradients."""
+    """Use natural gradients (Morimura et al. 2012) instead of ordinary gradients."""
 
     def compose(self) -> Agent:
         check_choice("density", self.density, ("gaussian", "laplace", "skewed_laplace"))

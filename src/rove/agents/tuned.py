@@ -21,8 +21,8 @@ def tuned(agent: str, environment: str, searches: Sequence[str] = SOURCES) -> di
 
 
 def for_new_tasks(agent: str) -> dict[str, Any]:
-    """Return the settings of an agent for tasks on which nothing was tuned; see the suite
-    (`rove reproduce suite`), on the development half of which they were chosen."""
+    """Return the settings of an agent for tasks that it was not tuned for. They were chosen on the
+    development half of the suite (`rove reproduce suite`)."""
     return _read("new-tasks").get(agent, {})
 
 
@@ -43,7 +43,7 @@ def _nearest(
             if agent in agents
         ]
         if candidates:
-            distance, known, settings = min(candidates, key=lambda found: found[0])
+            distance, known, settings = min(candidates, key=lambda candidate: candidate[0])
             if distance < math.inf:
                 return known, settings
     return None, {}

@@ -39,9 +39,11 @@ def _evenly_spaced(visited: np.ndarray, cells: int) -> np.ndarray | None:
     if len(visited) < LEAST:
         return None
     for count in range(2, cells // 2 + 1):
-        found, rest = np.divmod(np.arange(count) * cells, count - 1)
-        below = (rest == 0) & ~np.isin(found, visited)  # rounded down, or the end of the last cell
-        found = np.maximum(found - below, 0)
-        if np.all(np.isin(visited, found)):
-            return found
+        centres, rest = np.divmod(np.arange(count) * cells, count - 1)
+        below = (rest == 0) & ~np.isin(
+            centres, visited
+        )  # rounded down, or the end of the last cell
+        centres = np.maximum(centres - below, 0)
+        if np.all(np.isin(visited, centres)):
+            return centres
     return None

@@ -61,13 +61,13 @@ def _p_less(a: np.ndarray, b: np.ndarray) -> float:
     own."""
     _, group, counts = np.unique(np.append(a, b), return_inverse=True, return_counts=True)
     ranks = (2 * np.cumsum(counts) - counts + 1)[group]  # twice the mean rank, an integer
-    n, total, own = len(a), len(ranks), int(ranks[: len(a)].sum())
+    n, total, rank_sum = len(a), len(ranks), int(ranks[: len(a)].sum())
     if total > EXACT:
         variance = n * len(b) * float(np.var(ranks)) / (total - 1)
-        z = (own + 1 - n * (total + 1)) / math.sqrt(variance) if variance else math.inf
+        z = (rank_sum + 1 - n * (total + 1)) / math.sqrt(variance) if variance else math.inf
         return 0.5 * math.erfc(-z / math.sqrt(2))
-    ways = np.zeros((n + 1, own + 1))  # [seeds of a, rank sum], up to its own
+    ways = np.zeros((n + 1, rank_sum + 1))  # [seeds of a, rank sum], up to its own
     ways[0, 0] = 1.0
-    for rank in ranks[ranks <= own]:
-        ways[1:, rank:] += ways[:-1, : own + 1 - rank]
+    for rank in ranks[ranks <= rank_sum]:
+        ways[1:, rank:] += ways[:-1, : rank_sum + 1 - rank]
     return float(ways[n].sum() / math.comb(total, n))

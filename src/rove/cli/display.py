@@ -133,7 +133,7 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
     """Print one row per seed, and the mean over seeds with its interval."""
     optimum, label = summary["optimum"], summary["score"]
     policies = zip(summary["policy"], summary["evaluated"], strict=True)
-    shown = summary | {"trained": [f"{name} {format_score(score)}" for name, score in policies]}
+    values_of = summary | {"trained": [f"{name} {format_score(x)}" for name, x in policies]}
     table = Table(title=run.config.label, title_justify="left")
     columns: dict[str, tuple[str, Callable[[Any], str]]] = {
         "seed": ("seeds", str),
@@ -148,7 +148,7 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
     for column in columns:
         table.add_column(column, justify="right")
     for i in range(len(run.seeds)):
-        values = ((show, shown[field][i]) for field, show in columns.values())
+        values = ((show, values_of[field][i]) for field, show in columns.values())
         cells = ["–" if value is None else show(value) for show, value in values]
         cells[-1] += " (lost again)" * summary["lost"][i]
         table.add_row(*cells)

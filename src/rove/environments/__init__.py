@@ -224,7 +224,8 @@ def frames_of(environment: Task) -> int | None:
 def configured(environment: Any, values: dict[str, Any]) -> Task:
     """Return the environment with other values of the options that `settings` returns.
 
-    The options of an environment inside it are a dictionary; `frame_stack` may be one of them.
+    The options of an inner environment, as in `Sparse`, are given as a dictionary. `frame_stack`
+    may be one of the values.
     """
     if isinstance(environment, Environment) and "frame_stack" in values:
         inner, _ = unstacked(environment)

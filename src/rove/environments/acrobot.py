@@ -79,8 +79,8 @@ class Acrobot(Control):
 
     def observe(self, values: Float[Array, "4"]) -> Float[Array, "6"]:
         one, two = values[0], values[1]
-        shown = [jnp.cos(one), jnp.sin(one), jnp.cos(two), jnp.sin(two)]
-        return jnp.concatenate([jnp.stack(shown), values[2:]])
+        angles = [jnp.cos(one), jnp.sin(one), jnp.cos(two), jnp.sin(two)]
+        return jnp.concatenate([jnp.stack(angles), values[2:]])
 
     def probes(self) -> dict[str, Float[Array, " features"]]:
         """Return three states: hanging at rest, stretched out to the side, and just below the

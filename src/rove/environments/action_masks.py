@@ -40,7 +40,8 @@ class MaskReader:
 
     def __call__(self, observation: Any, info: Any, terminal: bool = False) -> np.ndarray:
         """Return the mask of a state as numbers, 1 for each allowed action and 0 for the others;
-        none if the environment has no masks. That of a terminal state may be missing or empty."""
+        an empty array if the environment has no masks. A terminal state may have no mask, or one
+        that allows no action."""
         source = observation if self._in_observations else info
         if self._ignored or not isinstance(source, Mapping):
             return _NONE
@@ -63,9 +64,10 @@ class MaskReader:
 
 
 def as_mask(space: Any, given: Any, terminal: bool = False) -> Float[np.ndarray, " actions"]:
-    """Return a mask as numbers; raise `BadEnvironment` if it is not one of an action space.
+    """Return a mask as numbers; raise `BadEnvironment` if it does not fit the action space.
 
-    That of a MultiDiscrete space has a mask for each part, as `space.sample(mask)` takes them.
+    The mask of a MultiDiscrete space is a tuple with a mask for each part, as for
+    `space.sample(mask)`.
     """
     if isinstance(space, spaces.Discrete):
         mask = _vector(given, int(space.n))
@@ -86,10 +88,10 @@ def as_mask(space: Any, given: Any, terminal: bool = False) -> Float[np.ndarray,
 
 
 def given_mask(space: Any, given: Any, required: bool) -> Bool[Array, " actions"] | None:
-    """Return the mask that a user gives with an observation, None if there is none; raise
-    `ConfigError` if it is wrong, or missing although it is required."""
+    """Return the mask that a user passes with an observation, or None; raise `ConfigError` if it is
+    wrong, or missing although it is required."""
     if given is None and required:
-        message = "action_mask is missing: this environment masks actions, so give the mask with "
+        message = "action_mask is missing: this environment masks actions, so pass the mask with "
         message += 'the observation, as in act(observation, info["action_mask"])'
         raise ConfigError(KEY, given, "the mask of the observation", message)
     try:
@@ -99,7 +101,7 @@ def given_mask(space: Any, given: Any, required: bool) -> Bool[Array, " actions"
 
 
 def _vector(given: Any, actions: int) -> Float[np.ndarray, " actions"]:
-    """Return a mask of so many actions; raise `BadEnvironment` if it is not one."""
+    """Return a mask of `actions` actions; raise `BadEnvironment` if it is not one."""
     try:
         mask = np.asarray(given)
     except ValueError as error:  # a ragged list

@@ -77,20 +77,20 @@ _OPTIONS: dict[str, tuple[Any, str]] = {
     ),
     "ignore_mask": (bool, "Ignore the environment's action masks, and choose from all actions."),
 }
-"""rove's own options of a Gymnasium environment, with their types and descriptions."""
+"""The options that rove adds to a Gymnasium environment, with their types and descriptions."""
 
 
 def from_name(name: str, **options: Any) -> HostEnvironment:
     """Create the environment of a name such as gym/CartPole-v1.
 
-    Options are passed to `gymnasium.make`, except rove's own (see `adopt`).
+    Options are passed to `gymnasium.make`, except those of rove (see `adopt`).
     """
-    own: dict[str, Any] = {}
+    rove_options: dict[str, Any] = {}
     if name in ALIASES:
-        own["alias"] = name
+        rove_options["alias"] = name
         name, shared, _ = ALIASES[name]
         options = shared | options
-    own |= {key: options.pop(key) for key in ROVE_OPTIONS if key in options}
+    rove_options |= {key: options.pop(key) for key in ROVE_OPTIONS if key in options}
     defaults, any_option = settable(name)
     for key, value in options.items():
         if key not in defaults and not any_option:
@@ -99,7 +99,7 @@ def from_name(name: str, **options: Any) -> HostEnvironment:
     build = functools.partial(make_registered, name, options)
     package, name = split(name)
     text = json.dumps(options, sort_keys=True)
-    return _checked(Source(name, text, package=package, build=build), own)
+    return _checked(Source(name, text, package=package, build=build), rove_options)
 
 
 def adopt(
@@ -119,8 +119,9 @@ def adopt(
 
     **Arguments**
     - `environment`: an instance, of which every seed gets a copy, or a function that returns one.
-      If `gymnasium.make(ID, **options)` makes the same, it is the task gym/ID of the command line;
-      otherwise it has the name of its class. For an environment by its name, use `rove.make`.
+      If `gymnasium.make(ID, **options)` creates an equal environment, its name is gym/ID, as on the
+      command line; otherwise it is that of its class. To create an environment by its name, use
+      `rove.make`.
     - `normalise`: whether to normalise observations by their running mean and standard deviation.
     - `time_limit`: the number of steps after which an episode is truncated. It may not exceed a
       limit that the environment has itself.
@@ -131,10 +132,10 @@ def adopt(
       task is solved. With a positive `sparse` it is 1, for an episode that reaches the goal.
     - `score_range`: the minimum and maximum score of an episode, if they are known: intervals of
       few seeds, and `rove.difference`, rely on them. With a positive `sparse` they are 0 and 1.
-    - `axes`: the two entries of an observation, horizontal and vertical, whose range is divided
-      into cells to count visits: up to 40 integers have a cell each. Defaults to both entries of
-      a bounded box or a multi-discrete space with two entries. In a discrete space each state is
-      a cell.
+    - `axes`: the two entries of an observation, horizontal and vertical, whose ranges are divided
+      into 40 cells each to count visits; an entry with at most 40 integer values has a cell for
+      each. Defaults to both entries of a bounded box or a multi-discrete space with two entries. In
+      a discrete space, each state is a cell.
     - `ignore_mask`: whether to ignore the environment's action masks, and to choose from all
       actions.
     - `frame_stack`: the number of observations, up to the current one, that the agent sees
@@ -142,10 +143,10 @@ def adopt(
       of an episode, the first one is repeated. The policy then takes sequences of observations, as
       `gymnasium.wrappers.FrameStackObservation` returns them.
     """
-    own: dict[str, Any] = {"normalise": normalise, "time_limit": time_limit}
-    own |= {"longest_episode": longest_episode}
-    own |= {"sparse": sparse, "optimum": optimum, "score_range": score_range, "axes": axes}
-    own |= {"ignore_mask": ignore_mask, "frame_stack": frame_stack}
+    rove_options: dict[str, Any] = {"normalise": normalise, "time_limit": time_limit}
+    rove_options |= {"longest_episode": longest_episode}
+    rove_options |= {"sparse": sparse, "optimum": optimum, "score_range": score_range, "axes": axes}
+    rove_options |= {"ignore_mask": ignore_mask, "frame_stack": frame_stack}
     if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
         build = functools.partial(_copied, environment)
     elif callable(environment):
@@ -156,17 +157,19 @@ def adopt(
         if isinstance(environment, str):
             hint = f". By name: rove.make({environment!r})"
         raise ConfigError.must_be("environment", environment, allowed, hint)
-    return _checked(Source("", object_id=id(environment), build=build), own)
+    return _checked(Source("", object_id=id(environment), build=build), rove_options)
 
 
 def host_settings(environment: HostEnvironment) -> Any:
     """Return the options of a registered environment as a dataclass, for the command line."""
-    own = {key: (kind, getattr(environment, key), text) for key, (kind, text) in _OPTIONS.items()}
+    rove_options = {
+        key: (kind, getattr(environment, key), text) for key, (kind, text) in _OPTIONS.items()
+    }
     defaults = settable(environment.source.name)[0] | json.loads(environment.source.options)
     others = {key: (type(x), x, "Passed to gymnasium.make.") for key, x in defaults.items()}
     fields = [
         (key, Annotated[kind, Doc(text)], dataclasses.field(default=default))
-        for key, (kind, default, text) in (own | others).items()
+        for key, (kind, default, text) in (rove_options | others).items()
     ]
     return dataclasses.make_dataclass("Options", fields, frozen=True)()
 
@@ -180,9 +183,9 @@ def _copied(environment: Any) -> Any:
         return environment
 
 
-def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
+def _checked(source: Source, rove_options: dict[str, Any]) -> HostEnvironment:
     """Create a training environment, after checking its spaces and a few first observations."""
-    name, frames = source.name or "given", own.get("frame_stack", 1)
+    name, frames = source.name or "given", rove_options.get("frame_stack", 1)
     check_stack(frames, name, coded=False)
     try:
         env = source.new()
@@ -193,25 +196,27 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
             )
         # Do not close an environment that the user passed in.
         owned = id(env) != source.object_id
-        longest, ignore_mask = own.get("longest_episode", LONGEST_EPISODE), own.get("ignore_mask")
+        longest = rove_options.get("longest_episode", LONGEST_EPISODE)
+        ignore_mask = rove_options.get("ignore_mask")
         guard = Guard(env, longest, owned, None, None, bool(ignore_mask), frames)
         initial = np.unique([guard.reset(seed) for seed in range(PROBES)], axis=0)
     except BadEnvironment as error:
         message = str(error) if "environment" in error.field else f"environment {name}: {error}"
         raise ConfigError("environment", name, str(error), message) from error
-    _check_time_limit(name, env, own.get("time_limit"))
+    _check_time_limit(name, env, rove_options.get("time_limit"))
     spaces = (env.observation_space, env.action_space)
     source = dataclasses.replace(source, spaces=spaces, encode=guard.encode, decode=guard.decode)
     guard.close()
-    own["axes"], grid = grid_of(env.observation_space, own.get("axes"))
+    rove_options["axes"], grid = grid_of(env.observation_space, rove_options.get("axes"))
     discrete = isinstance(env.observation_space, gymnasium.spaces.Discrete)
     states = int(env.observation_space.n) if discrete else 0
     first_state = int(env.observation_space.start) if discrete else 0
-    reaches_goal = isinstance(own.get("sparse"), float | int) and own["sparse"] > 0
-    if reaches_goal:
-        own["optimum"] = 1.0 if own.get("optimum") is None else own["optimum"]
-        own["score_range"] = own.get("score_range") or (0.0, 1.0)
-    own["score_range"] = _pair(own.get("score_range"))
+    sparse = rove_options.get("sparse")
+    if isinstance(sparse, float | int) and sparse > 0:  # the only reward is that of the goal
+        if rove_options.get("optimum") is None:
+            rove_options["optimum"] = 1.0
+        rove_options["score_range"] = rove_options.get("score_range") or (0.0, 1.0)
+    rove_options["score_range"] = _pair(rove_options.get("score_range"))
     actions, masked = action_count(guard.action_space), bool(guard.mask.present)
     return HostEnvironment(
         source,
@@ -227,7 +232,7 @@ def _checked(source: Source, own: dict[str, Any]) -> HostEnvironment:
         image=joined_image(image_of(env.observation_space), frames),
         values=integers_of(env.observation_space),
         one_hot=one_hot_of(env.observation_space),
-        **own,
+        **rove_options,
     )
 
 

@@ -161,7 +161,7 @@ class Bandit(Arms):
 
 
 class BernoulliBandit(Arms):
-    """A bandit with N arms that pay 1 with a fixed probability, or nothing; an episode is one pull.
+    """A bandit with N arms that pay 1 with a fixed probability, else 0; an episode is one pull.
 
     The probabilities are drawn uniformly from [0, 1] once.
     """

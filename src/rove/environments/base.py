@@ -273,6 +273,6 @@ class GoalReached(Task):
         return 0.0, 1.0
 
 
-def shown(task: Task, state: State, observation: Observation) -> Observation:
+def with_action_mask(task: Task, state: State, observation: Observation) -> Observation:
     """Return an observation of a state with the mask of its actions, if it has one."""
     return masked(observation, task.action_mask(state))

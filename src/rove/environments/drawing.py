@@ -37,9 +37,9 @@ def board(
         left, top = MARGIN + column * width, above + (rows - 1 - row if upwards else row) * height
         return left, top, left + width, top + height
 
-    places = {name: divmod(cell, columns)[0] < rows / 2 for name, cell in landmarks.items()}
-    above = MARGIN + LABEL * any(places.values())
-    below = MARGIN + LABEL * (not all(places.values()))
+    in_upper_half = {name: cell // columns < rows / 2 for name, cell in landmarks.items()}
+    above = MARGIN + LABEL * any(in_upper_half.values())
+    below = MARGIN + LABEL * (not all(in_upper_half.values()))
     size = round(2 * MARGIN + columns * width), round(above + rows * height + below)
     image = Image.new("RGB", size, GROUND)
     draw = ImageDraw.Draw(image)
@@ -59,7 +59,7 @@ def board(
         draw.rectangle((left, top, max(left + 2, right - 1), bottom - 1), None, LANDMARK, 2)
         half = font.getlength(name) / 2
         middle = min(max((left + right) / 2, half + 2), size[0] - half - 2)
-        anchor, y = ("md", above - 2) if places[name] else ("ma", above + rows * height + 2)
+        anchor, y = ("md", above - 2) if in_upper_half[name] else ("ma", above + rows * height + 2)
         draw.text((middle, y), name, TEXT, font, anchor)
     if at is not None:
         left, top, right, bottom = corners(at)
@@ -75,9 +75,9 @@ def channels(image: np.ndarray) -> np.ndarray:
     height, width, count = image.shape
     hues = np.arange(count)[:, None] / count + np.array([0, 2, 1]) / 3
     colours = np.clip(np.abs(hues % 1 * 6 - 3) - 1, 0, 1) * 155 + 100
-    shown = image.astype(float) / max(float(np.abs(image).max()), 1e-9)
-    last = count - 1 - np.argmax(np.flip(shown > 0, axis=-1), axis=-1)
-    value = np.take_along_axis(shown, last[..., None], axis=-1)
+    scaled = image.astype(float) / max(float(np.abs(image).max()), 1e-9)
+    last = count - 1 - np.argmax(np.flip(scaled > 0, axis=-1), axis=-1)
+    value = np.take_along_axis(scaled, last[..., None], axis=-1)
     picture = (np.clip(value, 0, 1) * colours[last]).astype(np.uint8)
     scale = max(1, int(BOARD_WIDTH / max(height, width)))
     return picture.repeat(scale, axis=0).repeat(scale, axis=1)

@@ -97,8 +97,8 @@ def integers_of(space: Any) -> Integers | None:
     """Return the form of a space whose observations are encoded as integers from 0 to 255: a Box of
     integers with such bounds, or flags. None for other spaces.
 
-    Images whose sides have at least LEAST_SIDE pixels are divided by their upper bound. Smaller
-    ones, such as the views of MiniGrid, have numbers that are names rather than brightnesses.
+    Images whose sides have at least LEAST_SIDE pixels are divided by their upper bound. In smaller
+    ones, such as the views of MiniGrid, numbers are categories rather than brightnesses.
     """
     if isinstance(space, spaces.MultiBinary | spaces.MultiDiscrete):
         return Integers(flags=True)

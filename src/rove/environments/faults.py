@@ -1,4 +1,4 @@
-"""Errors of environments that are not rove's own: what was wrong, in one line."""
+"""Errors of Gymnasium environments: the problem in one line."""
 
 import traceback
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Stacks of frames: observations of the last K steps, which compiled environments see as one."""
+"""Stacks of frames: the observations of the last K steps, joined into one."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -50,7 +50,7 @@ class FrameStack(Environment):
 
     def __check_init__(self) -> None:
         if not isinstance(self.environment, Environment):
-            hint = "; for one of Gymnasium, use rove.adopt(…, frame_stack=K)"
+            hint = "; for a Gymnasium environment, use rove.adopt(…, frame_stack=K)"
             raise ConfigError.must_be("environment", self.environment, "a rove.Environment", hint)
         check_stack(self.count, self.environment.name, self.environment.coded)
 
@@ -140,7 +140,7 @@ class FrameStack(Environment):
         return self.environment.bin(state.state)
 
     def probes(self) -> Mapping[str, Observation]:
-        """Return those of the inner environment, repeated as at the beginning of an episode."""
+        """Return the probes of the inner environment, repeated as at the start of an episode."""
         probes = self.environment.probes().items()
         return {name: self._joined(self._repeated(jnp.asarray(x))) for name, x in probes}
 
@@ -173,9 +173,9 @@ def check_stack(count: Any, name: str, coded: bool) -> None:
     """Raise `ConfigError` unless observations of an environment can be stacked."""
     check_integer("frame_stack", count, at_least=1, at_most=MOST_FRAMES)
     if coded and count > 1:
-        reason = f"{name} has discrete observations, each of which is a code and not a frame"
-        message = f"frame_stack: {reason}. Leave it out, or encode observations as vectors"
-        raise ConfigError("frame_stack", count, "1", message)
+        reason = f"cannot be used with {name}, whose observations are codes of states and not "
+        reason += "frames: leave it out, or encode observations as vectors"
+        raise ConfigError("frame_stack", count, reason)
 
 
 def encoded(encode: Encode, given: Any, image: Image | None, count: int) -> np.ndarray:
@@ -191,7 +191,7 @@ def encoded(encode: Encode, given: Any, image: Image | None, count: int) -> np.n
 
 
 def newest_entry(i: int, size: int, image: Image | None, count: int) -> int:
-    """Return the index of entry i of the newest of `count` frames in a stack of a size."""
+    """Return the index of entry i of the newest of `count` frames, in a stack of `size` entries."""
     channels = (image.channels if image else size) // count
     pixel, channel = divmod(i, channels)
     return pixel * count * channels + (count - 1) * channels + channel

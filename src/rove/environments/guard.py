@@ -1,4 +1,4 @@
-"""Checks of Gymnasium environments: errors say what an environment did wrong, and when."""
+"""Checks of Gymnasium environments at every step."""
 
 import math
 import warnings
@@ -16,7 +16,7 @@ from rove.parts.images import joined
 
 _LARGEST = float(np.finfo(np.float32).max)
 LONG_EPISODE = 10_000
-"""Number of steps after which a warning says that an episode without a time limit goes on."""
+"""Number of steps after which there is a warning that an episode has not ended."""
 
 
 class Guard:
@@ -88,8 +88,8 @@ class Guard:
             problem += "(--env.longest-episode), or set time_limit (--env.time-limit)"
             raise BadEnvironment("the episode", problem)
         if self._length == LONG_EPISODE and not self._limited and not any(ended):
-            text = f"no end of an episode in {LONG_EPISODE:,} steps, and no time limit: if that is "
-            text += "not meant, set time_limit (--env.time-limit)"
+            text = f"an episode has not ended after {LONG_EPISODE:,} steps, and there is no time "
+            text += "limit; if this is not intended, set time_limit (--env.time-limit)"
             warnings.warn(text, RoveWarning, 2)
         reward = _reward(reward)
         if self._sparse is not None:

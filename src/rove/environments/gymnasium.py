@@ -75,9 +75,9 @@ class CompiledEnv(gymnasium.Env):
         )
 
     def render(self) -> np.ndarray | None:
-        """Return an image of the environment's cells: the current one, those that were visited in
-        this episode, and landmarks such as the goal. An observation that is an image is shown
-        instead if there are no cells."""
+        """Return an image of the environment's cells: the current one, those visited in this
+        episode, and landmarks such as the goal. Without cells, an observation that is an image is
+        drawn instead."""
         if self.render_mode is None:
             return None
         if self._state is None:
@@ -86,7 +86,7 @@ class CompiledEnv(gymnasium.Env):
         if not task.bins and task.image is not None:
             return drawing.channels(self._observation.reshape(task.image.shape))
         if not task.bins:
-            raise NotImplementedError("it has neither cells nor images that could be drawn")
+            raise NotImplementedError(f"{task.name} has neither cells nor images to draw")
         at = int(task.bin(self._state))
         self._visited.add(at)
         return drawing.board(
@@ -131,19 +131,19 @@ def make(family: str, n: int = 10, render_mode: str | None = None, **options: An
 def register() -> None:
     """Register rove's environments with Gymnasium; `import rove` calls this.
 
-    There is one name per class, except for tasks that Gymnasium has itself. The sparse tasks are
-    Gymnasium's own, wrapped in `SparseReward`.
+    There is one name per class, except for tasks that Gymnasium already has. The sparse tasks are
+    Gymnasium's originals, wrapped in `SparseReward`.
     """
-    for name, (kind, named, _, own) in ENVIRONMENTS.items():
-        if kind is Sparse and own is not None:
-            spec = gymnasium.spec(own)
+    for name, (kind, named, _, original) in ENVIRONMENTS.items():
+        if kind is Sparse and original is not None:
+            spec = gymnasium.spec(original)
             _register(
                 f"Sparse{type(named['environment']).__name__}",
                 entry_point=spec.entry_point,
                 max_episode_steps=spec.max_episode_steps,
                 additional_wrappers=(SparseReward.wrapper_spec(reward=named["reward"]),),
             )
-        elif own is None and not named:
+        elif original is None and not named:
             entry_point = "rove.environments.gymnasium:make"
             _register(kind.__name__, entry_point=entry_point, kwargs={"family": name})
 

@@ -100,17 +100,17 @@ class LinearBandit(BanditTask):
 
     def reset(self, key: Key) -> tuple[LinearBanditState, Observation]:
         context = noise.integers(key, (), self.contexts)
-        return LinearBanditState(context, jnp.array(self.n, jnp.int32)), self._shown(context)
+        return LinearBanditState(context, jnp.array(self.n, jnp.int32)), self._observation(context)
 
     def step(self, state: LinearBanditState, action: Int[Array, ""], key: Key) -> Step:
         mean = jnp.asarray(self.means, jnp.float32)[state.context, action]
         return Step(
             state=LinearBanditState(state.context, action.astype(jnp.int32)),
-            observation=self._shown(state.context),
+            observation=self._observation(state.context),
             reward=mean + self.noise_std * noise.normal(key),
             terminated=jnp.ones((), bool),
             truncated=jnp.zeros((), bool),
         )
 
-    def _shown(self, context: Int[Array, ""]) -> Float[Array, " features"]:
+    def _observation(self, context: Int[Array, ""]) -> Float[Array, " features"]:
         return jnp.asarray(self.inputs, jnp.float32)[context]

@@ -78,15 +78,15 @@ class PointRooms(GoalReached, Control):
         velocity = (1 - FRICTION) * velocity + PUSH * pushes[action]
         velocity = jnp.clip(velocity, -TOP_SPEED, TOP_SPEED)
         after = position + velocity
-        # The wall between the rooms, unless the point crosses it in the door.
+        # The wall between the rooms stops the point, unless it crosses the wall in the door.
         on_left, crosses = position[0] < 0, (position[0] < 0) != (after[0] < 0)
-        part = position[0] / jnp.where(crosses, position[0] - after[0], 1.0)
-        y = position[1] + part * velocity[1]
+        fraction = position[0] / jnp.where(crosses, position[0] - after[0], 1.0)
+        y = position[1] + fraction * velocity[1]
         blocked = crosses & ((y <= DOOR[0]) | (y >= DOOR[1]))
         beside = jnp.where(on_left, -CLOSEST, CLOSEST)
         after = after.at[0].set(jnp.where(blocked, beside, after[0]))
         velocity = velocity.at[0].set(jnp.where(blocked, 0.0, velocity[0]))
-        # The walls around both.
+        # The outer walls stop it too.
         velocity = jnp.where(jnp.abs(after) > 1.0, 0.0, velocity)
         return jnp.concatenate([jnp.clip(after, -1.0, 1.0), velocity])
 

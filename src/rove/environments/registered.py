@@ -29,17 +29,17 @@ def split(name: str) -> tuple[str, str]:
 
 
 def registration(env: Any) -> tuple[str, dict[str, Any]] | None:
-    """Return the name and the options by which an environment object can be created: gym/ID, if
-    `gymnasium.make(ID, **options)` makes the same. None if it has more wrappers than that, another
-    time limit, or options that a run folder cannot record."""
+    """Return the name gym/ID and the options with which `gymnasium.make` creates an environment
+    equal to a given object. None if the object has further wrappers, another time limit, or options
+    that a run folder cannot record."""
     spec = getattr(env, "spec", None) if isinstance(env, gymnasium.Env) else None
     known = gymnasium.registry.get(spec.id) if isinstance(spec, EnvSpec) else None
     if not isinstance(spec, EnvSpec) or known is None:
         return None
-    free = {"disable_env_checker": known.disable_env_checker, "kwargs": known.kwargs}
+    ignored = {"disable_env_checker": known.disable_env_checker, "kwargs": known.kwargs}
     kwargs = {k: v for k, v in spec.kwargs.items() if k != "render_mode"}
     plain = all(isinstance(value, PLAIN) for value in kwargs.values())
-    if not plain or dataclasses.replace(spec, **free) != known:
+    if not plain or dataclasses.replace(spec, **ignored) != known:
         return None
     defaults, any_option = settable(PREFIX + spec.id)
     options = changed(changed(kwargs, known.kwargs), defaults)

@@ -19,7 +19,7 @@ from rove.runs.tables import as_csv, episodes_csv, publish_text
 from rove.search.grids import variant_settings
 
 SEARCHED = ("figure-3",)
-"""The searches from which the agents' settings are taken."""
+"""The searches that the settings of the agents come from."""
 CAR = "sparse-mountain-car"
 EPISODES = {CAR: 600, "sparse-acrobot": 200, "sparse-cartpole": 400}
 QUICK_EPISODES = {CAR: 100, "sparse-acrobot": 30, "sparse-cartpole": 150}

@@ -1,4 +1,4 @@
-"""Figure 4: DDPG with three critics on pendulums."""
+"""Figure 4: DDPG with three kinds of critic on pendulums."""
 
 import importlib.util
 from collections.abc import Mapping, Sequence
@@ -189,10 +189,10 @@ def draw(curves: Mapping[Key, np.ndarray], steps: int, out: Path) -> None:
 
     figure = plots.figure(1, 4, width=13.0, height=3.6)
     for axes, letter, task in zip(figure.axes, "abcd", TASKS, strict=True):
-        shown = {agent: curves[task, agent] for agent in AGENTS}
+        by_agent = {agent: curves[task, agent] for agent in AGENTS}
         label = "episode length" if task.startswith("Sparse") else "return"
         options = {"every": steps // POINTS, "support": SCORES[task]}
-        plots.learning_curves(axes, shown, window=1, label=label, **options)
+        plots.learning_curves(axes, by_agent, window=1, label=label, **options)
         plots.over_episodes(axes, "step")
         axes.set_title(f"({letter}) {task}", loc="left", fontsize=9)
     plots.legend(figure)

@@ -197,8 +197,8 @@ def redraw(data: str | Path, out: str | Path) -> None:
     """Draw the figure without training, from a file such as docs/data/figure-5.csv.gz."""
     rows = sorted(recorded.read(data), key=lambda row: int(row["seed"]))
     points = {
-        (resample, float(rho), float(sigma)): recorded.numbers(own, "score")
-        for (resample, rho, sigma), own in recorded.grouped(
+        (resample, float(rho), float(sigma)): recorded.numbers(group, "score")
+        for (resample, rho, sigma), group in recorded.grouped(
             rows, "resample", "rho", "sigma"
         ).items()
     }

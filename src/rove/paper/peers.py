@@ -1,4 +1,4 @@
-"""Other libraries, each in a virtual environment of its own that is made when it is first needed.
+"""Other libraries, each in a separate virtual environment that is created when first needed.
 
 They are installed from the package registry.
 """
@@ -18,9 +18,9 @@ SB3 = ("torch==2.13.0", "stable-baselines3==2.9.2", "gymnasium[mujoco]==1.4.0")
 
 
 def python_of(folder: Path, packages: Sequence[str]) -> str:
-    """Return the interpreter of a virtual environment; make it if there is none of these versions.
+    """Return the interpreter of a virtual environment with the given packages, created if needed.
 
-    The first package is installed first, then all: as a dependency, torch would be the newest.
+    The first package is installed before the others: as a dependency, torch would be the newest.
     """
     python, stamp = folder / "bin" / "python", folder / "installed.txt"
     with _INSTALLING:

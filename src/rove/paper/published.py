@@ -34,8 +34,8 @@ def collected(folder: Path) -> dict[str, dict[str, str]]:
 
 def _seeds(claim: dict[str, Any]) -> str:
     """Return the number of seeds that a claim's evidence names."""
-    found = re.search(r"n = (\d+)|of (\d+) seeds", claim["evidence"])
-    return next(n for n in found.groups() if n) if found else "?"
+    match = re.search(r"n = (\d+)|of (\d+) seeds", claim["evidence"])
+    return next(n for n in match.groups() if n) if match else "?"
 
 
 def write(folder: str | Path) -> None:

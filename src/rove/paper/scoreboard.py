@@ -160,10 +160,10 @@ def read(path: Path) -> dict[Key, Cell]:
         rows = list(csv.DictReader(file))
     cells = {}
     for key in dict.fromkeys((row["environment"], row["agent"]) for row in rows):
-        own = [row for row in rows if (row["environment"], row["agent"]) == key]
-        values = np.array([float(row["value"]) for row in own])
-        solved = np.array([row["solved"] == "1" for row in own if row["solved"]], bool)
-        budget = int(own[0]["budget"])
+        group = [row for row in rows if (row["environment"], row["agent"]) == key]
+        values = np.array([float(row["value"]) for row in group])
+        solved = np.array([row["solved"] == "1" for row in group if row["solved"]], bool)
+        budget = int(group[0]["budget"])
         cells[key] = Cell(values, solved, budget, value_range(make(key[0]), budget))
     return cells
 

@@ -63,9 +63,9 @@ def draw(cells: Mapping[Key, Any], environments: Sequence[str], agents: Sequence
 
 def _rank(cells: Mapping[Key, Any], agent: str) -> tuple[float, float]:
     """Return a sort key: most solved seeds first, then fewest episodes."""
-    own = [cell for (_, name), cell in cells.items() if name == agent]
-    used = [cell.values.mean() / cell.episodes for cell in own if len(cell.solved)]
-    return -sum(int(cell.solved.sum()) for cell in own), float(np.mean(used or [1.0]))
+    cells_of_agent = [cell for (_, name), cell in cells.items() if name == agent]
+    used = [cell.values.mean() / cell.episodes for cell in cells_of_agent if len(cell.solved)]
+    return -sum(int(cell.solved.sum()) for cell in cells_of_agent), float(np.mean(used or [1.0]))
 
 
 def _at(side: str = "center", colour: str = TEXT) -> dict[str, str]:

@@ -133,9 +133,9 @@ class LastLayer(Foldable[LastLayerLaw, Array]):
         def block(i: Array) -> tuple[Array, Array]:
             transitions, stored = replay.block(data.replay, i, BLOCK, data.gamma, data.reward)
             inputs, action = data.pairs(phi.priors, transitions)
-            own = (action[None, :] == actions[:, None]) & stored[None, :]
-            a = jnp.where(own[:, :, None], hidden(phi.learned, inputs.features), 0.0)
-            b = jnp.where(own, data.target(transitions, data.key, i), 0.0)
+            of_action = (action[None, :] == actions[:, None]) & stored[None, :]
+            a = jnp.where(of_action[:, :, None], hidden(phi.learned, inputs.features), 0.0)
+            b = jnp.where(of_action, data.target(transitions, data.key, i), 0.0)
             return a / deviation, b / deviation
 
         blocks = (replay.stored(data.replay) + BLOCK - 1) // BLOCK

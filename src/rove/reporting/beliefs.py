@@ -118,8 +118,8 @@ def _returns(run: RunData, outputs: np.ndarray, actions: int) -> list[dict[str, 
 
 
 def _densities(run: RunData) -> Callable[[Array], list[tuple[Array, Array]]] | None:
-    """Return what draws Z(s, ·), given outputs of the network: also of a custom posterior, if the
-    return family is one of rove's own."""
+    """Return a function that draws Z(s, ·) from outputs of the network; None if the return family
+    is custom. The posterior may be custom."""
     if run.config is not None:
         return run.config.compose().densities
     try:
@@ -149,5 +149,7 @@ def _heights(distribution: densities.Distribution, low: float, high: float) -> l
     """Return the index of the first height that is not 0, and the heights from there to the last
     one that is not 0."""
     heights = np.round(HIGHEST * densities.smoothed(distribution, low, high, POINTS)).astype(int)
-    shown = np.flatnonzero(heights)
-    return [int(shown[0]), *heights[shown[0] : shown[-1] + 1].tolist()] if len(shown) else [0]
+    nonzero = np.flatnonzero(heights)
+    if not len(nonzero):
+        return [0]
+    return [int(nonzero[0]), *heights[nonzero[0] : nonzero[-1] + 1].tolist()]

@@ -61,13 +61,13 @@ def of_sweep(raw: dict[str, Any]) -> str:
     words += ["--method", raw["method"]]
     words += ["--points", str(raw["points"])] if raw["points"] else []
     words += _rest(raw, {k: v for k, v in agent["settings"].items() if k not in fields})
-    given = bool(raw["environment"].get("given"))
-    expressible = not given and not _needs_import(raw)
+    custom = bool(raw["environment"].get("given"))
+    expressible = not custom and not _needs_import(raw)
     if expressible and _swept(words, agent["name"]) == fields:
         return shlex.join(words)
     values = {name: list(map(_tuple, listed)) for name, listed in fields.items()}
     options = {k: raw[k] for k in ("confirm_seeds", "method", "points") if raw[k] is not None}
-    return _python("sweep", raw, [repr(values)], {"seeds": len(raw["seeds"])} | options, given)
+    return _python("sweep", raw, [repr(values)], {"seeds": len(raw["seeds"])} | options, custom)
 
 
 def _span(values: list[Any]) -> str:

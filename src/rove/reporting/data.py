@@ -37,7 +37,7 @@ def _source(source: Results, names: Mapping[str, str]) -> dict[str, Any]:
     experiment, an agent may have other settings on each task, and is still one agent."""
     parts = grouped(source.runs, names)
     compared = [[part] for part in parts] if commands.of_source(source) else [parts]
-    labels = {run: label for each in compared for run, label in labels_of(each).items()}
+    labels = {run: label for group in compared for run, label in labels_of(group).items()}
     groups = [Group(runs, names[key_of(runs[0])], labels) for runs in parts]
     order = order_of([group.standings for group in groups])
     for group in groups:

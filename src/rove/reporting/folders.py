@@ -127,14 +127,14 @@ def _folders(path: Path, depth: int = 2) -> Iterator[Path]:
 def _source(path: Path) -> Results:
     """Read the folder of an experiment or a sweep."""
     folders = sorted(p.parent for p in (path / "runs").glob("*/config.json"))
-    found = _runs(folders)
+    contents = _runs(folders)
     if (path / "sweep.json").exists():
-        found["runs"] = []
+        contents["runs"] = []
     name = path.resolve().name
     return Results(
         name=name,
         path=path,
-        **found,
+        **contents,
         claims=read_claims(path / "claims.json"),
         sweep=read_sweep(path / "sweep.json"),
         config=sweep_config(path / "config.json"),
@@ -144,12 +144,12 @@ def _source(path: Path) -> Results:
 
 
 def _runs(paths: Sequence[Path]) -> dict[str, Any]:
-    """Return the runs that have finished an episode, those that failed before, and the number of
-    those that are still waited for."""
-    every = [_run(path) for path in paths]
-    runs = [run for run in every if run.columns]
-    failed = [run for run in every if run.errors and not run.columns]
-    return {"runs": runs, "failed": failed, "waiting": len(every) - len(runs) - len(failed)}
+    """Return the runs that have finished an episode, those that failed before that, and the number
+    of the others."""
+    all_runs = [_run(path) for path in paths]
+    runs = [run for run in all_runs if run.columns]
+    failed = [run for run in all_runs if run.errors and not run.columns]
+    return {"runs": runs, "failed": failed, "waiting": len(all_runs) - len(runs) - len(failed)}
 
 
 def _run(path: Path) -> RunData:

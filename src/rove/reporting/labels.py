@@ -24,14 +24,14 @@ def labels_of(groups: Sequence[Sequence[RunData]]) -> dict[int, str]:
     group that still have the same label are told apart by their budgets, or by their folders."""
     runs = [run for group in groups for run in group]
     labels = {id(run): _label(run, [x for x in runs if x.name == run.name]) for run in runs}
-    told_apart = {}
+    unique = {}
     for group in groups:
         for run in group:
             alike = [x for x in group if labels[id(x)] == labels[id(run)]]
             budgets = set(map(_budget, alike))
             suffix = _budget(run) if len(budgets) == len(alike) else run.path.resolve().name
-            told_apart[id(run)] = labels[id(run)] + (f", {suffix}" if len(alike) > 1 else "")
-    return told_apart
+            unique[id(run)] = labels[id(run)] + (f", {suffix}" if len(alike) > 1 else "")
+    return unique
 
 
 def with_several_settings(runs: Sequence[RunData], labels: Mapping[int, str]) -> list[str]:
@@ -46,23 +46,23 @@ def with_several_settings(runs: Sequence[RunData], labels: Mapping[int, str]) ->
 
 def _label(run: RunData, alike: Sequence[RunData]) -> str:
     """Return the name of a run's agent, with the settings that tell runs of that agent apart."""
-    names, own = _distinguishing([changed(x) for x in alike]), settings_of(run)
+    names, settings = _distinguishing([changed(x) for x in alike]), settings_of(run)
     if names is None:
         return f"{label_of(run.name)}, {run.path.resolve().name}"
-    shown = settings_label({name: own[name] for name in names if own.get(name) is not None})
-    return f"{label_of(run.name)}, {shown}" if shown else label_of(run.name)
+    text = settings_label({k: settings[k] for k in names if settings.get(k) is not None})
+    return f"{label_of(run.name)}, {text}" if text else label_of(run.name)
 
 
 def _distinguishing(changes: Sequence[Mapping[str, Any]]) -> Sequence[str] | None:
     """Return the names of the settings that differ; of more than three, the fewest that tell all
     runs with different settings apart, or None if three are too few."""
-    names = list(dict.fromkeys(name for each in changes for name in each))
-    varied = [k for k in names if any(each.get(k) != changes[0].get(k) for each in changes)]
+    names = list(dict.fromkeys(name for settings in changes for name in settings))
+    varied = [k for k in names if any(s.get(k) != changes[0].get(k) for s in changes)]
     if len(varied) <= NAMED:
         return varied
 
     def variants(chosen: Sequence[str]) -> int:
-        return len({json.dumps([each.get(k) for k in chosen]) for each in changes})
+        return len({json.dumps([settings.get(k) for k in chosen]) for settings in changes})
 
     choices = (c for n in range(1, NAMED + 1) for c in itertools.combinations(varied, n))
     return next((c for c in choices if variants(c) == variants(varied)), None)
@@ -71,10 +71,10 @@ def _distinguishing(changes: Sequence[Mapping[str, Any]]) -> Sequence[str] | Non
 def order_of(groups: Sequence[Mapping[str, float]]) -> list[str]:
     """Return the order of labels on a page, given their standings on each task: by the mean over
     tasks, highest first."""
-    own: dict[str, list[float]] = {}
+    standings: dict[str, list[float]] = {}
     for label, standing in (pair for group in groups for pair in group.items()):
-        own.setdefault(label, []).append(standing)
-    return sorted(own, key=lambda label: (-np.mean(own[label]), label))
+        standings.setdefault(label, []).append(standing)
+    return sorted(standings, key=lambda label: (-np.mean(standings[label]), label))
 
 
 def _budget(run: RunData) -> str:

@@ -1,4 +1,4 @@
-"""What became of the seeds of a run: when they solved their task, and what went wrong."""
+"""The outcomes of a run's seeds: when they solved their task, and what went wrong."""
 
 from typing import Any
 
@@ -32,8 +32,8 @@ def solved(run: RunData, optimum: float | None) -> dict[str, Any] | None:
         return None
     watched = np.array([len(columns["score"]) for columns in run.columns.values()])
     end = max(int(watched.max()), run.raw.get("episodes") or 0)
-    found = summaries.solved(when(run, optimum), np.where(run.diverged, end, watched))
-    return found | {"lost": sum(lost(run, optimum))}
+    summary = summaries.solved(when(run, optimum), np.where(run.diverged, end, watched))
+    return summary | {"lost": sum(lost(run, optimum))}
 
 
 def warnings(run: RunData, optimum: float | None) -> list[str]:
@@ -52,7 +52,7 @@ def advice(run: RunData, optimum: float | None) -> list[str]:
 
 
 def _seeds(run: RunData, optimum: float | None) -> list[Seed]:
-    """Return what alarms are raised from."""
+    """Return the results that alarms are computed from."""
     evaluated = run.evaluated or [None] * len(run.columns)
     return [
         Seed(

@@ -70,8 +70,8 @@ class RunData:
         agent = self.raw["agent"]
         parts = (self.composition.get(part) for part in ("returns", "posterior"))
         types = [str(part["type"]) for part in parts if isinstance(part, dict) and "type" in part]
-        own = " × ".join(types) or self.composition.get("type", "agent")  # as Learner.name
-        return str(agent.get("name") or own)
+        composed = " × ".join(types) or self.composition.get("type", "agent")  # as Learner.name
+        return str(agent.get("name") or composed)
 
     @property
     def composition(self) -> dict[str, Any]:

@@ -27,8 +27,8 @@ def changed(run: RunData) -> dict[str, Any]:
     defaults: dict[str, Any] = {}
     if run.name in AGENTS:
         defaults = settings_identity(default_settings(run.name, run.task))
-    own = settings_of(run)
-    return {k: v for k, v in own.items() if k not in defaults or defaults[k] != v}
+    settings = settings_of(run)
+    return {k: v for k, v in settings.items() if k not in defaults or defaults[k] != v}
 
 
 def source_of(run: RunData) -> str:
@@ -46,10 +46,10 @@ def source_of(run: RunData) -> str:
 def about(run: RunData) -> dict[str, Any]:
     """Return the configuration of a run, its versions, where its settings come from and its
     command."""
-    shown = {
+    sections = {
         "agent": settings_of(run),
         "environment": {"name": run.environment, **commands.options_of(run.raw)},
         "run": {k: run.raw.get(k) for k in RUN},
         "versions": run.raw.get("versions") or {},
     }
-    return plain(shown) | {"source": source_of(run), "command": commands.of_run(run)}
+    return plain(sections) | {"source": source_of(run), "command": commands.of_run(run)}

@@ -45,7 +45,7 @@ def names_of(runs: Iterable[RunData]) -> dict[str, str]:
     names = {}
     for key, run in tasks.items():
         alike = [flat(_options(x)) for x in tasks.values() if x.environment == run.environment]
-        own = flat(_options(run))
-        shown = {k: v for k, v in own.items() if any(other.get(k) != v for other in alike)}
-        names[key] = run.environment + (f" ({label(shown)})" if shown else "")
+        options = flat(_options(run)).items()
+        differing = {k: v for k, v in options if any(other.get(k) != v for other in alike)}
+        names[key] = run.environment + (f" ({label(differing)})" if differing else "")
     return names

@@ -87,11 +87,11 @@ def _solvable(tasks: Sequence[Sequence[Result]]) -> list[Sequence[Result]]:
 def _totals(tasks: Sequence[Sequence[Result]]) -> list[Result]:
     """Return the results over all tasks with a known optimum, of the agents that were run on all of
     them; empty for a single such task."""
-    own: dict[str, list[Result]] = {}
+    by_agent: dict[str, list[Result]] = {}
     solvable = _solvable(tasks)
     for result in (result for results in solvable for result in results):
-        own.setdefault(result.agent, []).append(result)
-    everywhere = [results for results in own.values() if len(results) == len(solvable)]
+        by_agent.setdefault(result.agent, []).append(result)
+    everywhere = [results for results in by_agent.values() if len(results) == len(solvable)]
     return [_total(results) for results in everywhere] if len(solvable) > 1 else []
 
 

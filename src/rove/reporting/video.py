@@ -123,11 +123,11 @@ def renderable(environment: Task) -> gymnasium.Env:
         return environment.renderable()
     assert isinstance(environment, Environment)
     task: Any = environment.environment if isinstance(environment, Sparse) else environment
-    own = {family.kind: family.gymnasium for family in ENVIRONMENTS.values()}.get(type(task))
-    if own is None:
+    identifier = {family.kind: family.gymnasium for family in ENVIRONMENTS.values()}.get(type(task))
+    if identifier is None:
         return CompiledEnv(environment, render_mode="rgb_array")
     try:
-        return gymnasium.make(own, render_mode="rgb_array", max_episode_steps=task.horizon)
+        return gymnasium.make(identifier, render_mode="rgb_array", max_episode_steps=task.horizon)
     except gymnasium.error.DependencyNotInstalled as error:
         raise _unrendered(environment, error) from None
 

@@ -1,4 +1,4 @@
-"""`rove.compare` and `rove.difference`: several runs in one figure, and the test of two."""
+"""`rove.compare` and `rove.difference`: several runs in one figure, and a test of two runs."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ def difference(run: Run, other: Run, of: Quantity = "score") -> Comparison:
 
 
 def _check_episodes(field: str, run: Run) -> None:
-    """Raise `ConfigError` if a seed of a run has no episode, or if none is left."""
+    """Raise `ConfigError` if a run has no seeds, or a seed without an episode."""
     if not run.outcomes or not all(len(outcome.scores) for outcome in run.outcomes):
-        reason = "a run of which every seed has an episode"
-        raise ConfigError.must_be(field, run.config.label, reason)
+        allowed = "a run in which every seed has finished an episode"
+        raise ConfigError.must_be(field, run.config.label, allowed)
 
 
 def _score(run: Run, other: Run) -> Comparison:
@@ -108,15 +108,13 @@ def _scores_test(run: Run, other: Run, values: Callable[[Run], np.ndarray]) -> C
     """Compare the means of one score per seed, within the range of scores."""
     support = run.config.environment.score_range
     if support is None:
-        reason = (
-            "on an environment whose range of scores is known: give score_range to rove.adopt, "
-        )
-        reason += "or --env.score-range"
-        raise ConfigError.must_be("run", run.config.label, reason)
+        allowed = "on an environment whose range of scores is known"
+        hint = ". State it with rove.adopt(…, score_range=…) or --env.score-range"
+        raise ConfigError.must_be("run", run.config.label, allowed, hint)
     both = values(run), values(other)
     if not within(np.concatenate(both), support):
-        reason = f"on an environment whose score_range contains all scores, not {support}"
-        raise ConfigError.must_be("run", run.config.label, reason)
+        allowed = f"on an environment whose score_range contains all scores, not {support}"
+        raise ConfigError.must_be("run", run.config.label, allowed)
     return difference_test(*both, support)
 
 
@@ -130,23 +128,23 @@ def _solved(run: Run, other: Run) -> Comparison:
 
 def _episodes(run: Run, other: Run) -> Comparison:
     """Compare the episodes to solve the task, within the episodes that both runs have."""
-    common = min(_watched(run), _watched(other))
+    common = min(_observed_episodes(run), _observed_episodes(other))
     return rank_test(_times(run, common), _times(other, common))
 
 
 def _times(run: Run, until: float) -> np.ndarray:
     """Return the episode at which each seed solved the task; infinite if it did not by then."""
     if run.config.environment.optimum is None:
-        reason = "on an environment whose best possible score is known: give optimum to "
-        reason += "rove.adopt or rove.make, or --env.optimum"
-        raise ConfigError.must_be("run", run.config.label, reason)
+        allowed = "on an environment whose best possible score is known"
+        hint = ". State it with rove.adopt(…, optimum=…), rove.make or --env.optimum"
+        raise ConfigError.must_be("run", run.config.label, allowed, hint)
     times = np.array([np.inf if at is None else at for at in run.solved_at], float)
     return np.where(times <= until, times, np.inf)
 
 
-def _watched(run: Run) -> float:
-    """Return the number of episodes within which it is known of every seed whether it solved the
-    task: those of the shortest seed that did not."""
+def _observed_episodes(run: Run) -> float:
+    """Return the number of episodes in which every seed was observed, unless it had solved the task
+    before: those of the shortest unsolved seed."""
     pairs = zip(run.outcomes, run.solved_at, strict=True)
     return min((len(o.scores) for o, at in pairs if at is None), default=np.inf)
 
@@ -157,4 +155,4 @@ _TESTS = {
     "solved": ("fraction of solved seeds", _solved),
     "episodes": ("episodes to solve", _episodes),
 }
-"""What each quantity is called, and its test."""
+"""The name of each quantity, and its test."""

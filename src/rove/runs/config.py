@@ -78,7 +78,7 @@ class Config:
         agent = self.compose()
         changeable = (*EXTENDABLE, *(() if self.until_solved else RESTATABLE))
         unused = [name for name in OPTIONAL if getattr(self, name) is None]
-        changeable += tuple(unused)  # so that runs of earlier versions, without them, are the same
+        changeable += tuple(unused)  # runs of earlier versions, without them, keep their identity
         identity = {k: v for k, v in self.identity().items() if k not in changeable}
         run = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
         checkpoints, label = folder / "lanes" if folder else None, self.label
@@ -138,9 +138,8 @@ def check_optional(every: Any, episodes: Any, stop_at: Any) -> None:
     """Raise `ConfigError` unless evaluations during training, and the score at which to stop, are
     valid or None."""
     if every is None and episodes is not None:
-        reason = "needs eval_every: the number of episodes or steps between evaluations"
-        message = f"eval_episodes {reason}"
-        raise ConfigError("eval_episodes", episodes, reason, message)
+        reason = "needs eval_every (--eval-every), the number of episodes or steps between "
+        raise ConfigError("eval_episodes", episodes, f"{reason}evaluations")
     if every is not None:
         check_integer("eval_every", every, at_least=1)
         check_integer("eval_episodes", episodes, at_least=1, at_most=10_000)
@@ -178,12 +177,12 @@ Trainable = TypeVar("Trainable", bound=Settings | Learner)
 
 def with_network(agent: Trainable, environment: Task) -> Trainable:
     """Return an agent with the default network for the environment's images, if it has hidden
-    layers, but no network of its own."""
-    given: Any = agent
-    image, chooses = environment.image, getattr(agent, "network", False) is None
-    if image is None or not chooses or isinstance(agent, ActorCritic) or not given.hidden:
+    layers and its `network` is not set."""
+    any_agent: Any = agent
+    image, unset = environment.image, getattr(agent, "network", False) is None
+    if image is None or not unset or isinstance(agent, ActorCritic) or not any_agent.hidden:
         return agent
-    return dataclasses.replace(given, network=default_for(image))
+    return dataclasses.replace(any_agent, network=default_for(image))
 
 
 def _environment_identity(environment: Task) -> dict[str, Any]:

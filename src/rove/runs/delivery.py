@@ -1,4 +1,4 @@
-"""Which policy a run delivers: the posterior mean, unless another one is clearly better."""
+"""The policy that a run delivers: the posterior mean, unless another one is clearly better."""
 
 import json
 from collections.abc import Mapping
@@ -18,13 +18,13 @@ from rove.training.playing import Acting, play, policy_key
 from rove.training.solving import is_optimal
 
 EPISODES = 20
-"""Number of episodes by which a policy is chosen, and of those in which it is evaluated."""
+"""Number of episodes for choosing a policy, and of other episodes for evaluating it."""
 MOST_STEPS = 20_000
-"""Maximum number of steps of these episodes: fewer are played if they are long."""
+"""Maximum total number of steps of these episodes; if they are long, fewer are played."""
 RECENT = 50
 """Number of last training episodes that the posterior mean should not fall behind."""
 LEVEL = 0.05
-"""Chance at which a policy counts as better although it is not."""
+"""Significance level of the tests."""
 PERMUTATIONS = 9_999
 """Number of random permutations of a test."""
 
@@ -35,8 +35,8 @@ class Delivered(NamedTuple):
     policy: str
     """Its name; see `rove.core.policies.POLICIES`."""
     candidates: dict[str, float]
-    """The mean score of each candidate in the episodes by which the policy was chosen. Candidates
-    after one that is optimal in all of them were not played."""
+    """The mean score of each candidate in the episodes for choosing a policy. Candidates after one
+    that is optimal in all of them were not played."""
 
 
 def deliver(outcome: Outcome) -> Delivered:
@@ -56,7 +56,7 @@ def deliver(outcome: Outcome) -> Delivered:
 
 
 def evaluated(outcome: Outcome, policy: str) -> list[float]:
-    """Return the scores of a seed's policy in episodes other than those by which it was chosen."""
+    """Return the scores of a seed's policy in other episodes than those for choosing it."""
     return _scores(outcome, policy, EVALUATION).tolist()
 
 
@@ -134,8 +134,8 @@ class Record(NamedTuple):
 
 
 def recorded(path: Path | None, outcome: Outcome) -> Record | None:
-    """Return what the run folder records about the policy of a seed; None if there is nothing, or
-    if the seed was trained further since."""
+    """Return the record of a seed's policy in the run folder; None if there is none, or if the seed
+    was trained further since."""
     if path is None:
         return None
     try:

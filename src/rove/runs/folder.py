@@ -60,13 +60,13 @@ class RunFolder:
         """
         identity = config.identity()
         lock = FileLock(self.path / ".lock", blocking=False)
-        made = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        created = [path for path in (self.path, *self.path.parents) if not path.exists()]
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._contains(identity)
             lock.acquire()
         except (Timeout, OSError, RunFolderError) as error:
-            for path in made:  # leave nothing behind
+            for path in created:  # leave nothing behind
                 with suppress(OSError):
                     path.rmdir()
             raise self._refused(error) from None

@@ -24,8 +24,8 @@ RESTATABLE = ("optimum", "score_range")
 
 
 def facts_of(task: Task) -> dict[str, Any]:
-    """Return the field `task` of config.json: what is known about an environment that cannot be
-    rebuilt, and that does not distinguish it from others."""
+    """Return the field `task` of config.json: facts about an environment that reports use if it
+    cannot be rebuilt, and that are not part of its identity."""
     if isinstance(task, RecordedTask):
         return task.facts
     facts = {
@@ -53,8 +53,8 @@ def facts_of(task: Task) -> dict[str, Any]:
 
 
 class RecordedTask(Task):
-    """An environment that is custom or from Gymnasium. Creating it would need the user's code, or
-    import its package and run that, so that it is only known by config.json and episodes.csv."""
+    """An environment that cannot be created without the user's code, or without importing its
+    package: it is known only from config.json and episodes.csv."""
 
     contents: dict[str, Any] = eqx.field(static=True)
     """The content of config.json."""

@@ -125,8 +125,8 @@ class Run:
 
     @functools.cached_property
     def evaluated(self) -> list[list[float]]:
-        """For each seed, the scores of its policy in 20 episodes, other than those by which it was
-        chosen; of fewer if they have more than 20,000 steps."""
+        """For each seed, the scores of its policy in 20 episodes other than those for choosing it;
+        fewer if these would take more than 20,000 steps."""
         pairs = zip(self._recorded, self.delivered, strict=True)
         return [known.scores if known else evaluated(o, d.policy) for (o, known), d in pairs]
 

@@ -56,9 +56,9 @@ def train(
     - `episodes`, `steps`: how long to train each seed; one of the two. By default 250 episodes or,
       if actions are continuous, 50,000 steps.
     - `until_solved`: whether a seed also stops after ten optimal episodes in a row.
-    - `eval_every`: the number of episodes, or of steps if `steps` is given, after which the greedy
-      policy is evaluated, again and again (see `Run.evaluations`). This does not change the
-      results of training. By default, it is not evaluated during training.
+    - `eval_every`: the number of episodes, or of steps if `steps` is given, between evaluations of
+      the greedy policy (see `Run.evaluations`), which do not change the results of training. By
+      default, there are none.
     - `eval_episodes`: the number of episodes of each evaluation; 10 by default.
     - `stop_at`: a score at which a seed also stops: when the mean of an evaluation reaches it or,
       without `eval_every`, the mean of the last 20 episodes.
@@ -138,9 +138,9 @@ def load(
 ) -> Run:
     """Load a run from its folder, whether it is finished or not.
 
-    Seeds that diverged are listed in its `errors`. An agent that uses classes or a network of your
-    own has to be passed in, since it cannot be rebuilt from the folder. A custom environment has to
-    be passed in only to play it, with `Run.evaluate`, `Run.policy` or `rove watch`.
+    Seeds that diverged are listed in its `errors`. An agent that uses custom classes or a custom
+    network has to be passed in, since it cannot be rebuilt from the folder. A custom environment
+    has to be passed in only to play it, with `Run.evaluate`, `Run.policy` or `rove.watch`.
 
     Nothing in the folder is executed. If its environment is from a package (gym/PACKAGE:ID), that
     package is imported only with `trust=True`; without it, the environment cannot be played.

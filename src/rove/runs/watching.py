@@ -1,4 +1,4 @@
-"""What the alarms of a run are raised from."""
+"""The results of a run that its alarms are computed from."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def alarms_of(run: Run) -> list[str]:
 
 
 def seeds_of(run: Run) -> list[Seed]:
-    """Return the results that alarms are raised from. Policies are played only if a seed may have
-    lost what it found."""
+    """Return the results that alarms are computed from. Policies are played only if a seed may have
+    lost its solution."""
     task, optimum = run.config.environment, run.config.environment.optimum
     rows = [outcome.scores for outcome in run.outcomes]
     lost = optimum is not None and any(

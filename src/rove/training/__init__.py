@@ -1,0 +1,1 @@
+"""Training: lanes, training loops, checkpoints and executors."""

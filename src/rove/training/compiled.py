@@ -10,7 +10,7 @@ from jax import Array, lax
 from jaxtyping import Bool, Int
 
 from rove.core.learner import Learner
-from rove.environments.base import Environment, shown
+from rove.environments.base import Environment, with_action_mask
 from rove.parts import noise, replay
 from rove.training.lane import (
     ENVIRONMENT,
@@ -91,8 +91,8 @@ def _phases(
 ) -> tuple[Condition, tuple[tuple[Condition, bool], ...]]:
     """Return the condition under which a lane is unfinished, and its two phases.
 
-    A lane first acts without learning and then with, until it is due to be measured. A phase is the
-    condition under which it goes on, and whether the lane learns.
+    A lane first acts without learning and then with learning, until it is due to be measured. A
+    phase is the condition under which it continues, and whether the lane learns.
     """
 
     def unfinished(lane: Lane) -> Array:
@@ -142,11 +142,13 @@ def _step(
     k_environment = noise.fold(noise.root(lane.seed), ENVIRONMENT, lane.step + 1)
     action = act(agent, lane)
     after = environment.step(lane.environment, action, noise.fold(k_environment, 1))
-    after = after._replace(observation=shown(environment, after.state, after.observation))
+    after = after._replace(
+        observation=with_action_mask(environment, after.state, after.observation)
+    )
     lane, done = complete_step(agent, environment, lane, action, after, learn, where)
 
     state, observation = environment.reset(noise.fold(k_environment, 0))
-    observation = shown(environment, state, observation)
+    observation = with_action_mask(environment, state, observation)
     seen = mark(environment, state, jnp.zeros_like(lane.seen))
     state, observation, seen = jax.tree.map(
         lambda new, old: jnp.where(done, new, old),

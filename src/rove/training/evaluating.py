@@ -1,7 +1,7 @@
-"""Evaluation of the greedy policy during training, after every so many episodes or steps.
+"""Evaluation of the greedy policy during training, every N episodes or steps.
 
-It does not affect training: it plays episodes of its own (see `playing`), and training pauses for
-it between two steps, which changes no bits.
+It does not affect training: it plays separate episodes (see `playing`), and training pauses for it
+between two steps, which does not change its results.
 """
 
 import numpy as np

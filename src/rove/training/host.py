@@ -1,6 +1,6 @@
 """The training loop on the host, for Gymnasium environments: one compiled call per step.
 
-An episode begins with `begin`, which takes its first observation. It goes on with `step`, which
+An episode begins with `begin`, which takes its first observation. It continues with `step`, which
 takes the environment's response, learns, and acts again, and `end` logs it. Checkpoints are written
 between episodes, when a lane is the complete state. The seed of an environment's reset is derived
 from the run's seed and the number of the episode, so that a resumed run sees the same episodes as
@@ -250,8 +250,8 @@ class _Trainer:
                 observation, reward, *ended = self._take(action)
                 returns, over = returns + reward, any(ended)
         received = self._environment.received(jnp.asarray(observation))
-        shown = self._environment.agent_observation(lane.environment, received)
-        pairs = zip(*map(jax.tree.leaves, (shown, lane.observation)), strict=True)
+        repeated = self._environment.agent_observation(lane.environment, received)
+        pairs = zip(*map(jax.tree.leaves, (repeated, lane.observation)), strict=True)
         same = all(np.allclose(*pair, rtol=1e-5, atol=1e-6) for pair in pairs)
         if over or not same or not np.isclose(returns, lane.returns, rtol=1e-4, atol=1e-4):
             raise LaneError(

@@ -24,8 +24,8 @@ def _begin(
     observation = environment.received(columns)
     state = environment.updated(lane.environment, observation)
     seen = mark(environment, state, jnp.zeros_like(lane.seen))
-    shown = environment.agent_observation(state, observation)
-    lane = lane._replace(environment=state, observation=shown, seen=seen)
+    observation = environment.agent_observation(state, observation)
+    lane = lane._replace(environment=state, observation=observation, seen=seen)
     return lane, act(agent, lane)
 
 
@@ -45,14 +45,14 @@ def _step(
     observation, reward = environment.received(response[:-3]), response[-3]
     ended = response[-2:] > 0.5
     state = environment.updated(lane.environment, observation)
-    shown = environment.agent_observation(state, observation)
-    after = Step(state, shown, reward, ended[0], ended[1])
+    observation = environment.agent_observation(state, observation)
+    after = Step(state, observation, reward, ended[0], ended[1])
     lane = take_step(agent, environment, lane, action, after, learn)
     return lane, act(agent, lane)
 
 
 class Packs(NamedTuple):
-    """A lane as few arrays, in two parts."""
+    """A lane, packed into few arrays, in two parts."""
 
     hot: Packed
     """What a step changes."""

@@ -12,7 +12,7 @@ from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from rove.core.learner import AgentState, Beliefs, Learner
-from rove.environments.base import State, Task, shown
+from rove.environments.base import State, Task, with_action_mask
 from rove.parts import noise
 from rove.parts.noise import Key
 from rove.parts.onehot import Observation
@@ -29,7 +29,7 @@ HISTORY_BINS = 10_000
 UNLIMITED = 2**31 - 1
 """A number of steps or episodes that is never reached."""
 FAULTS = ("", "observation", "action", "reward", "loss", "optimiser", "action_mask")
-"""What was the first to contain a number that is not finite or, of masks, no allowed action."""
+"""Where the first number that is not finite can occur, or a mask that allows no action."""
 
 
 class Log(NamedTuple):
@@ -112,7 +112,7 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
         seed=seed,
         agent=agent_state,
         environment=state,
-        observation=shown(environment, state, observation),
+        observation=with_action_mask(environment, state, observation),
         step=zero,
         episode=zero,
         returns=jnp.zeros(()),
@@ -149,8 +149,8 @@ def probe_observations(environment: Task, state: State) -> Observation:
     """Return the observations that diagnostics use: the environment's probes, or the observation
     after a reset."""
     probes = environment.probes() or {"start": environment.reset(noise.root(0))[1]}
-    shown = [environment.agent_observation(state, x) for x in probes.values()]
-    return jax.tree.map(lambda *rows: jnp.stack(rows), *shown)
+    observations = [environment.agent_observation(state, x) for x in probes.values()]
+    return jax.tree.map(lambda *rows: jnp.stack(rows), *observations)
 
 
 @partial(jax.jit, inline=True)

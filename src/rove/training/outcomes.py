@@ -102,7 +102,7 @@ class Evaluations(NamedTuple):
 
 
 def no_evaluations(episodes: int = 0) -> Evaluations:
-    """Return a table of no evaluations of so many episodes each."""
+    """Return an empty table of evaluations, each with the given number of episodes."""
     none = np.zeros(0, np.int32)
     return Evaluations(none, none, np.zeros((0, max(episodes, 1))))
 
@@ -234,8 +234,8 @@ def retired(outcome: Outcome) -> Outcome:
 
 
 def without_memory(lane: Lane) -> Lane:
-    """Return a lane without what only learning needs: replay buffer, optimiser, target and the
-    state of the intrinsic reward."""
+    """Return a lane without the parts that only learning needs: replay buffer, optimiser, target
+    and the state of the intrinsic reward."""
     memory = lane.agent.replay
     no_bytes = None if memory.bytes is None else memory.bytes[:0]
     memory = memory._replace(rows=memory.rows[:0], bytes=no_bytes, priorities=None)

@@ -8,8 +8,8 @@ import numpy as np
 from jax import Array
 
 LARGE = 2**12
-"""Arrays with at least so many elements (replay buffers, weight matrices) are passed separately,
-rather than copied at every call."""
+"""Minimum number of elements of an array that is passed separately, rather than copied at every
+call: replay buffers and weight matrices."""
 
 
 class Packed(NamedTuple):

@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Int
 
 from rove.core.learner import AgentState, Learner
 from rove.core.policies import POLICIES, Policy
-from rove.environments.base import Environment, Task, shown
+from rove.environments.base import Environment, Task, with_action_mask
 from rove.environments.faults import BadEnvironment
 from rove.environments.guard import Guard
 from rove.environments.host import HostEnvironment
@@ -104,7 +104,7 @@ def compiled_episode(
     """Play an episode of a compiled environment."""
     key, k_policy = noise.fold(noise.root(seed), stream, number), policy_key(seed, stream, number)
     first, observation = environment.reset(noise.fold(key, 0))
-    observation = shown(environment, first, observation)
+    observation = with_action_mask(environment, first, observation)
 
     def step(carry: tuple) -> tuple:
         environment_state, observation, memory, (returns, length, _), _ = carry
@@ -112,7 +112,7 @@ def compiled_episode(
         action, memory = policy.act(agent, state, memory, observation, k)
         after = environment.step(environment_state, action, noise.fold(key, length + 1))
         played = Played(returns + after.reward, length + 1, after.terminated)
-        observation = shown(environment, after.state, after.observation)
+        observation = with_action_mask(environment, after.state, after.observation)
         return after.state, observation, memory, played, after.terminated | after.truncated
 
     def unfinished(carry: tuple) -> Array:

@@ -1,4 +1,4 @@
-"""What training tells its caller while it runs, and how often."""
+"""Progress reports during training, and the time between reports and between checkpoints."""
 
 from collections.abc import Callable
 from typing import NamedTuple

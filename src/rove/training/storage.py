@@ -186,16 +186,17 @@ def _tables(job: Job, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -
     if not job.eval_every:
         return Tables(episodes)
     try:
-        found = Evaluations(*(arrays[f"evaluations.{name}"] for name in Evaluations._fields))
+        evaluations = Evaluations(*(arrays[f"evaluations.{name}"] for name in Evaluations._fields))
     except KeyError as error:
         raise _damaged(job.path, f"{error} is missing") from None
     count = expected(job, metadata["step"], metadata["episode"])
     if metadata["diverged"]:  # it may have diverged when an evaluation was due
-        count = len(found.step)
+        count = len(evaluations.step)
     shapes = [(count,), (count,), (count, job.eval_episodes)]
-    if [column.shape for column in found] != shapes or not np.isfinite(found.scores).all():
+    finite = bool(np.isfinite(evaluations.scores).all())
+    if not finite or [column.shape for column in evaluations] != shapes:
         raise _damaged(job.path, "its evaluations contradict its episodes")
-    return Tables(episodes, found)
+    return Tables(episodes, evaluations)
 
 
 def _episodes(arrays: dict[str, np.ndarray], path: Path) -> Episodes:

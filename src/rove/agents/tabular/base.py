@@ -48,7 +48,7 @@ class Tabular(Learner):
                 "one-hot or thermometer observations, such as those of chain-10, deep-sea-10 or "
             )
             needed += "a Gymnasium environment with a Discrete observation space"
-            message = f"tabular agents require {needed}; this environment has others"
+            message = f"tabular agents require {needed}; those of this environment are neither"
             raise ConfigError("observation", observation, needed, message)
 
     def observe(

@@ -16,22 +16,28 @@ from rove.environments.gymnax.environment import (
     is_discrete,
 )
 from rove.environments.gymnax.integers import integers_of
-from rove.errors import ConfigError, check_flag, check_integer, check_number, unknown_name
+from rove.errors import (
+    ConfigError,
+    check_flag,
+    check_integer,
+    check_number,
+    unknown_name,
+    unknown_option,
+)
 
 PREFIX = "gymnax/"
-OWN_OPTIONS: dict[str, tuple[Any, str]] = {
+ROVE_OPTIONS: dict[str, tuple[Any, str]] = {
     "optimum": (
         float | None,
-        "The best possible score of an episode, if you know it: needed to tell whether the task is "
-        "solved.",
+        "Best possible score of an episode, if known. Without it, rove cannot tell whether the "
+        "task is solved.",
     ),
     "score_range": (
         tuple[float, float] | None,
-        "The minimum and maximum score of an episode, if you know them: intervals of few seeds "
-        "rely on them.",
+        "Minimum and maximum score of an episode, if known; confidence intervals use them.",
     ),
 }
-"""rove's own options of a gymnax environment, with their types and descriptions."""
+"""The options that rove adds to a gymnax environment, with their types and descriptions."""
 _MEMBERS = ("step_env", "reset_env", "default_params", "observation_space", "action_space")
 _PLAIN = bool | int | float | str
 """Types of the options that a run folder can record."""
@@ -75,21 +81,26 @@ def adopt_gymnax(
         raise ConfigError.must_be("environment", environment, allowed, hint)
     params = environment.default_params if params is None else params
     described = json.dumps(_fields(params), sort_keys=True)
-    name, own = type(environment).__name__, {"optimum": optimum, "score_range": score_range}
-    return _checked(GymnaxSource(name, described, id(environment), environment, params), own)
+    name, rove_options = (
+        type(environment).__name__,
+        {"optimum": optimum, "score_range": score_range},
+    )
+    return _checked(
+        GymnaxSource(name, described, id(environment), environment, params), rove_options
+    )
 
 
 def from_gymnax_name(name: str, **options: Any) -> GymnaxEnvironment:
     """Create the environment of a name such as gymnax/Breakout-MinAtar.
 
-    Options other than rove's own (see `adopt_gymnax`) go to the environment's class or, if that
-    does not have them, to its parameters.
+    Options other than those of rove (see `adopt_gymnax`) are passed to the environment's class or,
+    if that does not have them, to its parameters.
     """
-    own = {key: options.pop(key) for key in OWN_OPTIONS if key in options}
-    environment = _made(name)
+    rove_options = {key: options.pop(key) for key in ROVE_OPTIONS if key in options}
+    environment = _create(name)
     defaults = _constructor_options(environment)
     chosen = _checked_options(name, {k: v for k, v in options.items() if k in defaults}, defaults)
-    environment = _made(name, **chosen) if chosen else environment
+    environment = _create(name, **chosen) if chosen else environment
     params = environment.default_params
     rest = {k: v for k, v in options.items() if k not in defaults}
     defaults |= _plain_fields(params)
@@ -97,13 +108,13 @@ def from_gymnax_name(name: str, **options: Any) -> GymnaxEnvironment:
     params = dataclasses.replace(params, **rest)
     changed = {k: v for k, v in (chosen | rest).items() if v != defaults[k]}
     text = json.dumps(changed, sort_keys=True)
-    return _checked(GymnaxSource(name, text, 0, environment, params), own)
+    return _checked(GymnaxSource(name, text, 0, environment, params), rove_options)
 
 
 def reconfigured(environment: GymnaxEnvironment, values: dict[str, Any]) -> GymnaxEnvironment:
     """Return the environment with other values of the options that `gymnax_settings` returns.
 
-    Those that are unchanged are left to gymnax: some defaults depend on other options.
+    Unchanged options are left to gymnax, since some defaults depend on other options.
     """
     before = gymnax_settings(environment)
     changed = {k: v for k, v in values.items() if v != getattr(before, k)}
@@ -113,20 +124,20 @@ def reconfigured(environment: GymnaxEnvironment, values: dict[str, Any]) -> Gymn
 def gymnax_settings(environment: GymnaxEnvironment) -> Any:
     """Return the options of a gymnax environment as a dataclass, for the command line."""
     source = environment.source
-    own = {
-        key: (kind, getattr(environment, key), text) for key, (kind, text) in OWN_OPTIONS.items()
+    rove_options = {
+        key: (kind, getattr(environment, key), text) for key, (kind, text) in ROVE_OPTIONS.items()
     }
     others = _constructor_options(source.environment) | _plain_fields(source.params)
     others |= json.loads(source.options)
-    shown = {key: (type(x), x, "Passed to gymnax.") for key, x in others.items()}
+    passed = {key: (type(x), x, "Passed to gymnax.") for key, x in others.items()}
     fields = [
         (key, Annotated[kind, Doc(text)], dataclasses.field(default=default))
-        for key, (kind, default, text) in (own | shown).items()
+        for key, (kind, default, text) in (rove_options | passed).items()
     ]
     return dataclasses.make_dataclass("Options", fields, frozen=True)()
 
 
-def _made(name: str, **options: Any) -> Any:
+def _create(name: str, **options: Any) -> Any:
     """Create one of gymnax's environments; raise `ConfigError` if that fails."""
     try:
         import gymnax  # pyrefly: ignore
@@ -149,7 +160,7 @@ def _constructor_options(environment: Any) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if isinstance(p.default, _PLAIN)}
 
 
-def _checked(source: GymnaxSource, own: dict[str, Any]) -> GymnaxEnvironment:
+def _checked(source: GymnaxSource, rove_options: dict[str, Any]) -> GymnaxEnvironment:
     """Create a training environment, after checking its interface and its spaces."""
     environment, params, name = source.environment, source.params, source.name
     if not hasattr(environment, "is_truncated"):
@@ -173,16 +184,16 @@ def _checked(source: GymnaxSource, own: dict[str, Any]) -> GymnaxEnvironment:
     if is_box(actions) and not np.isfinite(bounds_of(actions)).all():
         problem = f"has actions in {actions}, but the bounds must be finite"
         raise _unusable(name, f"{problem}: declare a bounded Box")
-    if (limits := own.get("score_range")) is not None:
+    if (limits := rove_options.get("score_range")) is not None:
         if not isinstance(limits, list | tuple) or len(limits) != 2:
             raise ConfigError.must_be("score_range", limits, "two numbers, for example 0 1")
-        own["score_range"] = (limits[0], limits[1])
+        rove_options["score_range"] = (limits[0], limits[1])
     source = dataclasses.replace(source, observations=observations, actions=actions)
     if is_box(observations):
         low, high = bounds_of(observations)
         integers = integers_of(environment, params, float(low.min()), float(high.max()))
         source = dataclasses.replace(source, integers=integers)
-    return GymnaxEnvironment(source, **own)
+    return GymnaxEnvironment(source, **rove_options)
 
 
 def _unusable(name: str, problem: str) -> ConfigError:
@@ -196,13 +207,12 @@ def _one_line(error: BaseException) -> str:
 def _checked_options(
     name: str, options: dict[str, Any], defaults: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return options in the types of their defaults; raise `ConfigError` unless they are known and
-    have such values."""
+    """Return options converted to the types of their defaults; raise `ConfigError` if one is
+    unknown or has another type."""
     for key, value in options.items():
         if key not in defaults:
-            known = [*OWN_OPTIONS, *defaults]
-            message = unknown_name(f"option of {name}", key, known)
-            raise ConfigError(key, value, "one of " + ", ".join(known), message)
+            known = [*ROVE_OPTIONS, *defaults]
+            raise unknown_option(name, key, value, known)
         default = defaults[key]
         if isinstance(default, bool):
             check_flag(key, value)

@@ -1,8 +1,8 @@
-"""Whether the observations of a gymnax environment are integers, found in its program.
+"""Detection of gymnax environments whose observations are integers, from their programs.
 
 gymnax returns the flags of MinAtar's images as float32, and declares them as a Box of real numbers.
 That they are integers follows from the program: its last operation converts an array of integers.
-(Seaquest's does not, so that its flags are stored as numbers of four bytes.)
+(Seaquest's does not, so its flags are stored as floats of four bytes.)
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ _TRANSPARENT = (
 
 
 def integers_of(environment: Any, params: Any, low: float, high: float) -> Integers | None:
-    """Return the form of an environment's observations, with the bounds that it declares; None
+    """Return the form of an environment's observations, given the bounds that it declares; None
     unless they are integers from 0 to 255."""
     if low < 0 or high > 255:
         return None

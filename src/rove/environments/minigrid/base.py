@@ -36,7 +36,7 @@ class MiniGrid(GoalReached, Environment):
     thing that the task can show (an open, a closed and a locked door are three things) and, in
     tasks with several colours, an entry for every colour. With scaled, each cell has the three
     numbers of MiniGrid's image (object, colour, state), divided by their maxima. The default is
-    one-hot, because these numbers are names, not quantities.
+    one-hot, because these numbers are categories, not quantities.
     """
 
     def __check_init__(self) -> None:
@@ -137,8 +137,8 @@ class MiniGrid(GoalReached, Environment):
             code = cells.without_colour(seen)[..., None] == things
             if self.colours:
                 colour = cells.numbers(seen)[..., 1]
-                shown = colour[..., None] == jnp.arange(self.colours)
-                code = jnp.concatenate([code, shown], axis=-1)
+                colours = colour[..., None] == jnp.arange(self.colours)
+                code = jnp.concatenate([code, colours], axis=-1)
         direction = jax.nn.one_hot(state.direction, 4)
         return jnp.concatenate([code.astype(jnp.float32).ravel(), direction])
 
@@ -147,7 +147,7 @@ class MiniGrid(GoalReached, Environment):
         return state, self.observe(state)
 
     def step(self, state: GridState, action: Int[Array, ""], key: Key) -> Step:
-        after = cells.acted(state, action)
+        after = cells.after_action(state, action)
         succeeded = self.succeeded(after)
         reward = 1.0 - 0.9 * (after.time / self.horizon)
         return Step(
@@ -159,7 +159,7 @@ class MiniGrid(GoalReached, Environment):
         )
 
 
-def placed(
+def initial_state(
     grid: Int[Array | np.ndarray, "width height"],
     position: Int[Array | np.ndarray, "2"],
     direction: int | Int[Array, ""],

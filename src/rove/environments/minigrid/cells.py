@@ -80,17 +80,17 @@ def walled(width: int, height: int) -> Int[np.ndarray, "width height"]:
     return cells
 
 
-def chosen(allowed: Bool[Array, "..."], key: Key) -> Int[Array, ""]:
+def random_index(allowed: Bool[Array, "..."], key: Key) -> Int[Array, ""]:
     """Draw one of the allowed entries uniformly; return its index in the flat array."""
     return jnp.argmax(jnp.where(allowed, noise.uniform(key, allowed.shape), 0.0))
 
 
-def choose(allowed: Bool[Array, "width height"], key: Key) -> Int[Array, "2"]:
+def random_cell(allowed: Bool[Array, "width height"], key: Key) -> Int[Array, "2"]:
     """Draw one of the allowed cells uniformly; return its x and y."""
-    return jnp.stack(jnp.divmod(chosen(allowed, key), allowed.shape[1])).astype(jnp.int32)
+    return jnp.stack(jnp.divmod(random_index(allowed, key), allowed.shape[1])).astype(jnp.int32)
 
 
-def acted(state: GridState, action: Int[Array, ""]) -> GridState:
+def after_action(state: GridState, action: Int[Array, ""]) -> GridState:
     """Return the state after an action, by MiniGrid's rules."""
     cells, position, direction, carried, time = state
     front = position + jnp.asarray(DIRECTIONS)[direction]

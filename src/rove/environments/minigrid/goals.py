@@ -9,7 +9,7 @@ from jax import Array
 from jaxtyping import Bool
 
 from rove.environments.minigrid import cells
-from rove.environments.minigrid.base import Coding, MiniGrid, on_goal, placed
+from rove.environments.minigrid.base import Coding, MiniGrid, initial_state, on_goal
 from rove.environments.minigrid.cells import GridState
 from rove.errors import check_flag, check_integer
 from rove.parts import noise
@@ -41,7 +41,7 @@ class GoalInCorner(MiniGrid):
 
 
 class MiniGridEmpty(GoalInCorner):
-    """MiniGrid's Empty: reach the goal in the corner of an empty room of N×N cells with its walls.
+    """MiniGrid's Empty: reach the goal in the corner of an empty room of N×N cells, walls included.
 
     An episode starts in the opposite corner and lasts at most 4·N² steps. Observations, reward and
     score are those of `MiniGrid`; here the agent sees through walls.
@@ -52,7 +52,7 @@ class MiniGridEmpty(GoalInCorner):
     random_start: bool = eqx.field(default=False, static=True)
     """Start in a random cell and direction (MiniGrid's Empty-Random)."""
     coding: Coding = eqx.field(default="one-hot", static=True)
-    """Coding of the view: one-hot (what each cell shows), or scaled (MiniGrid's numbers)."""
+    """Coding of the view: one-hot, or scaled (MiniGrid's integers divided by their maxima)."""
     max_steps: int | None = eqx.field(default=None, static=True)
     """Maximum number of steps per episode. None: 4·N²."""
 
@@ -90,9 +90,9 @@ class MiniGridEmpty(GoalInCorner):
         grid = cells.walled(self.n, self.n)
         grid[self.n - 2, self.n - 2] = cells.GOAL
         if not self.random_start:
-            return placed(grid, np.array([1, 1]), 0)
-        position = cells.choose(jnp.asarray(grid == cells.EMPTY), noise.fold(key, 0))
-        return placed(grid, position, noise.integers(noise.fold(key, 1), (), 4))
+            return initial_state(grid, np.array([1, 1]), 0)
+        position = cells.random_cell(jnp.asarray(grid == cells.EMPTY), noise.fold(key, 0))
+        return initial_state(grid, position, noise.integers(noise.fold(key, 1), (), 4))
 
 
 class MiniGridDoorKey(GoalInCorner):
@@ -106,7 +106,7 @@ class MiniGridDoorKey(GoalInCorner):
     n: int = eqx.field(static=True)
     """N, the width and height of the grid, including the walls around it."""
     coding: Coding = eqx.field(default="one-hot", static=True)
-    """Coding of the view: one-hot (what each cell shows), or scaled (MiniGrid's numbers)."""
+    """Coding of the view: one-hot, or scaled (MiniGrid's integers divided by their maxima)."""
     max_steps: int | None = eqx.field(default=None, static=True)
     """Maximum number of steps per episode. None: 10·N²."""
 
@@ -154,9 +154,9 @@ class MiniGridDoorKey(GoalInCorner):
         x = jnp.arange(self.n)[:, None]
         grid = jnp.where(x == wall, cells.WALL, jnp.asarray(grid))
         left = (x < wall) & (grid == cells.EMPTY)
-        agent = cells.choose(left, k_agent)
+        agent = cells.random_cell(left, k_agent)
         row = 1 + noise.integers(k_door, (), self.n - 3)
         grid = grid.at[wall, row].set(cells.door(cells.YELLOW, cells.LOCKED))
-        at = cells.choose(left.at[agent[0], agent[1]].set(False), k_key)
+        at = cells.random_cell(left.at[agent[0], agent[1]].set(False), k_key)
         grid = grid.at[at[0], at[1]].set(cells.key_of(cells.YELLOW))
-        return placed(grid, agent, noise.integers(k_direction, (), 4))
+        return initial_state(grid, agent, noise.integers(k_direction, (), 4))

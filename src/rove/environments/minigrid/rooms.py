@@ -10,7 +10,7 @@ from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from rove.environments.minigrid import cells
-from rove.environments.minigrid.base import Coding, MiniGrid, on_goal, placed
+from rove.environments.minigrid.base import Coding, MiniGrid, initial_state, on_goal
 from rove.environments.minigrid.cells import GridState
 from rove.parts import noise
 from rove.parts.noise import Key
@@ -24,7 +24,7 @@ class MiniGridFourRooms(MiniGrid):
     """
 
     coding: Coding = eqx.field(default="one-hot", static=True)
-    """Coding of the view: one-hot (what each cell shows), or scaled (MiniGrid's numbers)."""
+    """Coding of the view: one-hot, or scaled (MiniGrid's integers divided by their maxima)."""
     max_steps: int | None = eqx.field(default=None, static=True)
     """Maximum number of steps per episode. None: 100."""
 
@@ -53,10 +53,10 @@ class MiniGridFourRooms(MiniGrid):
         x, y = jnp.stack([middle, left, right, middle]), jnp.stack([up, middle, middle, down])
         grid = jnp.asarray(walls).at[x, y].set(cells.EMPTY)
         empty = grid == cells.EMPTY
-        agent = cells.choose(empty, k_agent)
-        goal = cells.choose(empty.at[agent[0], agent[1]].set(False), k_goal)
+        agent = cells.random_cell(empty, k_agent)
+        goal = cells.random_cell(empty.at[agent[0], agent[1]].set(False), k_goal)
         grid = grid.at[goal[0], goal[1]].set(cells.GOAL)
-        return placed(grid, agent, noise.integers(k_direction, (), 4))
+        return initial_state(grid, agent, noise.integers(k_direction, (), 4))
 
     def succeeded(self, state: GridState) -> Bool[Array, ""]:
         return on_goal(state)
@@ -71,7 +71,7 @@ class MiniGridMultiRoom(MiniGrid):
     """
 
     coding: Coding = eqx.field(default="one-hot", static=True)
-    """Coding of the view: one-hot (what each cell shows), or scaled (MiniGrid's numbers)."""
+    """Coding of the view: one-hot, or scaled (MiniGrid's integers divided by their maxima)."""
     max_steps: int | None = eqx.field(default=None, static=True)
     """Maximum number of steps per episode. None: 40."""
 
@@ -99,8 +99,8 @@ class MiniGridMultiRoom(MiniGrid):
     def start(self, key: Key) -> GridState:
         k_rooms, k_colour, k_agent, k_direction, k_goal = (noise.fold(key, i) for i in range(5))
         plans, cumulative = _plans()
-        drawn = jnp.searchsorted(cumulative, noise.uniform(k_rooms), method="scan_unrolled")
-        first, second, entrance = jnp.asarray(plans)[drawn]
+        plan = jnp.searchsorted(cumulative, noise.uniform(k_rooms), method="scan_unrolled")
+        first, second, entrance = jnp.asarray(plans)[plan]
         grid = jnp.full(self.shape, cells.EMPTY)
         for corner in (first, second):
             x, y = (jnp.abs(jnp.arange(25) - corner[i] - 1.5) for i in range(2))  # from its middle
@@ -109,14 +109,14 @@ class MiniGridMultiRoom(MiniGrid):
         goal = second + 1 + noise.integers(k_goal, (2,), 2)
         grid = grid.at[entrance[0], entrance[1]].set(door).at[goal[0], goal[1]].set(cells.GOAL)
         agent = first + 1 + noise.integers(k_agent, (2,), 2)
-        return placed(grid, agent, noise.integers(k_direction, (), 4))
+        return initial_state(grid, agent, noise.integers(k_direction, (), 4))
 
     def succeeded(self, state: GridState) -> Bool[Array, ""]:
         return on_goal(state)
 
 
 class _Plans(NamedTuple):
-    """The possible places of two rooms of 4×4 cells with their walls, and of the door."""
+    """The possible positions of two rooms of 4×4 cells, walls included, and of the door."""
 
     corners: Int[np.ndarray, "plans 3 2"]
     """x and y of the upper left corners of the first and the second room, and of the door."""
@@ -132,7 +132,7 @@ def _plans() -> _Plans:
     of it, below it or above it and a second room behind the door, until the second room is inside
     the grid; failing that, it starts anew.
     """
-    found, weights = [], []
+    plans, weights = [], []
     for x in range(22):
         for y in range(21):
             tries = [
@@ -147,14 +147,14 @@ def _plans() -> _Plans:
             ]
             inside = [plan for plan in tries if _fits(*plan[1])]
             success = 1 - (1 - len(inside) / len(tries)) ** 8
-            found += inside
+            plans += inside
             weights += [success / len(inside)] * len(inside)
     cumulative = np.cumsum(weights) / np.sum(weights)
-    return _Plans(np.array(found, np.int32), cumulative.astype(np.float32))
+    return _Plans(np.array(plans, np.int32), cumulative.astype(np.float32))
 
 
 def _fits(x: int, y: int) -> bool:
-    """Whether MiniGrid allows a room of 4×4 cells at a place; it leaves out the last row."""
+    """Whether MiniGrid allows a room of 4×4 cells at a position; it leaves out the last row."""
     return 0 <= x <= 21 and 0 <= y <= 20
 
 
@@ -167,7 +167,7 @@ class MiniGridUnlock(MiniGrid):
     """
 
     coding: Coding = eqx.field(default="one-hot", static=True)
-    """Coding of the view: one-hot (what each cell shows), or scaled (MiniGrid's numbers)."""
+    """Coding of the view: one-hot, or scaled (MiniGrid's integers divided by their maxima)."""
     max_steps: int | None = eqx.field(default=None, static=True)
     """Maximum number of steps per episode. None: 288."""
 
@@ -204,14 +204,14 @@ class MiniGridUnlock(MiniGrid):
         row = 1 + noise.integers(k_door, (), 4)
         grid = jnp.asarray(walls).at[5, row].set(cells.door(colour, cells.LOCKED))
         left = (jnp.arange(11) < 5)[:, None] & (walls == cells.EMPTY)
-        at = cells.choose(left, k_key)
+        at = cells.random_cell(left, k_key)
         grid = grid.at[at[0], at[1]].set(cells.key_of(colour))
         # The agent does not start in front of the key or the door.
         ahead = jnp.stack([jnp.roll(grid, (-x, -y), (0, 1)) for x, y in cells.DIRECTIONS], axis=-1)
         plain = (ahead == cells.EMPTY) | (ahead == cells.WALL)
         allowed = plain & (left & (grid == cells.EMPTY))[..., None]
-        position, direction = jnp.divmod(cells.chosen(allowed, k_agent), 4)
-        return placed(grid, jnp.stack(jnp.divmod(position, 6)), direction)
+        position, direction = jnp.divmod(cells.random_index(allowed, k_agent), 4)
+        return initial_state(grid, jnp.stack(jnp.divmod(position, 6)), direction)
 
     def succeeded(self, state: GridState) -> Bool[Array, ""]:
         return jnp.any(cells.is_open_door(state.cells))

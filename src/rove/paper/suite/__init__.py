@@ -1,4 +1,4 @@
-"""The suite: tasks that nobody tunes for, with one setting per agent.
+"""The suite: sparse tasks on which every agent has one setting for all of them.
 
 `publish("docs")` writes the page and the figure of the documentation from docs/data/suite.csv.gz.
 """

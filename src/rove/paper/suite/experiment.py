@@ -1,4 +1,4 @@
-"""The suite: agents with one setting each on tasks that nobody tunes for."""
+"""The suite: which tasks and agents are run, and how their results are written."""
 
 import json
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ NEVER = 2**30
 
 
 def plain_settings(agent: str, task: SuiteTask) -> Settings:
-    """Return the settings that an agent has on a task without a search, or uniform actions."""
+    """Return an agent's default settings without tuned ones; `random` acts uniformly."""
     if agent == RANDOM:
         return DQN(epsilon=1.0, learning_starts=NEVER)
     return default_settings(agent, task.make(), searches=())
@@ -55,7 +55,7 @@ def plain_settings(agent: str, task: SuiteTask) -> Settings:
 
 @dataclass(frozen=True)
 class Suite(Experiment):
-    """Suite: agents with one setting each on sparse tasks that nobody tunes for."""
+    """Suite: agents on 18 sparse tasks, each agent with one setting for all of them."""
 
     name = "suite"
     in_all = False
@@ -66,7 +66,7 @@ class Suite(Experiment):
     seeds: int | None = None
     """Number of seeds; 10 by default."""
     say: Say = field(default=ignore, compare=False)
-    """Receives sentences about what is left out, and the progress of stable-baselines3."""
+    """Receives messages about tasks that are left out, and the progress of stable-baselines3."""
 
     def __post_init__(self) -> None:
         for kind, known in (("task", BY_NAME), ("agent", AGENTS)):
@@ -84,7 +84,7 @@ class Suite(Experiment):
 
     @cached_property
     def left_out(self) -> list[str]:
-        """Say which tasks are left out, and why."""
+        """Messages that name the tasks that are left out, and why."""
         names = self.tasks or (QUICK_TASKS if self.quick else tuple(BY_NAME))
         return [reason for name in names if (reason := BY_NAME[name].missing)]
 
@@ -103,8 +103,8 @@ class Suite(Experiment):
         return range(self.seeds or (QUICK_SEEDS if self.quick else SEEDS))
 
     def configs(self) -> dict[Key, Config]:
-        """Return a run for each task, agent of rove and seed; every seed has a run folder, so that
-        any selection of them resumes from what there is."""
+        """Return a run for each task, agent of rove and seed. Every seed has its own run folder, so
+        that any subset of them can be resumed."""
         plan = {}
         for task in self.chosen:
             for agent in self.contestants:
@@ -145,12 +145,12 @@ class Suite(Experiment):
         configs, results = self.configs(), []
         workers = min(workers or WORKERS, WORKERS)
         for task in self.chosen:
-            own = {key: config for key, config in configs.items() if key[0] == task.name}
-            plan = [(config, out / "runs" / "-".join(key)) for key, config in own.items()]
+            of_task = {key: config for key, config in configs.items() if key[0] == task.name}
+            plan = [(config, out / "runs" / "-".join(key)) for key, config in of_task.items()]
             runs = run_all(plan, report, workers, "processes") if plan else []
             if failed := [e for run in runs for e in run.errors if not isinstance(e, Diverged)]:
                 raise LaneError("\n".join(map(str, failed)))
-            for (_, who), run in zip(own, runs, strict=True):
+            for (_, who), run in zip(of_task, runs, strict=True):
                 results.append(result_of(task, who.rpartition("-")[0], run))
         peer_runs = self.peer_runs(out)
         sb3.run(peer_runs, workers, self.say)
@@ -181,7 +181,8 @@ class Suite(Experiment):
 
 
 def result_of(task: SuiteTask, agent: str, run: Run) -> SeedResult:
-    """Return the result of a run with one seed. What its policy scores is kept in its folder.
+    """Return the result of a run with one seed. The scores of its policy are recorded in its
+    folder.
 
     A seed that diverged has no episodes, and a score of 0.
     """

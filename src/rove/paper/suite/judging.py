@@ -11,14 +11,14 @@ from rove.paper.suite.results import DEFAULT, ResultTable, SeedResult, label
 RIVALS = ("dqn", "sb3-zoo", "sb3")
 """The agents that the default one is compared with."""
 NAMED = ("minigrid-doorkey-5", "frozenlake-8x8")
-"""Tasks with a claim of their own."""
+"""Tasks with a separate claim."""
 WITHIN = 0.05
-"""How far, on the scale from 0 to 1, a delivered policy may be below the last episodes."""
+"""Maximum distance, on the scale from 0 to 1, of a delivered policy below the last episodes."""
 
 
 def behind(cell: Sequence[SeedResult]) -> bool:
-    """Whether the delivered policies of an agent's seeds on a task score less, in the mean, than
-    the last training episodes do, by more than is allowed."""
+    """Whether the delivered policies of an agent's seeds on a task score less on average than the
+    last training episodes, by more than WITHIN."""
     compared = [r for r in cell if r.policy]
     if not compared:
         return False
@@ -27,8 +27,8 @@ def behind(cell: Sequence[SeedResult]) -> bool:
 
 
 def claims(table: ResultTable) -> list[Claim]:
-    """Test the claims about the default agent, on the half of the tasks that nothing was chosen
-    on; none of them is in the paper."""
+    """Test the claims about the default agent; none of them is in the paper. It is compared with
+    others on the held-out half of the tasks."""
     held_out, tested = table.half("held-out"), []
     for rival in RIVALS:
         if held_out.complete(DEFAULT, rival):
@@ -48,12 +48,12 @@ def claims(table: ResultTable) -> list[Claim]:
             tested.append(Claim.count(text, what, np.array([r.solved for r in cell])))
     compared = [t for t in table.tasks if any(r.policy for r in table.cell(t.name, DEFAULT))]
     if compared:
-        late = [t.name for t in compared if behind(table.cell(t.name, DEFAULT))]
+        worse = [t.name for t in compared if behind(table.cell(t.name, DEFAULT))]
         text = f"ours: the policy that {label(DEFAULT)} delivers is as good as its last episodes"
-        evidence = f"at most {WITHIN:.2f} below them: {len(compared) - len(late)} of "
+        evidence = f"at most {WITHIN:.2f} below them: {len(compared) - len(worse)} of "
         seeds = max(len(table.cell(t.name, DEFAULT)) for t in compared)
-        evidence += f"{len(compared)} tasks, n = {seeds}{'; not: ' * bool(late)}{', '.join(late)}"
-        verdict = "not supported" if late else "supported"
-        direction = "not as claimed" if late else "as claimed"
+        evidence += f"{len(compared)} tasks, n = {seeds}{'; not: ' * bool(worse)}{', '.join(worse)}"
+        verdict = "not supported" if worse else "supported"
+        direction = "not as claimed" if worse else "as claimed"
         tested.append(Claim(text, evidence, verdict, direction=direction))
     return tested

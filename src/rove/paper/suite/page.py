@@ -25,7 +25,7 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def solved_table(table: ResultTable) -> str:
     """Return how many seeds of each agent solved each task, with the interval of Clopper and
-    Pearson, and below it how many tasks."""
+    Pearson, and in the last rows how many tasks each agent solved."""
     rows = []
     for task in table.tasks:
         cells = [_count(table.cell(task.name, agent)) for agent in table.agents]
@@ -96,7 +96,7 @@ def delivered_table(table: ResultTable) -> str:
 
 
 def scales_table(tasks: Sequence[SuiteTask]) -> str:
-    """Return what the scores of each task mean."""
+    """Return a table of the tasks: environment, budget, scale of scores and threshold."""
     rows = [[t.name, f"{t.environment}", f"{t.steps:,}", t.scale, f"{t.solved:g}"] for t in tasks]
     return markdown(["task", "environment", "steps", "scores 0 and 1", "solved from"], rows)
 
@@ -105,14 +105,14 @@ def tables(results: Iterable[SeedResult]) -> dict[str, str]:
     """Return all tables by name."""
     table = ResultTable(results)
     parts = {half: part for half in HALVES if (part := table.half(half)).tasks}
-    found = {}
+    blocks = {}
     for half, part in parts.items():
-        found[f"solved-{half}"] = solved_table(part)
-        found[f"differences-{half}"] = differences_table(part)
-        found[f"delivered-{half}"] = delivered_table(part)
-        found[f"scales-{half}"] = scales_table(part.tasks)
-    found["claims"] = as_markdown(adjusted(claims(table)))
-    return found
+        blocks[f"solved-{half}"] = solved_table(part)
+        blocks[f"differences-{half}"] = differences_table(part)
+        blocks[f"delivered-{half}"] = delivered_table(part)
+        blocks[f"scales-{half}"] = scales_table(part.tasks)
+    blocks["claims"] = as_markdown(adjusted(claims(table)))
+    return blocks
 
 
 def summary(results: Sequence[SeedResult]) -> str:
@@ -132,7 +132,7 @@ def summary(results: Sequence[SeedResult]) -> str:
 
 
 def filled(text: str, results: Sequence[SeedResult]) -> str:
-    """Return a page with its blocks written anew; a block without results stays as it is."""
+    """Return a page with updated blocks; a block without results is left unchanged."""
     written = tables(results) | {"picture": _picture(results)}
 
     def block(match: re.Match[str]) -> str:
@@ -157,7 +157,7 @@ def _picture(results: Sequence[SeedResult]) -> str:
 
 
 def publish(docs: str | Path) -> None:
-    """Write the page, the figure and the claims of the documentation anew from its data, without
+    """Update the page, the figure and the claims of the documentation from its data, without
     training. `rove.paper.published.write` then collects the verdicts."""
     from rove.paper.suite import picture  # imported here because Matplotlib is slow to import
 

@@ -1,4 +1,4 @@
-"""Running stable-baselines3's side of the suite in processes with its own virtual environment."""
+"""The runs of stable-baselines3 in the suite, in processes with a separate virtual environment."""
 
 import contextlib
 import json
@@ -35,7 +35,7 @@ class PeerRun(NamedTuple):
 
     @property
     def record(self) -> dict[str, Any] | None:
-        """The contents of its file; None if there is none of this run."""
+        """The contents of its file; None if the run has not finished."""
         with contextlib.suppress(OSError, ValueError):
             record = json.loads(self.file.read_text("utf-8"))
             if isinstance(record, dict) and record.get("steps") == self.steps:
@@ -54,8 +54,8 @@ class PeerRun(NamedTuple):
 
 
 def run(runs: Sequence[PeerRun], workers: int, say: Say) -> None:
-    """Carry out the runs that have no result yet, each in a process with others, and say what is
-    done and how long the rest will take."""
+    """Train the runs that have no result yet, divided among a few processes, and report progress
+    and the time left."""
     waiting = [one for one in runs if one.record is None]
     if not waiting:
         return
@@ -90,9 +90,9 @@ def run(runs: Sequence[PeerRun], workers: int, say: Say) -> None:
 
 
 def _start(python: str, runs: Sequence[PeerRun], lines: Any) -> subprocess.Popen[str]:
-    """Start a process for some runs, and a thread that passes on what it prints, and its code.
+    """Start a process for some runs, and a thread that forwards its output and its exit code.
 
-    It imports rove and all that rove needs from where this process does.
+    The process imports rove and its dependencies from the same folders as this one.
     """
     orders = [(str(r.file), r.task.name, r.agent, r.seed, r.steps) for r in runs]
     env = os.environ | {

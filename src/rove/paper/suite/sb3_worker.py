@@ -1,7 +1,7 @@
 """stable-baselines3's DQN on tasks of the suite, in a process with its virtual environment.
 
-It is called with a folder and a list of runs, and writes a small file for each: returns, lengths
-and ends of its training episodes, and the scores of its greedy policy.
+It is called with a list of runs, and writes a small file for each: returns, lengths and ends of the
+training episodes, and those of episodes of the greedy policy.
 """
 
 import json
@@ -48,18 +48,20 @@ EVALUATION_SEED = 1_000_000
 def gymnasium_env(task: SuiteTask) -> gymnasium.Env:
     """Create the environment of a task with Gymnasium's interface."""
     if task.environment.startswith(PREFIX):
-        own = {k: v for k, v in task.options.items() if k in ROVE_OPTIONS}
-        options = {k: v for k, v in task.options.items() if k not in own}
+        rove_options = {k: v for k, v in task.options.items() if k in ROVE_OPTIONS}
+        options = {k: v for k, v in task.options.items() if k not in rove_options}
         identifier = task.environment.removeprefix(PREFIX)
-        limit = {"max_episode_steps": own["time_limit"]} if "time_limit" in own else {}
+        limit = {}
+        if "time_limit" in rove_options:
+            limit["max_episode_steps"] = rove_options["time_limit"]
         return gymnasium.make(identifier, disable_env_checker=True, **options, **limit)
-    made = task.make()
-    if isinstance(made, Sparse):  # registered as Gymnasium's own task with a sparse reward
+    environment = task.make()
+    if isinstance(environment, Sparse):  # registered as Gymnasium's own task with a sparse reward
         inner = ENVIRONMENTS[task.environment].named["environment"]
         identifier = f"rove/Sparse{type(inner).__name__}-v0"
         return gymnasium.make(identifier, disable_env_checker=True)
-    assert isinstance(made, Environment)
-    return CompiledEnv(made)
+    assert isinstance(environment, Environment)
+    return CompiledEnv(environment)
 
 
 class Recorder(gymnasium.Wrapper):
@@ -103,7 +105,7 @@ def trained(task: SuiteTask, agent: str, seed: int, steps: int) -> dict[str, Any
     env = Recorder(gymnasium_env(task))
     model = DQN("MlpPolicy", env, device="cpu", seed=seed, verbose=0, **settings)
     model.learn(total_timesteps=steps, log_interval=sys.maxsize)
-    # Training goes on to the end of a rollout: episodes that end after the budget do not count.
+    # Training continues to the end of a rollout: episodes that end after the budget do not count.
     count = int(np.sum(np.cumsum(env.lengths) <= steps))
     test = Recorder(gymnasium_env(task))
     left, seeded = MOST_STEPS, seed + EVALUATION_SEED
@@ -138,7 +140,7 @@ def _exit_with_parent() -> None:
 
 
 def main() -> None:
-    """Carry out runs: lists of a file, a task, an agent, a seed and a number of steps, as JSON."""
+    """Train runs, given as JSON: a list of (file, task, agent, seed, number of steps)."""
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     prepare(lanes=1)
     import torch  # pyrefly: ignore

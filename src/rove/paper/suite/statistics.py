@@ -43,9 +43,10 @@ def solved_difference(
     """Compare the mean numbers of tasks that seeds of two agents solve, task by task.
 
     Tasks are fixed. The probability that a seed solves a task has Jeffreys' posterior, Beta(k + ½,
-    n − k + ½) if k of n seeds solved it, for each task and agent on its own; the interval holds 95%
-    of the posterior of the difference of sums. Unlike a bootstrap, it does not take ten seeds of
-    ten for certainty.
+    n − k + ½) if k of n seeds solved it, independently for each task and agent; the interval
+    contains 95% of the posterior of the difference of sums. Unlike a bootstrap, it does not treat
+    ten successes of ten seeds as certainty. With few seeds, the posterior is pulled towards ½, and
+    the observed difference can lie outside the interval.
     """
     random = np.random.default_rng(0)
     draws = np.zeros(DRAWS)

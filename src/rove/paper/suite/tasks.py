@@ -32,9 +32,9 @@ class SuiteTask:
     one: float
     """The mean scores that count as 0 and as 1."""
     solved: float
-    """The least normalised score of the last episodes at which a seed has solved the task."""
+    """Minimum normalised score of the last episodes of a seed that has solved the task."""
     scale: str
-    """What the scores 0 and 1 stand for."""
+    """The meaning of the scores 0 and 1."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the environment."""
     extra: str = ""
@@ -69,13 +69,13 @@ def _reached(name: str, half: Half, environment: str, steps: int, **options: Any
 
 
 def _deep_sea(half: Half, n: int, solved: float) -> SuiteTask:
-    scale = "0, of never going right, and the optimum 0.99"
+    scale = "0 (never going right) and 0.99 (the optimum)"
     return SuiteTask(f"deep-sea-{n}", half, f"deep-sea-{n}", 30_000, 0.0, 0.99, solved, scale)
 
 
 def _chain(half: Half, n: int, solved: float) -> SuiteTask:
     name = f"permuted-chain-{n}"
-    return SuiteTask(name, half, name, 30_000, 0.0, 11.0, solved, "0 and the optimum 11")
+    return SuiteTask(name, half, name, 30_000, 0.0, 11.0, solved, "0 and 11 (the optimum)")
 
 
 _DEVELOPMENT: Half = "development"
@@ -86,7 +86,7 @@ TASKS: tuple[SuiteTask, ...] = (
     _reached("frozenlake-4x4", _DEVELOPMENT, "gym/FrozenLake-v1", 30_000, is_slippery=False),
     SuiteTask(
         "frozenlake-4x4-slippery", _DEVELOPMENT, "gym/FrozenLake-v1", 30_000, 0.0, 0.7, 0.65,
-        "0 and Gymnasium's threshold 0.7; the optimum is 0.74", {"score_range": (0.0, 1.0)},
+        "0 and 0.7 (Gymnasium's threshold); the optimum is 0.74", {"score_range": (0.0, 1.0)},
     ),
     _reached("sparse-mountain-car", _DEVELOPMENT, "sparse-mountain-car", 30_000),
     _deep_sea(_DEVELOPMENT, 10, solved=0.7),
@@ -94,25 +94,25 @@ TASKS: tuple[SuiteTask, ...] = (
     _reached("point-rooms", _DEVELOPMENT, "point-rooms", 40_000),
     SuiteTask(
         "minatar-breakout", _DEVELOPMENT, "gymnax/Breakout-MinAtar", 30_000, 0.4, 5.0, 0.5,
-        "0.4, of random actions, and 5 bricks per episode", extra="gymnax",
+        "0.4 (random actions) and 5 bricks per episode", extra="gymnax",
     ),
     _reached("minigrid-multiroom", _HELD_OUT, "minigrid-multiroom", 30_000),
     _reached("minigrid-unlock", _HELD_OUT, "minigrid-unlock", 40_000),
     _reached("frozenlake-8x8", _HELD_OUT, "gym/FrozenLake8x8-v1", 30_000, is_slippery=False),
     SuiteTask(
         "cliffwalking", _HELD_OUT, "gym/CliffWalking-v1", 30_000, -200.0, -13.0, 0.8,
-        "−200, of never ending, and the optimum −13", {"time_limit": 200, "optimum": -13.0},
+        "−200 (never ending) and −13 (the optimum)", {"time_limit": 200, "optimum": -13.0},
     ),
     SuiteTask(
         "sparse-acrobot", _HELD_OUT, "sparse-acrobot", 30_000, -500.0, -100.0, 0.9,
-        "−500, of never arriving, and Gymnasium's threshold −100",
+        "−500 (never arriving) and −100 (Gymnasium's threshold)",
     ),
     _deep_sea(_HELD_OUT, 20, solved=0.5),
     _chain(_HELD_OUT, 50, solved=0.65),
     _reached("swing-up", _HELD_OUT, "swing-up", 40_000),
     SuiteTask(
         "minatar-space-invaders", _HELD_OUT, "gymnax/SpaceInvaders-MinAtar", 30_000, 4.2, 20.0, 0.5,
-        "4.2, of random actions, and 20 aliens per episode", extra="gymnax",
+        "4.2 (random actions) and 20 aliens per episode", extra="gymnax",
     ),
 )  # fmt: skip
 """All tasks. Where a single random action spoils an episode, `solved` is low enough that an optimal

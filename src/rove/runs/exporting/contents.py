@@ -1,4 +1,4 @@
-"""What an exported policy consists of: its arrays, and a description of them."""
+"""The contents of an exported policy: its arrays, and a description of them."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def _layer_arrays(layer: Any) -> dict[str, Any]:
 
 
 def unit(task: Task) -> np.ndarray:
-    """Return what the network sees of an encoded observation of ones: pixels may be scaled."""
+    """Return the network's input for an encoded observation of ones: pixels may be scaled."""
     given = np.ones(task.observation_size, np.float32)
     if isinstance(task, HostEnvironment):
         space = task.source.spaces[0]

@@ -100,8 +100,8 @@ def _stablehlo_file(outcome: Outcome) -> dict[str, bytes]:
     arrays, pixel = {k: jnp.asarray(x) for k, x in actions(task).items()}, unit(task)
 
     def act(x: Any, allowed: Any = None) -> Any:
-        shown = task.agent_observation(lane.environment, masked(x * pixel, allowed))
-        chosen = job.agent.greedy(lane.agent, shown)
+        observation = task.agent_observation(lane.environment, masked(x * pixel, allowed))
+        chosen = job.agent.greedy(lane.agent, observation)
         if not task.continuous:
             return arrays["actions"][chosen]
         low, high = arrays["low"], arrays["high"]

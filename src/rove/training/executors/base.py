@@ -18,11 +18,11 @@ class Executor(Protocol):
 
     On CPUs, a job's result does not depend on the executor or on the other jobs, to the bit; on
     accelerators, where jobs are stepped together, up to rounding. A job that fails becomes a
-    `LaneError`, and the others go on.
+    `LaneError`, and the others continue.
     """
 
     def check(self, jobs: Sequence[Job], workers: int | None) -> None:
-        """Raise `ConfigError` if so many jobs cannot run at once."""
+        """Raise `ConfigError` if the jobs cannot run, for example for lack of memory."""
         ...
 
     def remote(self, custom: Custom, unfinished: int, workers: int | None) -> bool:
@@ -50,13 +50,13 @@ def cores() -> int:
 
 
 _needed: dict[Any, Memory] = {}
-"""The memory of jobs by their structure. A dry run takes a quarter of a second, and a command asks
-several times."""
+"""The memory of jobs by their structure. A dry run takes a quarter of a second, and a command needs
+the result several times."""
 
 
 def fitting_workers(jobs: Sequence[Job], workers: int | None, at_once: int | None = None) -> int:
-    """Return the number of workers, by default one per core; raise `ConfigError` if the memory does
-    not suffice for as many jobs, or for `at_once` jobs."""
+    """Return the number of workers, by default one per core. Raise `ConfigError` if there is not
+    enough memory for that many jobs or, if it is given, for `at_once` jobs."""
     workers = cores() if workers is None else workers
     check_integer("workers", workers, at_least=1)
     at_once = at_once or workers
@@ -75,7 +75,7 @@ def fitting_workers(jobs: Sequence[Job], workers: int | None, at_once: int | Non
             f"{seeds} would take {copies * needed / 1e9:,.1f} GB, mostly for {largest.what}, but "
             f"only {free / 1e9:,.1f} GB of memory are free; use {largest.remedy} or fewer workers"
         )
-        message = f"not enough memory with {largest.field} = {largest.value!r}: {reason}"
+        message = f"not enough memory with {largest.field}={largest.value!r}: {reason}"
         raise ConfigError(largest.field, largest.value, reason, message)
     return workers
 

@@ -1,4 +1,4 @@
-"""Training in this process: a thread per core for compiled environments, turns for the others."""
+"""Training in this process: compiled environments in threads, Gymnasium environments in turns."""
 
 import threading
 from collections.abc import Sequence
