@@ -22,7 +22,7 @@ EXAMPLES = {
     "train": [(_WITH_OPTIONS, "ge", "chain-100")],
     "sweep": [(_WITH_OPTIONS, "ge", "chain-100")],
     "reproduce": [
-        ("The suite of tasks that nobody tunes for:", "suite"),
+        ("The suite, with one setting per agent:", "suite"),
         ("The searches behind the default settings:", "tuning"),
     ],
 }

@@ -520,6 +520,6 @@ def test_a_long_episode_without_a_time_limit_is_warned_of(monkeypatch):
     env = gymnasium.make("CartPole-v1").unwrapped
     env.step = lambda action: (np.zeros(4, np.float32), 1.0, False, False, {})
     watched = Guard(env, 100)
-    with pytest.warns(RoveWarning, match="in 5 steps.*--env.time-limit") as warned:
+    with pytest.warns(RoveWarning, match="after 5 steps.*--env.time-limit") as warned:
         list(map(watched.step, [0] * 9))
     assert len(warned) == 1
