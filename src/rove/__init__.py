@@ -136,7 +136,7 @@ _LAZY = {
     "Sweep": "rove.search.sweep_result:Sweep",
     "watch": "rove.reporting.video:watch",
 }
-"""What is imported when it is first used, to keep `import rove` fast."""
+"""Names that are imported when first used, to keep `import rove` fast."""
 
 
 def __getattr__(name: str) -> Any:

@@ -222,7 +222,7 @@ SYNONYMS = {
     "total-timesteps": "steps",
     "verbose": "progress",
 }
-"""What other libraries call an option or a setting of ours."""
+"""The names of options and settings in other libraries, and rove's names for them."""
 
 
 def nearest(name: Any, names: Iterable[str]) -> str | None:

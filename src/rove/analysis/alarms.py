@@ -13,7 +13,7 @@ from rove.training.solving import LAST, TOLERANCE, episodes_to_solve, is_lost, i
 PATIENCE = 20
 """Number of episodes after which an alarm is raised."""
 NOTHING = 0.015
-"""Scores between −1.5% and 1.5% of the optimum count as nothing: small costs, or a small reward."""
+"""Fraction of the optimum up to which scores count as nothing: small costs, or a small reward."""
 EXPLORE_MORE = (
     "to explore more, try ige or bootstrapped_dqn with a larger --agent.prior, ge with "
     "--agent.resample episode or a larger --agent.rho, or more episodes"
@@ -164,9 +164,9 @@ def successes_forgotten(
     optimum: float,
     evaluated: Sequence[float] | None = None,
 ) -> int:
-    """Return how many episodes scored more than half of the way from the lowest score to the
-    optimum, if none of the last 20 did, nor the trained policy in the mean, if its scores are
-    given; else 0."""
+    """Return the number of episodes that scored more than halfway from the lowest score to the
+    optimum, if none of the last 20 did, and the mean score of the trained policy, if it is given,
+    is not higher either; else 0."""
     low = float(np.min(scores, initial=optimum))
     half = low + 0.5 * (optimum - low)
     successes = scores > half

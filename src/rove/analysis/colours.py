@@ -5,8 +5,8 @@ PALETTE = (
     ("#5c3310", "#b07245"), ("#9a63e0", "#a874f5"), ("#12a5bd", "#86f0f2"), ("#8a1a6c", "#d9489c"),
     ("#b8a000", "#ece35a"), ("#555555", "#b0b5bd"),
 )  # fmt: skip
-"""Colours on a light ground and on a dark one. They differ in lightness as well as in hue, so that
-most of them are told apart without one of the three kinds of cones."""
+"""Colours on a light and on a dark background. They differ in lightness as well as in hue, so that
+most of them can be distinguished with colour blindness."""
 _NUMBERS = {
     "dqn": 0, "noisynet": 1, "ge": 2, "ige": 3, "bootstrapped_dqn": 4, "c51": 5, "qr_dqn": 6,
     "bayesian_dqn": 7, "rlsvi": 8, "parameter_noise": 11, "double_uncertain": 13,
@@ -20,7 +20,7 @@ _NUMBERS = {
 """Numbers of styles: n has colour n mod 10 of the palette, and a dashed line from 10 on, a dotted
 one from 20 on."""
 CUSTOM = len(PALETTE) - 1
-"""The number of agents that are not listed."""
+"""The style of agents that are not listed."""
 
 
 def number_of(agent: str) -> int:

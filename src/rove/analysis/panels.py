@@ -157,10 +157,10 @@ def returns(axes: Any, distributions: Sequence[tuple[Any, Any]], names: Sequence
     """Draw Z(s, a) of every action, with its mean as a dot on the axis. The limits are those of the
     distributions, which are scaled to the same height, and are drawn at least 1% of the axis wide:
     otherwise a narrow one would be invisible, or hide a wide one."""
-    shown = [(np.asarray(x), np.asarray(y)) for x, y in distributions[:MOST_ACTIONS]]
-    low, high = densities.drawn_range(shown)
+    first = [(np.asarray(x), np.asarray(y)) for x, y in distributions[:MOST_ACTIONS]]
+    low, high = densities.drawn_range(first)
     points = np.linspace(low, high, POINTS)
-    for action, (distribution, name) in enumerate(zip(shown, names, strict=False)):
+    for action, (distribution, name) in enumerate(zip(first, names, strict=False)):
         heights = densities.smoothed(distribution, low, high, POINTS)
         axes.fill_between(points, heights, color=f"C{action}", alpha=0.15, lw=0)
         axes.plot(points, heights, lw=1.4, color=f"C{action}", label=name)

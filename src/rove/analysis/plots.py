@@ -38,14 +38,13 @@ matplotlib.rcParams.update(
 )
 
 WIDEST = 0.68
-"""Width of a letter, as a fraction of its size, that bold text and text beside an axis stay within
-on average."""
+"""Assumed mean width of a letter, as a fraction of its size; bold text is no wider."""
 KEY = 6
 """Width of the line beside a label in a legend, in letters."""
 BESIDE = 8
-"""Width of what is beside the axes of a panel, in letters."""
+"""Width of the labels beside the axes of a panel, in letters."""
 QUIET = "#7a828c"
-"""The colour of lines and words that explain."""
+"""The colour of explanatory lines and words."""
 SMALL: dict[str, Any] = {"fontsize": 7.5, "color": QUIET, "annotation_clip": False}
 WINDOW = 20
 BAND_POINTS = 500
@@ -227,7 +226,7 @@ def heading(axes: Any, text: str) -> None:
 
 
 def titled(figure: Figure, title: str, about: str) -> None:
-    """Write what a figure shows above it, in bold, and below that what is drawn, in grey."""
+    """Write a title above a figure, in bold, and below that a description, in grey."""
     title, about = wrapped(title, figure, 11), wrapped(about, figure, 8.5)
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, weight="bold")
     figure.axes[0].set_title(about, loc="left", fontsize=8.5, color=QUIET)
@@ -244,11 +243,11 @@ def legend(figure: Figure, **options: Any) -> None:
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    place: dict[str, Any] = {"loc": "outside upper left", "alignment": "left", "ncols": 8}
-    place |= options
+    layout: dict[str, Any] = {"loc": "outside upper left", "alignment": "left", "ncols": 8}
+    layout |= options
     widest = max(map(len, handles), default=0) + KEY
-    place["ncols"] = max(1, min(place["ncols"], _letters(figure, 8) // widest))
-    figure.legend(list(handles.values()), list(handles), fontsize=8, **place)
+    layout["ncols"] = max(1, min(layout["ncols"], _letters(figure, 8) // widest))
+    figure.legend(list(handles.values()), list(handles), fontsize=8, **layout)
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -20,7 +20,7 @@ LEVEL = 0.05
 
 
 class Result(NamedTuple):
-    """What a title says about a run."""
+    """The results of a run that a title states."""
 
     agent: str
     """Its display name."""
@@ -31,7 +31,7 @@ class Result(NamedTuple):
     final: float
     """Mean score over the last episodes."""
     label: str = "return"
-    """What the score is."""
+    """The kind of score, such as "return"."""
     evidence: tuple[float, ...] = ()
     """One number per seed that agents are compared by: whether it solved the task, or its final
     score, within the budget that all of them have."""
@@ -199,8 +199,8 @@ def note_above_optimum(
 ) -> str | None:
     """Return a note if values exceed the optimum although episodes end by a time limit, or because
     they include `intrinsic` rewards, or None.
-    `values` are of Q or Z, `scores` are those of all episodes, `terminated` says of each whether it
-    ended by itself, and `label` is what the score is: only a return can be compared."""
+    `values` are values of Q or Z, `scores` and `terminated` are those of all episodes, and `label`
+    is the kind of score: only a return can be compared."""
     if optimum is None or label != "return" or not np.any(values > optimum):
         return None
     if intrinsic:

@@ -42,7 +42,7 @@ class RND(Bonus[Distillation]):
 
     f is a random network that never changes. f̂ is trained on the states s′ of each minibatch to
     predict f(s′), and so its error is small where the agent has been often. Observations are
-    normalised by their running mean and standard deviation and clipped; codes are left as they are.
+    normalised by their running mean and standard deviation and clipped; codes are not changed.
     """
 
     weight: float | Array = 1.0

@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[str, Callable[[list[str]], object]]] = {
         partial(parse, showing.watch, prog="rove watch"),
     ),
     "export": (
-        "write a trained policy as files that are used without rove",
+        "write a trained policy as files that do not need rove",
         partial(parse, showing.export, prog="rove export"),
     ),
     "report": (
@@ -51,7 +51,7 @@ COMMANDS: dict[str, tuple[str, Callable[[list[str]], object]]] = {
         reproducing.command,
     ),
     "completion": (
-        "print a shell script that completes the words of a command",
+        "print a script for tab completion in bash, zsh or fish",
         lambda rest: say(completion.script(_shell(rest), COMMANDS)),
     ),
 }
@@ -64,8 +64,8 @@ ADVICE = {
     "rove reproduce tuning",
 }
 """What to do instead, for commands that rove does not have."""
-MEANT = {"evaluate": "eval", "run": "train", "plot": "report", "ls": "list"}
-"""What other programs call a command of ours."""
+SYNONYMS = {"evaluate": "eval", "run": "train", "plot": "report", "ls": "list"}
+"""The names of commands in other programs, and rove's names for them."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -109,8 +109,8 @@ def _dispatch(arguments: list[str]) -> None:
     elif command in ADVICE:
         raise RoveError(f"there is no command {command!r}: {ADVICE[command]}")
     else:
-        meant = MEANT.get(command) or nearest(command, COMMANDS)
-        hint = f" Did you mean rove {meant}?" if meant else ""
+        similar = SYNONYMS.get(command) or nearest(command, COMMANDS)
+        hint = f" Did you mean rove {similar}?" if similar else ""
         raise RoveError(f"unknown command {command!r}.{hint} Commands: {', '.join(COMMANDS)}")
 
 

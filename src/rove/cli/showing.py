@@ -84,7 +84,7 @@ def export(
     formats: tuple[Literal["numpy", "onnx", "stablehlo"], ...] = ("numpy", "onnx"),
     trust: bool = False,
 ) -> None:
-    """Write a trained policy, greedy on the posterior mean, as files that are used without rove.
+    """Write a trained policy, greedy on the posterior mean, as files that do not need rove.
 
     Args:
         run: Run folder written by rove train.

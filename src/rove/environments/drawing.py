@@ -70,7 +70,7 @@ def board(
 
 
 def channels(image: np.ndarray) -> np.ndarray:
-    """Return an RGB image of an image with any number of channels, each in a colour of its own, on
+    """Return an RGB image of an image with any number of channels, each in a different colour, on
     black. Where several are set, the last one is shown."""
     height, width, count = image.shape
     hues = np.arange(count)[:, None] / count + np.array([0, 2, 1]) / 3

@@ -97,7 +97,7 @@ def _agents(runs: Mapping[Key, Any], environment: str) -> list[str]:
 
 
 class Recorded(NamedTuple):
-    """What the figure shows of a run, as read from the data files."""
+    """The results of a run that the figure shows, as read from the data files."""
 
     returns: np.ndarray
     """Of shape [seeds, episodes]."""

@@ -13,7 +13,7 @@ from rove.parts.networks import Network, mlp
 
 
 def _tuple(value: Any) -> Any:
-    """Return an integer or a list as a tuple; other values are returned as they are."""
+    """Return an integer or a list as a tuple; other values are returned unchanged."""
     if isinstance(value, list):
         return tuple(value)
     return (value,) if isinstance(value, int) else value

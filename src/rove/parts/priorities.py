@@ -48,7 +48,7 @@ def assign(
 ) -> Priorities:
     """Give slots new priorities. A slot that occurs more than once has the largest of its values.
 
-    Sums are computed anew from the children, so that rounding errors do not accumulate.
+    Sums are recomputed from the children, so that rounding errors do not accumulate.
     """
     at = slots // BRANCHES, slots % BRANCHES
     levels = [priorities.levels[0].at[at].set(0.0).at[at].max(values)]

@@ -26,10 +26,10 @@ THRESHOLDS = np.linspace(0.0, 1.0, 101)
 def report_data(sources: Sequence[Results], folders: str) -> dict[str, Any]:
     """Return all data of the page. `folders` names where the results are."""
     names = names_of(run for source in sources for run in [*source.runs, *source.failed])
-    shown = [_source(source, names) for source in sources]
+    parts = [_source(source, names) for source in sources]
     loose = any(source.name == LOOSE for source in sources)  # the title is then not of sweeps
-    title = titles.of_page([x["title"] for x in shown if not (loose and x["sweep"])])
-    return {"title": title, "folders": folders, "sources": shown}
+    title = titles.of_page([part["title"] for part in parts if not (loose and part["sweep"])])
+    return {"title": title, "folders": folders, "sources": parts}
 
 
 def _source(source: Results, names: Mapping[str, str]) -> dict[str, Any]:

@@ -190,7 +190,7 @@ class Group:
         }
 
     def results(self) -> list[Result]:
-        """Return what the title of the page says about each run."""
+        """Return the results of each run that the title of the page states."""
         results = []
         for run in self.runs:
             evidence, support = self._last(run, self._shared(run)), self.support
@@ -221,9 +221,9 @@ class Group:
         return results
 
     def _tested(self) -> dict[str, Any] | None:
-        """Return the p-values that titles rest on, against the reference, which titles name first,
-        and what is tested, "solved" or "last". None for a single run, or if the range of the score
-        is not known."""
+        """Return the p-values behind titles, against the reference that titles name first, and the
+        quantity that is tested, "solved" or "last". None for a single run, or if the range of the
+        score is not known."""
         results = self.results()
         if len(results) < 2 or results[0].support is None:
             return None

@@ -21,7 +21,7 @@ NAMED = 3
 def labels_of(groups: Sequence[Sequence[RunData]]) -> dict[int, str]:
     """Return a label for each run of groups of comparable runs: its agent and, if runs of that
     agent differ in how they change the default settings of their tasks, those settings. Runs of one
-    group that still have the same label are told apart by their budgets, or by their folders."""
+    group that still have the same label are distinguished by their budgets or their folders."""
     runs = [run for group in groups for run in group]
     labels = {id(run): _label(run, [x for x in runs if x.name == run.name]) for run in runs}
     unique = {}

@@ -47,7 +47,7 @@ def finding(run: RunData, optimum: float | None) -> str | None:
 
 
 def advice(run: RunData, optimum: float | None) -> list[str]:
-    """Return what to try against the warnings."""
+    """Return advice on the warnings."""
     return remedies(_seeds(run, optimum), run.name)
 
 

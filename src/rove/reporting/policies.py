@@ -14,8 +14,8 @@ from rove.reporting.run_data import RunData
 
 
 def about(run: RunData, unit: str, support: Support | None) -> dict[str, Any]:
-    """Return what the page shows of policies. `unit` is that of curves, "step" or "episode", and
-    `support` the range of scores, if it is known."""
+    """Return the data about policies for the page. `unit` is that of curves, "step" or "episode",
+    and `support` the range of scores, if it is known."""
     return {
         "evaluated": _evaluated(run, support),
         "policies": _policies(run),
@@ -32,8 +32,8 @@ def _evaluated(run: RunData, support: Support | None) -> summaries.Estimate | No
 
 
 def _policies(run: RunData) -> list[list[Any]] | None:
-    """Return the policies that seeds deliver: name, what it does, and the number of seeds; None if
-    they are not known."""
+    """Return the policies that seeds deliver: name, description and number of seeds; None if they
+    are not known."""
     if run.policies is None:
         return None
     names = [record.delivered.policy for record in run.policies]

@@ -14,7 +14,7 @@ UNCOUNTED = "optimum"
 
 
 def key_of(run: RunData) -> str:
-    """Return what identifies the task of a run: its environment and all options but the optimum."""
+    """Return the identity of a run's task: its environment and all options except the optimum."""
     return json.dumps(run.raw["environment"] | {"options": _options(run)}, sort_keys=True)
 
 

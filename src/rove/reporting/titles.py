@@ -1,4 +1,4 @@
-"""Titles of the page and of its parts, made from what they show."""
+"""Titles of the page and of its parts, which state the results."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -71,8 +71,8 @@ def _of_task(results: Sequence[Result]) -> str:
 
 
 def ranking(source: Results, groups: Sequence[Group]) -> list[tuple[Result, float | None]]:
-    """Return what the title of more than two tasks rests on: the solved seeds of each agent on all
-    tasks, and the p-value of the difference from the first of them; empty for other titles."""
+    """Return the evidence for a title about more than two tasks: the solved seeds of each agent on
+    all tasks, and the p-value of the difference from the first; empty for other titles."""
     if source.claims or source.sweep is not None or len(groups) <= NAMED:
         return []
     totals = _totals([group.results() for group in groups])

@@ -150,7 +150,7 @@ def recorded(path: Path | None, outcome: Outcome) -> Record | None:
 class TrainedPolicy:
     """A trained policy: a function from an observation of the environment to an action.
 
-    Call `reset` at the start of an episode: a policy that samples θ draws it anew.
+    Call `reset` at the start of an episode: a policy that samples θ then resamples it.
     """
 
     def __init__(self, outcome: Outcome, name: str):

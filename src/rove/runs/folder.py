@@ -239,8 +239,8 @@ class RunFolder:
             return RecordedTask(contents, str(error), read_scores(self.path / "episodes.csv"))
 
     def write_tables(self, config: Config, tables: Mapping[int, Tables]) -> None:
-        """Write episodes.csv and, if there are evaluations, evaluations.csv anew from the current
-        tables of each seed."""
+        """Write episodes.csv and, if there are evaluations, evaluations.csv from the current tables
+        of each seed."""
         runs = [(config, seed, table.episodes) for seed, table in tables.items()]
         publish(self.path / "episodes.csv", episodes_csv(runs).encode())
         if config.eval_every:

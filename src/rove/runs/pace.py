@@ -1,4 +1,4 @@
-"""How fast seeds progress, and how long the rest will take."""
+"""The pace of seeds, and an estimate of the time left."""
 
 from collections import deque
 from collections.abc import Collection
@@ -12,15 +12,15 @@ ENOUGH = 1.0
 
 
 class Pace:
-    """Measures the pace of each seed. A seed's first step and its first update, before which
-    programs are compiled, start its measurement anew."""
+    """Measures the pace of each seed. Programs are compiled before a seed's first step and before
+    its first update, so both restart its measurement."""
 
     def __init__(self) -> None:
         self._samples: dict[int, deque[tuple[float, float]]] = {}
-        """When each job, by its identity, had done which fraction, in the last seconds."""
+        """For each job, by its identity, recent times and the fraction that was done at each."""
         self._learning: dict[int, bool] = {}
         self._most = 1
-        """The most seeds that were seen to run at once."""
+        """Maximum number of seeds that ran at once so far."""
 
     def add(self, progress: Progress, now: float) -> None:
         """Record the progress of a seed."""
@@ -51,7 +51,8 @@ class Pace:
         return remaining * seconds / done / max(min(self._most, unfinished), 1)
 
     def _span(self, job: int) -> tuple[float, float]:
-        """Return for how many seconds a seed was measured, and the fraction done in them."""
+        """Return the number of seconds for which a seed was measured, and the fraction done in
+        them."""
         if job not in self._samples:
             return 0.0, 0.0
         samples = self._samples[job]

@@ -130,7 +130,7 @@ def _plans() -> _Plans:
 
     The first room is uniform over the grid. Up to eight times, MiniGrid draws a door to the right
     of it, below it or above it and a second room behind the door, until the second room is inside
-    the grid; failing that, it starts anew.
+    the grid; failing that, it starts again.
     """
     plans, weights = [], []
     for x in range(22):

@@ -107,7 +107,7 @@ def results_csv(results: Iterable[SeedResult]) -> str:
 
 
 def read(path: str | Path) -> list[SeedResult]:
-    """Return the results in a file that `results_csv` wrote. Scores are computed anew."""
+    """Return the results in a file that `results_csv` wrote. Scores are recomputed."""
     number = lambda text: float(text) if text else float("nan")  # noqa: E731
     return [
         SeedResult(

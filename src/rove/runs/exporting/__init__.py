@@ -1,4 +1,4 @@
-"""`rove export`: a trained policy as files that are used without rove."""
+"""`rove export`: a trained policy as files that do not need rove."""
 
 import warnings
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ def export(
     seed: int | None = None,
     formats: Sequence[Format] = ("numpy", "onnx"),
 ) -> list[Path]:
-    """Write one seed's greedy policy as files that are used without rove; return their paths.
+    """Write one seed's greedy policy as files that do not need rove, and return their paths.
 
     The policy is greedy on the posterior mean. The preparation of observations, such as
     normalisation, and the conversion of actions are included.
@@ -46,8 +46,10 @@ def export(
     check_created(outcome.job.environment)
     known = recorded(run.path, outcome)
     if known and known.delivered.policy != "mean":
-        text = f"seed {outcome.job.seed} delivers the policy {known.delivered.policy!r}, which is "
-        text += "better; the exported one is 'mean', greedy on the posterior mean"
+        text = (
+            f"seed {outcome.job.seed} delivers the policy {known.delivered.policy!r}, which scores "
+        )
+        text += "more than the exported one, 'mean' (greedy on the posterior mean)"
         warnings.warn(text, RoveWarning, 2)
     files: dict[str, bytes] = {}
     for name in formats:
