@@ -166,7 +166,7 @@ def test_rao_blackwellisation_leaves_out_the_rows_of_other_actions():
 
 def test_scores_need_a_density():
     for posterior in (Dropout(), Factorised(-1.0), Ensemble(3)):
-        with pytest.raises(ConfigError, match="needs a posterior with a density, which"):
+        with pytest.raises(ConfigError, match="needs a posterior with a density"):
             Agent(Gaussian(0.1), posterior, gradient="score")
 
 
@@ -244,7 +244,7 @@ def test_the_gradient_of_alpha_prefers_the_draws_that_explain_the_target():
 
 
 def test_alpha_needs_a_width_and_the_gradient_through_samples():
-    with pytest.raises(ConfigError, match="alpha needs a return with a width"):
+    with pytest.raises(ConfigError, match=r"alpha=0\.5 needs a return with a width"):
         Agent(Gaussian(0.0), Dropout(), alpha=0.5)
     with pytest.raises(ConfigError, match="alpha"):
         Agent(Gaussian(0.1), MeanField(-1.0), alpha=0.5, gradient="score")

@@ -177,7 +177,7 @@ def test_evaluations_that_cannot_be_are_refused():
             train(eval_every=every)
     with pytest.raises(ConfigError, match="eval_episodes must be an integer between 1 and 10,000"):
         train(eval_every=5, eval_episodes=0)
-    with pytest.raises(ConfigError, match="eval_episodes needs eval_every"):
+    with pytest.raises(ConfigError, match="eval_episodes=5 needs eval_every"):
         train(eval_episodes=5)
     env = Walk()
     for task in (Uncopyable(), lambda: env):
