@@ -31,13 +31,18 @@ class Policy(eqx.Module):
 
     @abc.abstractmethod
     def begin(self, agent: Learner, state: AgentState, key: Key) -> Any:
-        """Return the policy's memory at the start of an episode."""
+        """Return the policy's state at the start of an episode."""
 
     @abc.abstractmethod
     def act(
-        self, agent: Learner, state: AgentState, memory: Any, observation: Observation, key: Key
+        self,
+        agent: Learner,
+        state: AgentState,
+        policy_state: Any,
+        observation: Observation,
+        key: Key,
     ) -> tuple[Action, Any]:
-        """Return an action, and the policy's memory for the next step."""
+        """Return an action, and the policy's state for the next step."""
 
 
 class Mean(Policy):
@@ -52,14 +57,14 @@ class Mean(Policy):
         self,
         agent: Learner,
         state: AgentState,
-        memory: tuple[()],
+        policy_state: tuple[()],
         observation: Observation,
         key: Key,
     ) -> tuple[Action, tuple[()]]:
         return agent.greedy(state, observation), ()
 
 
-class PolicyMemory(NamedTuple):
+class PolicyState(NamedTuple):
     """The parts of an agent's state that acting changes."""
 
     theta: Any
@@ -73,21 +78,21 @@ class Behaviour(Policy):
 
     description: ClassVar[str] = "as in training, with its random actions"
 
-    def begin(self, agent: Learner, state: AgentState, key: Key) -> PolicyMemory:
-        return _memory(agent.resample_theta(state, jnp.ones((), bool), key))
+    def begin(self, agent: Learner, state: AgentState, key: Key) -> PolicyState:
+        return _policy_state(agent.resample_theta(state, jnp.ones((), bool), key))
 
     def act(
         self,
         agent: Learner,
         state: AgentState,
-        memory: PolicyMemory,
+        policy_state: PolicyState,
         observation: Observation,
         key: Key,
-    ) -> tuple[Action, PolicyMemory]:
-        now = state._replace(**memory._asdict())
+    ) -> tuple[Action, PolicyState]:
+        now = state._replace(**policy_state._asdict())
         action = agent.act(now, observation, key)
         after = now._replace(counter=now.counter + 1)
-        return action, _memory(agent.resample_theta(after, jnp.zeros((), bool), key))
+        return action, _policy_state(agent.resample_theta(after, jnp.zeros((), bool), key))
 
 
 class Sample(Policy):
@@ -96,18 +101,20 @@ class Sample(Policy):
 
     description: ClassVar[str] = "greedy on samples of θ, drawn as in training"
 
-    def begin(self, agent: Learner, state: AgentState, key: Key) -> PolicyMemory:
+    def begin(self, agent: Learner, state: AgentState, key: Key) -> PolicyState:
         return Behaviour().begin(_without_random_actions(agent), state, key)
 
     def act(
         self,
         agent: Learner,
         state: AgentState,
-        memory: PolicyMemory,
+        policy_state: PolicyState,
         observation: Observation,
         key: Key,
-    ) -> tuple[Action, PolicyMemory]:
-        return Behaviour().act(_without_random_actions(agent), state, memory, observation, key)
+    ) -> tuple[Action, PolicyState]:
+        return Behaviour().act(
+            _without_random_actions(agent), state, policy_state, observation, key
+        )
 
 
 class Vote(Policy):
@@ -115,7 +122,7 @@ class Vote(Policy):
 
     description: ClassVar[str] = f"the majority of {VOTERS} samples of θ, drawn as in training"
 
-    def begin(self, agent: Learner, state: AgentState, key: Key) -> PolicyMemory:
+    def begin(self, agent: Learner, state: AgentState, key: Key) -> PolicyState:
         keys = noise.folds(key, VOTERS)
         return jax.vmap(Sample().begin, (None, None, 0))(agent, state, keys)
 
@@ -123,15 +130,15 @@ class Vote(Policy):
         self,
         agent: Learner,
         state: AgentState,
-        memory: PolicyMemory,
+        policy_state: PolicyState,
         observation: Observation,
         key: Key,
-    ) -> tuple[Action, PolicyMemory]:
+    ) -> tuple[Action, PolicyState]:
         keys = noise.folds(key, VOTERS)
         over_voters = jax.vmap(Sample().act, (None, None, 0, None, 0))
-        actions, memory = over_voters(agent, state, memory, observation, keys)
+        actions, policy_state = over_voters(agent, state, policy_state, observation, keys)
         votes = jnp.sum(actions[:, None] == actions, axis=1)
-        return actions[jnp.argmax(votes)], memory
+        return actions[jnp.argmax(votes)], policy_state
 
 
 POLICIES: dict[str, Policy] = {
@@ -155,8 +162,8 @@ def candidates_of(agent: Learner) -> list[str]:
     return [name for name in policies_of(agent) if noisy or name != "behaviour"]
 
 
-def _memory(state: AgentState) -> PolicyMemory:
-    return PolicyMemory(state.theta, state.actor, state.random, state.counter)
+def _policy_state(state: AgentState) -> PolicyState:
+    return PolicyState(state.theta, state.actor, state.random, state.counter)
 
 
 def _without_random_actions(agent: Learner) -> Learner:

@@ -35,10 +35,9 @@ class Cliff(Environment):
 
     The grid has 4 × 7 cells. An episode starts in the bottom left corner, the goal is the bottom
     right one, and the cells between them are the cliff. A step moves up, right, down or left, if
-    there is a cell, and costs 0.1. With probability `wind`, a gust then
-    moves the agent down by two rows. Falling off the cliff ends the task and costs `fall`;
-    reaching the goal ends it too. The short way along the edge has the highest mean return, and a
-    detour has far better worst cases.
+    there is a cell, and costs 0.1. With probability `wind`, a gust then moves the agent down by two
+    rows. Falling off the cliff ends the task and costs `fall`; reaching the goal ends it too. The
+    short way along the edge has the highest mean return, and a detour has far better worst cases.
     """
 
     wind: float = eqx.field(default=0.02, static=True)

@@ -107,21 +107,21 @@ def compiled_episode(
     observation = with_action_mask(environment, first, observation)
 
     def step(carry: tuple) -> tuple:
-        environment_state, observation, memory, (returns, length, _), _ = carry
+        environment_state, observation, policy_state, (returns, length, _), _ = carry
         k = noise.fold(k_policy, length + 1)
-        action, memory = policy.act(agent, state, memory, observation, k)
+        action, policy_state = policy.act(agent, state, policy_state, observation, k)
         after = environment.step(environment_state, action, noise.fold(key, length + 1))
         played = Played(returns + after.reward, length + 1, after.terminated)
         observation = with_action_mask(environment, after.state, after.observation)
-        return after.state, observation, memory, played, after.terminated | after.truncated
+        return after.state, observation, policy_state, played, after.terminated | after.truncated
 
     def unfinished(carry: tuple) -> Array:
         return ~carry[4] & (carry[3].length < longest)
 
     false = jnp.zeros((), bool)
-    memory = policy.begin(agent, state, noise.fold(k_policy, 0))
+    policy_state = policy.begin(agent, state, noise.fold(k_policy, 0))
     nothing = Played(jnp.zeros(()), jnp.zeros((), jnp.int32), false)
-    return lax.while_loop(unfinished, step, (first, observation, memory, nothing, false))[3]
+    return lax.while_loop(unfinished, step, (first, observation, policy_state, nothing, false))[3]
 
 
 def _play_on_host(
@@ -155,19 +155,19 @@ class Acting:
         self._leaves, self._programs = jax.device_put(leaves), _programs(structure, columns)
         self.seed = int(lane.seed)
         self._key: Any = None
-        self._memory: Any = None
+        self._policy_state: Any = None
         self._step = 0
 
     def begin(self, key: Key) -> None:
         """Begin an episode."""
         self._key, self._step = key, 0
-        self._memory = self._programs[0](self._leaves, key)
+        self._policy_state = self._programs[0](self._leaves, key)
 
     def __call__(self, observation: Observation | np.ndarray) -> Array:
         """Return the learner's action for the next observation of the environment."""
         self._step += 1
-        now = self._memory, self._key, self._step
-        action, self._memory = self._programs[1](self._leaves, observation, *now)
+        now = self._policy_state, self._key, self._step
+        action, self._policy_state = self._programs[1](self._leaves, observation, *now)
         return action
 
 
@@ -181,11 +181,11 @@ def _programs(structure: Any, columns: bool) -> tuple[Callable, Callable]:
         return policy.begin(agent, state, noise.fold(key, 0))
 
     @jax.jit
-    def act(leaves: list, observation: Any, memory: Any, key: Key, step: Array) -> tuple:
+    def act(leaves: list, observation: Any, policy_state: Any, key: Key, step: Array) -> tuple:
         policy, agent, environment, state, about = jax.tree.unflatten(structure, leaves)
         observation = environment.received(observation) if columns else observation
         observation = environment.agent_observation(about, observation)
-        return policy.act(agent, state, memory, observation, noise.fold(key, step))
+        return policy.act(agent, state, policy_state, observation, noise.fold(key, step))
 
     return begin, act
 

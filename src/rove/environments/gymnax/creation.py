@@ -81,13 +81,10 @@ def adopt_gymnax(
         raise ConfigError.must_be("environment", environment, allowed, hint)
     params = environment.default_params if params is None else params
     described = json.dumps(_fields(params), sort_keys=True)
-    name, rove_options = (
-        type(environment).__name__,
-        {"optimum": optimum, "score_range": score_range},
+    source = GymnaxSource(
+        type(environment).__name__, described, id(environment), environment, params
     )
-    return _checked(
-        GymnaxSource(name, described, id(environment), environment, params), rove_options
-    )
+    return _checked(source, {"optimum": optimum, "score_range": score_range})
 
 
 def from_gymnax_name(name: str, **options: Any) -> GymnaxEnvironment:
