@@ -1,4 +1,4 @@
-"""The scoreboard: how soon every agent solves tasks that require exploration."""
+"""The scoreboard: how soon agents solve tasks that require exploration."""
 
 import csv
 from collections.abc import Mapping
@@ -70,7 +70,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Scoreboard(Experiment):
-    """Scoreboard: every agent on chains, permuted chains, Deep Sea and a bandit."""
+    """Scoreboard: sixteen agents on chains, permuted chains, Deep Sea and a bandit."""
 
     name = "scoreboard"
 
