@@ -98,7 +98,9 @@ class Family(NamedTuple):
 ENVIRONMENTS: dict[str, Family] = {
     "chain": Family(Chain, {}, Chain.__doc__),
     "permuted-chain": Family(
-        Chain, {"permuted": True}, "The chain with left and right swapped in about half of the states."
+        Chain,
+        {"permuted": True},
+        "The chain with left and right swapped in about half of the states.",
     ),
     "deep-sea": Family(DeepSea, {}, DeepSea.__doc__),
     "bandit": Family(Bandit, {}, Bandit.__doc__),
