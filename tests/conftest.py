@@ -6,8 +6,10 @@ import itertools
 import pytest
 
 from rove.parts import platform
+from rove.runs import outputs
 
 platform.prepare()
+_draw_pictures, outputs.draw_pictures = outputs.draw_pictures, lambda run, folder: None
 
 
 LONG = (
@@ -23,6 +25,13 @@ def pytest_collection_modifyitems(items):
     order = {name: i for i, name in enumerate(LONG)}
     items.sort(key=lambda item: order.get(item.path.name, len(LONG)))
     gc.freeze()  # modules and tests, which the garbage collector would go through again and again
+
+
+@pytest.fixture
+def pictures(monkeypatch):
+    """At the end of a run in a folder two pictures are drawn, which takes longer than a tiny run:
+    in this process that is done only for tests that look at them, and therefore ask for this."""
+    monkeypatch.setattr(outputs, "draw_pictures", _draw_pictures)
 
 
 _tests = itertools.count()

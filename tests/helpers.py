@@ -18,6 +18,10 @@ from rove.runs.execution import run_all
 from rove.training import progress, storage
 from rove.training.lane import Lane
 
+SMALL = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
+"""Settings of agents that learn next to nothing. Runs of one agent with these on one task share
+their compiled programs, in whichever file they are."""
+
 
 def in_buffer(transition: Transition) -> Transition:
     """A transition, or several, with the action as it comes out of the buffer: a vector."""

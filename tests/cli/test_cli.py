@@ -15,7 +15,8 @@ from rove.environments import make
 from rove.runs.configure import configure
 from rove.runs.folder import RunFolder
 
-SMALL = ["--agent.hidden", "16", "--agent.batch-size", "16", "--agent.learning-starts", "50"]
+SMALL = ["--agent.hidden=8", "--agent.batch-size=8", "--agent.buffer-size=64"]
+SMALL += ["--agent.learning-starts=50"]
 
 
 def rove(*arguments, cwd=None):

@@ -13,6 +13,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import rove
+from helpers import SMALL
 from rove import report
 from rove.errors import RoveWarning, RunFolderError
 from rove.runs import execution
@@ -20,9 +21,6 @@ from rove.runs.configure import configure
 from rove.runs.folder import read_config
 from rove.runs.recorded import check_created
 from rove.training import checkpoint
-
-PLOTS = ("learning-curve.png", "diagnostics.png", "diagnostics.json")
-SMALL = {"hidden": (4,), "learning_starts": 8, "buffer_size": 64, "batch_size": 8}
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +115,7 @@ def test_an_optimum_can_be_stated_later(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["config.json", "episodes.csv", "learning-curve.png", "watch.gif"])
-def test_links_are_replaced_and_not_followed(name, folder, tmp_path):
+def test_links_are_replaced_and_not_followed(name, folder, tmp_path, pictures):
     theirs = tmp_path / "theirs"
     theirs.write_bytes(b"years of work")
     for link in (folder / name, folder / f"{name}.partial"):
@@ -126,7 +124,7 @@ def test_links_are_replaced_and_not_followed(name, folder, tmp_path):
             link.symlink_to(theirs)
     if name == "config.json":
         shutil.rmtree(folder / "lanes")
-        for written in ("episodes.csv", *PLOTS):
+        for written in ("episodes.csv", "diagnostics.json"):
             (folder / written).unlink()
     run = rove.train("dqn", "chain-4", seeds=1, episodes=12, out=folder, **SMALL)
     run.draw(folder)

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import rove
+from helpers import SMALL
 from rove.cli.main import main
 from rove.environments.base import Step
 from rove.errors import ConfigError, RoveError, RunFolderError
 from rove.runs.recorded import RecordedTask
 
-SMALL = {"hidden": (4,), "learning_starts": 8, "buffer_size": 64, "batch_size": 8}
-FLAGS = ("--agent.hidden=4", "--agent.learning-starts=8", "--agent.buffer-size=64")
+FLAGS = ("--agent.hidden=8", "--agent.learning-starts=8", "--agent.buffer-size=64")
 FLAGS = (*FLAGS, "--agent.batch-size=8")
 MODULE = """
 import gymnasium
@@ -71,7 +71,7 @@ def names(folder):
     return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
 
 
-def test_a_run_from_python_has_the_files_of_the_command(tmp_path, capsys):
+def test_a_run_from_python_has_the_files_of_the_command(tmp_path, capsys, pictures):
     train("chain-4", tmp_path / "python")
     command = ["train", "dqn", "chain-4", "--seeds", "2", "--episodes", "6", *FLAGS, "--quiet"]
     main([*command, "--out", str(tmp_path / "command")])
