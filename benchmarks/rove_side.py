@@ -31,8 +31,9 @@ def settings_for(agent: str, width: int, batch: int) -> Any:
 
 def trainer(
     agent: str, environment: str, width: int, batch: int, seeds: list[int]
-) -> Callable[[int], None]:
-    """Return a function that trains each seed for a number of steps."""
+) -> Callable[[int], list[int]]:
+    """Return a function that trains each seed for a number of steps, and returns how many each has
+    taken in all."""
     from rove.environments import HostEnvironment, make
     from rove.runs.configure import configure
 
@@ -42,7 +43,7 @@ def trainer(
     return _on_host(jobs) if isinstance(task, HostEnvironment) else _compiled(jobs)
 
 
-def _compiled(jobs: list[Any]) -> Callable[[int], None]:
+def _compiled(jobs: list[Any]) -> Callable[[int], list[int]]:
     """Seeds are trained one after the other."""
     from rove.training import outcomes
     from rove.training.chunks import advance
@@ -50,7 +51,7 @@ def _compiled(jobs: list[Any]) -> Callable[[int], None]:
 
     running = [outcomes.fresh(job) for job in jobs]
 
-    def learn(steps: int) -> None:
+    def learn(steps: int) -> list[int]:
         for i, outcome in enumerate(running):
             step = int(outcome.lane.step)
             last = step + steps
@@ -60,11 +61,12 @@ def _compiled(jobs: list[Any]) -> Callable[[int], None]:
                     raise RuntimeError(f"{outcome.job.name}: {FAULTS[int(lane.fault)]}")
                 outcome = running[i] = outcome._replace(lane=lane)
                 step = int(lane.step)
+        return [int(outcome.lane.step) for outcome in running]
 
     return learn
 
 
-def _on_host(jobs: list[Any]) -> Callable[[int], None]:
+def _on_host(jobs: list[Any]) -> Callable[[int], list[int]]:
     """Seeds take turns, one step each, as in `rove.train`."""
     from rove.training import host, progress
 
@@ -72,10 +74,11 @@ def _on_host(jobs: list[Any]) -> Callable[[int], None]:
     for each in trainers:
         each.begin()
 
-    def learn(steps: int) -> None:
+    def learn(steps: int) -> list[int]:
         for _ in range(steps):
             for each in trainers:
                 each.step()
+        return [each.steps for each in trainers]
 
     return learn
 

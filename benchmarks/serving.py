@@ -20,7 +20,7 @@ def entry() -> dict[str, Any]:
     return json.loads(sys.argv[1])
 
 
-def serve(learn: Callable[[int], None], seeds: int, packages: tuple[str, ...]) -> None:
+def serve(learn: Callable[[int], Any], seeds: int, packages: tuple[str, ...]) -> None:
     """Take slices on order; `learn` trains each of the seeds for a number of steps."""
     answers, sys.stdout = sys.stdout, sys.stderr
 

@@ -1,10 +1,15 @@
 """Shared by all tests: programs compiled once and kept on disk between tests and runs."""
 
+import gc
+import itertools
+
 import pytest
 
 from rove.parts import platform
+from rove.runs import outputs
 
 platform.prepare()
+_draw_pictures, outputs.draw_pictures = outputs.draw_pictures, lambda run, folder: None
 
 
 LONG = (
@@ -19,9 +24,22 @@ def pytest_collection_modifyitems(items):
     """The longest come first, so that no worker is left with one at the end."""
     order = {name: i for i, name in enumerate(LONG)}
     items.sort(key=lambda item: order.get(item.path.name, len(LONG)))
+    gc.freeze()  # modules and tests, which the garbage collector would go through again and again
+
+
+@pytest.fixture
+def pictures(monkeypatch):
+    """At the end of a run in a folder two pictures are drawn, which takes longer than a tiny run:
+    in this process that is done only for tests that look at them, and therefore ask for this."""
+    monkeypatch.setattr(outputs, "draw_pictures", _draw_pictures)
+
+
+_tests = itertools.count()
 
 
 @pytest.fixture(autouse=True)
 def _room_for_programs():
-    """A worker compiles more programs than a process can hold."""
-    platform.clear_programs()
+    """A worker compiles more programs than a process can hold. To count them takes 15 ms, so that
+    it is done before every twentieth test."""
+    if next(_tests) % 20 == 0:
+        platform.clear_programs()

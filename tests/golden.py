@@ -1,11 +1,13 @@
 """Records a hash of what every agent does and learns, and compares with it later.
 
-    python tests/golden.py record     writes tests/golden.json
-    python tests/golden.py            exits with 1 if an agent's hash has changed
+    python tests/golden.py record FILE     writes the hashes to a file
+    python tests/golden.py compare FILE    exits with 1 if an agent's hash has changed
 
-Rounding differs between machines, so a record holds on the machine that made it.
+Record before a change that should leave every bit as it was, and compare after it. Rounding differs
+between machines, so a record holds on the machine that made it, and none is kept here.
 """
 
+import argparse
 import hashlib
 import json
 import sys
@@ -17,7 +19,6 @@ import numpy as np
 import rove
 from rove.parts import platform
 
-RECORD = Path(__file__).with_name("golden.json")
 SMALL = {"hidden": (16, 12), "batch_size": 16, "buffer_size": 300, "learning_starts": 40}
 CASES = {
     "dqn": {}, "dqn double": {"double": True, "epsilon_steps": 200}, "c51": {}, "qr_dqn": {},
@@ -71,16 +72,22 @@ def digest(case: str) -> str:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("action", choices=("record", "compare"))
+    parser.add_argument("file", type=Path)
+    chosen = parser.parse_args()
+    recorded = json.loads(chosen.file.read_text()) if chosen.action == "compare" else {}
     platform.prepare()
     digests = {}
     for case in CASES:
         digests[case] = digest(case)
         print(digests[case], case, flush=True)
-    if "record" in sys.argv:
-        RECORD.write_text(json.dumps(digests, indent=2) + "\n")
+    if chosen.action == "record":
+        chosen.file.write_text(json.dumps(digests, indent=2) + "\n")
         return
-    recorded = json.loads(RECORD.read_text())
-    changed = [case for case in CASES if digests[case] != recorded[case]]
+    changed = [case for case in CASES if digests[case] != recorded.get(case)]
     print(f"{len(digests) - len(changed)} of {len(digests)} agents as recorded", *changed, sep="\n")
     sys.exit(bool(changed))
 

@@ -1,8 +1,8 @@
 """Shortcuts that several tests share: draws for a minibatch, targets, objectives and refits;
-counts of compiled programs; lanes of runs that were stopped."""
+counts of compiled programs; lanes of runs that were stopped; cases that are slow."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +17,10 @@ from rove.posteriors.priors import Input, inputs
 from rove.runs.execution import run_all
 from rove.training import progress, storage
 from rove.training.lane import Lane
+
+SMALL = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
+"""Settings of agents that learn next to nothing. Runs of one agent with these on one task share
+their compiled programs, in whichever file they are."""
 
 
 def in_buffer(transition: Transition) -> Transition:
@@ -115,3 +119,18 @@ def lane_at(config, step: int, out: Path, monkeypatch) -> Lane:
     with pytest.raises(KeyboardInterrupt):
         run_all([(config, out)], stop)
     return storage.load(config.jobs(out)[0]).lane
+
+
+def some_quick(cases: Iterable, quick: Collection) -> list:
+    """Cases of a test: `make test` runs those that are quick, `make test-slow` the others. A case
+    is one argument, or a tuple of them."""
+    cases = list(cases)
+    lost = [case for case in quick if case not in cases]
+    assert not lost, f"not among the cases: {lost}"
+    return [
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)),
+            marks=() if case in quick else pytest.mark.slow,
+        )
+        for case in cases
+    ]

@@ -5,11 +5,10 @@ import pytest
 from matplotlib.collections import PolyCollection
 
 import rove
+from helpers import SMALL
 from rove.analysis import panels, plots
 from rove.analysis.curves import learning_start
 from rove.runs.config import Config
-
-SMALL = {"hidden": (8,), "batch_size": 8, "learning_starts": 20}
 
 
 @pytest.fixture(scope="module")

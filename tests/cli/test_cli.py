@@ -8,14 +8,15 @@ import sys
 import numpy as np
 import pytest
 
-from rove import AGENTS, load
+from rove import AGENTS, Chain, load
 from rove.analysis.intervals import episodes_interval
 from rove.cli import main as cli
 from rove.environments import make
 from rove.runs.configure import configure
 from rove.runs.folder import RunFolder
 
-SMALL = ["--agent.hidden", "16", "--agent.batch-size", "16", "--agent.learning-starts", "50"]
+SMALL = ["--agent.hidden=8", "--agent.batch-size=8", "--agent.buffer-size=64"]
+SMALL += ["--agent.learning-starts=50"]
 
 
 def rove(*arguments, cwd=None):
@@ -339,20 +340,10 @@ def test_a_run_is_trained_evaluated_repeated_and_extended_from_the_command_line(
     assert len([line for line in shown.splitlines() if line.startswith("│")]) == 1
     message = refused(capsys, "eval", a, "--seed", 7)
     assert "seed must be one of [0, 3], got 7" in message
-    outputs(
-        capsys,
-        "train",
-        "--config",
-        b,
-        "--steps",
-        30,
-        "--agent.hidden",
-        "4,4",
-        "--out",
-        tmp_path / "c",
-    )
+    changes = ("--steps", 30, "--agent.learning-starts", 3, "--on", "threads")
+    outputs(capsys, "train", "--config", b, *changes, "--out", tmp_path / "c")
     config = load(tmp_path / "c").config
-    assert (config.episodes, config.steps, config.agent.hidden) == (None, 30, (4, 4))
+    assert (config.episodes, config.steps, config.agent.learning_starts) == (None, 30, 3)
 
 
 def test_a_run_with_one_seed_and_with_options_of_gymnasium_is_repeated(capsys, tmp_path):
@@ -419,11 +410,16 @@ def test_a_range_of_scores_may_have_fractions(tmp_path):
         ("--env.no-permuted false", True),
     ],
 )
-def test_a_flag_may_be_given_true_or_false(words, permuted, tmp_path):
-    command = ["train", "psrl", "chain-4", "--episodes", "1", "--quiet", *words.split()]
-    cli.main([*command, "--out", str(tmp_path / "run")])
-    config = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert config["environment"]["options"]["permuted"] is permuted
+def test_a_flag_may_be_given_true_or_false(words, permuted, capsys, tmp_path):
+    """The command finds its own run in a folder that another process has locked; any other run is
+    refused as a different one."""
+    command = ["train", "dqn", "chain-5", "--episodes", "1", *words.split()]
+    for own in (permuted, not permuted):
+        folder = tmp_path / str(own)
+        with RunFolder(folder).open(configure("dqn", Chain(5, permuted=own), episodes=1)):
+            message = refused(capsys, *command, "--out", folder)
+        assert ("is in use by another process" in message) is (own is permuted)
+        assert ("different run" in message) is (own is not permuted)
 
 
 def test_a_folder_of_runs_names_the_runs_inside(capsys, tmp_path):

@@ -230,8 +230,8 @@ def test_minimiser_is_the_mean_field_posterior_of_linear_regression(prior, bound
     to the diagonal of the precision XᵀX/σ², which shrinks the mean too; a prior N(μ, s²), of a
     bound, adds as much to the precisions and leaves the mean.
 
-    Adam with averaging of the last half. An average over 256 × 1000 draws leaves an error of a
-    few σ_i/√256000 < 0.01 σ_i: 0.03 is beyond five of its standard errors.
+    Adam with averaging of the last half. An average over 64 × 1000 draws leaves an error of
+    σ_i/√64000 = 0.004 σ_i: 0.03 is beyond five of its standard errors.
     """
     rng = np.random.default_rng(3)
     rows, sigma = 60, 0.7
@@ -251,7 +251,7 @@ def test_minimiser_is_the_mean_field_posterior_of_linear_regression(prior, bound
     batch = in_buffer(batch)
     zero = (Linear(jnp.zeros((2, 2)), jnp.zeros(2)),)
     phi = Phi(MeanFieldLearned(zero, jax.tree.map(lambda x: jnp.full_like(x, -1.0), zero)))
-    steps, draws = 2000, 256
+    steps, draws = 2000, 64
     optimiser = optax.adam(optax.cosine_decay_schedule(0.05, steps, alpha=0.02))
 
     @jax.jit
@@ -354,7 +354,7 @@ def test_double_reaches_the_update():
 @pytest.mark.parametrize("family", [MeanField, Factorised])
 def test_paired_gives_theta_minus_the_noise_of_theta(family):
     """φ⁻ = φ, s′ = s, one action, γ = 1, r = 0, σ = 0: with the noise of θ, Q_θ(s) − Q_θ⁻(s) is
-    exactly 0. Without, it is the difference of two draws."""
+    0, to rounding. Without, it is the difference of two draws."""
     for paired in (True, False):
         learner = agent(family(-1.0, paired=paired), 0.0, gamma=1.0)
         state = init(learner, FEATURES, 1, noise.root(22))
@@ -363,8 +363,8 @@ def test_paired_gives_theta_minus_the_noise_of_theta(family):
             row = Transition(s, jnp.array(0), jnp.array(0.0), s, jnp.array(False))
             state = observe(learner, state, row)._replace(counter=jnp.array(1))
         _, loss = learn(learner, state, noise.root(23))
-        assert (float(loss) == 0.0) is paired
         assert float(loss) >= 0.0
+        assert (float(loss) < 1e-12) is paired
 
 
 def transition_at(t: int) -> Transition:

@@ -9,6 +9,7 @@ import shlex
 import pytest
 from pages import DOCS, Block, blocks
 
+from helpers import some_quick
 from rove.cli import main as cli
 
 PAGES = sorted(
@@ -17,11 +18,8 @@ PAGES = sorted(
     for page in DOCS.glob(pattern)
     if blocks(page, "python", "sh", "console")
 )
-SLOW = {
-    "tutorial.md", "compare.md", "evaluate.md", "from-stable-baselines3.md", "live.md",
-    "own-environment.md", "report.md", "resume.md", "sweeps.md",
-}  # fmt: skip
-"""Pages whose blocks take long, or whose subject other tests cover."""
+QUICK = [page for page in PAGES if page.name in ("errors.md", "jax-environment.md")]
+"""Pages whose blocks take little time."""
 
 
 def commands(block: Block) -> list[list[str]]:
@@ -45,10 +43,7 @@ def run_command(words: list[str]) -> None:
     assert not code, " ".join(words)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(p, id=p.name, marks=[pytest.mark.slow] * (p.name in SLOW)) for p in PAGES],
-)
+@pytest.mark.parametrize("page", some_quick(PAGES, QUICK), ids=lambda page: page.name)
 def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "page"}

@@ -11,6 +11,7 @@ import pytest
 from gymnasium import spaces
 
 import rove
+from helpers import SMALL
 from rove.cli import main as cli
 from rove.environments import guard
 from rove.environments.faults import BadEnvironment
@@ -21,7 +22,6 @@ from rove.runs.execution import run_all
 from rove.training import progress
 from rove.training.host import _guarded
 
-SMALL = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
 BAD_STEP = 13  # the third of the second episode
 
 

@@ -62,11 +62,11 @@ def test_the_picture_is_coloured_by_success_first():
 
 
 def test_a_cell_from_a_run():
-    run = rove.train("ge", "chain-5", episodes=150, until_solved=True)
+    run = rove.train("psrl", "chain-5", episodes=150, until_solved=True)
     found = scoreboard.cell(run)
     assert found.values[0] == run.returns.shape[1] < 150
     assert found.solved.all()
-    short = rove.train("ge", "chain-5", episodes=5, until_solved=True)
+    short = rove.train("psrl", "chain-5", episodes=5, until_solved=True)
     assert scoreboard.cell(short)[:2] == (5.0, False)
 
 

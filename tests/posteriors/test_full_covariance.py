@@ -126,6 +126,7 @@ def test_it_works_with_returns_of_several_outputs():
     assert agent.posterior.law(phi).head.root.shape == (10, 5, 5)
 
 
+@pytest.mark.slow
 def test_full_covariance_solves_a_short_chain():
     """Ten optimal episodes in a row; an agent that does not learn repeats its first policy."""
     agent = rove.FullCovarianceGE(hidden=(32, 32), target_period=25)

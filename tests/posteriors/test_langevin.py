@@ -178,6 +178,6 @@ def test_what_makes_no_sense_is_refused():
 @pytest.mark.parametrize(("temperature", "solved"), [(1.0, 3), (0.0, 0)])
 def test_the_noise_makes_it_explore_a_short_chain(temperature, solved):
     """Ten optimal episodes in a row. Without noise, the network turns left and stays there."""
-    agent = rove.AdamLMC(sigma=2.0, temperature=temperature)
+    agent = rove.AdamLMC(sigma=2.0, temperature=temperature, hidden=(32,))
     run = rove.train(agent, "chain-10", seeds=3, episodes=150, until_solved=True)
     assert sum(episodes_to_solve(o.scores, 11.0) is not None for o in run.outcomes) == solved

@@ -9,10 +9,9 @@ from browser import Browser, found
 from made import HOSTILE, sweep_of, write_run
 
 import rove
+from helpers import SMALL
 from rove import report
 from rove.paper.claims import Claim, as_json
-
-SMALL = {"hidden": (8,), "batch_size": 8, "learning_starts": 20}
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ import pytest
 from made import group_of, run_of, told, write_run
 
 import rove
+from helpers import SMALL
 from rove import report
 from rove.agents import AGENTS
 from rove.analysis import colours, plots
@@ -20,8 +21,6 @@ from rove.environments import Step
 from rove.errors import RunFolderError
 from rove.reporting import folders
 from rove.reporting.labels import colours_of
-
-SMALL = {"hidden": (8,), "batch_size": 8, "learning_starts": 20}
 
 
 def test_runs_with_different_budgets_are_compared_on_the_part_that_they_share(runs, tmp_path):

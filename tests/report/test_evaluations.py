@@ -4,9 +4,9 @@ import numpy as np
 from made import group_of, run_of
 
 import rove
+from helpers import SMALL
 from rove import report
 
-SMALL = {"hidden": (8,), "batch_size": 8, "learning_starts": 20}
 CHOOSE = """{
   const s = [...document.querySelectorAll("select")].find(
     (s) => [...s.options].some((o) => o.value === "evaluation"));

@@ -9,6 +9,7 @@ import pytest
 from made import group_of, run_of, told, write_run
 
 import rove
+from helpers import SMALL
 from rove import report
 from rove.errors import RunFolderError
 from rove.reporting import folders, run_data
@@ -16,7 +17,6 @@ from rove.reporting.settings import source_of
 from rove.runs.configure import configure
 from rove.runs.folder import RunFolder
 
-SMALL = {"hidden": (8,), "batch_size": 8, "learning_starts": 20}
 HEADS = "[...document.querySelectorAll('.stacked thead th')].map(e => e.textContent)"
 
 

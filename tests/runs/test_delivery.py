@@ -16,7 +16,7 @@ from rove.runs.delivery import paired_p, preferred, unpaired_p
 from rove.training.lane import EVALUATION, SELECTION
 from rove.training.playing import play
 
-SMALL = {"hidden": (4,), "buffer_size": 64, "batch_size": 8}
+SMALL = {"hidden": (8,), "buffer_size": 64, "batch_size": 8}
 
 
 class Blind(rove.Environment):

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import rove
+from helpers import SMALL
 from rove.environments import make
 from rove.errors import RunFolderError
 from rove.runs.configure import configure
 from rove.training import checkpoint, outcomes, storage
 
-SMALL = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
 CASES = {
     "episodes": (rove.GE(**SMALL, resample="episode"), "chain-5", "episodes", (2, 7, 12)),
     "steps, within an episode": (rove.DQN(**SMALL), "chain-5", "steps", (5, 47, 90)),

@@ -13,6 +13,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import rove
+from helpers import SMALL
 from rove import report
 from rove.errors import RoveWarning, RunFolderError
 from rove.runs import execution
@@ -20,9 +21,6 @@ from rove.runs.configure import configure
 from rove.runs.folder import read_config
 from rove.runs.recorded import check_created
 from rove.training import checkpoint
-
-PLOTS = ("learning-curve.png", "diagnostics.png", "diagnostics.json")
-SMALL = {"hidden": (4,), "learning_starts": 8, "buffer_size": 64, "batch_size": 8}
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +102,7 @@ def test_an_optimum_can_be_stated_later(tmp_path):
     from gymnasium.envs.toy_text import FrozenLakeEnv
 
     def train(**options):
-        task = rove.adopt(lambda: FrozenLakeEnv(is_slippery=False), **options)
+        task = rove.adopt(lambda: FrozenLakeEnv(is_slippery=False), time_limit=9, **options)
         return rove.train(rove.DQN(**SMALL), task, episodes=5, seeds=1, out=tmp_path / "run")
 
     before = train()
@@ -117,7 +115,9 @@ def test_an_optimum_can_be_stated_later(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["config.json", "episodes.csv", "learning-curve.png", "watch.gif"])
-def test_links_are_replaced_and_not_followed(name, folder, tmp_path):
+def test_links_are_replaced_and_not_followed(name, folder, tmp_path, request):
+    if name == "learning-curve.png":
+        request.getfixturevalue("pictures")
     theirs = tmp_path / "theirs"
     theirs.write_bytes(b"years of work")
     for link in (folder / name, folder / f"{name}.partial"):
@@ -126,7 +126,7 @@ def test_links_are_replaced_and_not_followed(name, folder, tmp_path):
             link.symlink_to(theirs)
     if name == "config.json":
         shutil.rmtree(folder / "lanes")
-        for written in ("episodes.csv", *PLOTS):
+        for written in ("episodes.csv", "diagnostics.json"):
             (folder / written).unlink()
     run = rove.train("dqn", "chain-4", seeds=1, episodes=12, out=folder, **SMALL)
     run.draw(folder)
@@ -321,6 +321,7 @@ def test_a_report_that_is_no_function_is_refused_before_anything_is_written(tmp_
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_resuming_a_folder_imports_only_what_the_user_named(tmp_path):
     (tmp_path / "evil_package.py").write_text("open('executed', 'w').close()")
     flags = ["--agent.hidden=4", "--agent.learning-starts=8", "--agent.buffer-size=64"]

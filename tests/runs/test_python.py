@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import rove
+from helpers import SMALL, some_quick
 from rove.cli.main import main
 from rove.environments.base import Step
 from rove.errors import ConfigError, RoveError, RunFolderError
 from rove.runs.recorded import RecordedTask
 
-SMALL = {"hidden": (4,), "learning_starts": 8, "buffer_size": 64, "batch_size": 8}
-FLAGS = ("--agent.hidden=4", "--agent.learning-starts=8", "--agent.buffer-size=64")
+FLAGS = ("--agent.hidden=8", "--agent.learning-starts=8", "--agent.buffer-size=64")
 FLAGS = (*FLAGS, "--agent.batch-size=8")
 MODULE = """
 import gymnasium
@@ -71,10 +71,10 @@ def names(folder):
     return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
 
 
-def test_a_run_from_python_has_the_files_of_the_command(tmp_path, capsys):
+def test_a_run_from_python_has_the_files_of_the_command(tmp_path, capsys, pictures):
     train("chain-4", tmp_path / "python")
     command = ["train", "dqn", "chain-4", "--seeds", "2", "--episodes", "6", *FLAGS, "--quiet"]
-    main([*command, "--out", str(tmp_path / "command")])
+    main([*command, "--on", "threads", "--out", str(tmp_path / "command")])
     assert names(tmp_path / "python") == names(tmp_path / "command")
     for name in ("diagnostics.json", "episodes.csv"):
         ours, theirs = ((tmp_path / x / name).read_text() for x in ("python", "command"))
@@ -187,7 +187,7 @@ def test_runs_of_one_task_extend_each_other(corridor, tmp_path, capsys):
     train(gymnasium.make("Corridor-v0"), tmp_path / "run", episodes=6)
     train("Corridor-v0", tmp_path / "run", episodes=9)
     command = ["train", "dqn", "gym/corridor:Corridor-v0", "--seeds", "2", *FLAGS, "--quiet"]
-    main([*command, "--episodes", "12", "--out", str(tmp_path / "run")])
+    main([*command, "--on", "threads", "--episodes", "12", "--out", str(tmp_path / "run")])
     np.testing.assert_array_equal(rove.load(tmp_path / "run").returns, once.returns)
     with pytest.raises(RunFolderError, match="a different run"):
         train(gymnasium.make("Corridor-v0", length=7), tmp_path / "run", episodes=15)
@@ -207,7 +207,7 @@ def test_the_report_repeats_the_package(corridor, tmp_path):
     assert "rove train dqn gym/corridor:Corridor-v0" in page
 
 
-@pytest.mark.parametrize("kind", ["object", "id", "package", "sparse"])
+@pytest.mark.parametrize("kind", some_quick(["object", "id", "package", "sparse"], ["package"]))
 def test_results_are_loaded_without_the_environment(corridor, tmp_path, kind):
     environment = {
         "object": corridor.Corridor(),
@@ -331,6 +331,7 @@ def test_settings_have_names():
         rove.DQN("MlpPolicy", "CartPole-v1")
 
 
+@pytest.mark.slow
 def test_workers_create_the_environment_that_the_user_gave(corridor, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
     train("Corridor-v0", tmp_path / "run", episodes=6)  # whose package is not recorded

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import rove
+from helpers import SMALL
 from rove.agents.settings import with_settings
 from rove.errors import ConfigError, RunFolderError
 from rove.runs.configure import configure
@@ -16,12 +17,10 @@ from rove.runs.execution import run_all
 from rove.runs.folder import RunFolder
 from rove.runs.tables import episodes_csv
 
-FAST = {"hidden": (16,), "batch_size": 16, "buffer_size": 600, "learning_starts": 50}
-
 
 def train(out=None, agent=None, **changes):
     told = {"seeds": 2, "episodes": 12, "out": out, **changes}
-    return rove.train(agent or rove.GE(**FAST), "chain-5", **told)
+    return rove.train(agent or rove.GE(**SMALL), "chain-5", **told)
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +88,11 @@ def test_save_without_a_folder(tmp_path):
 
 
 def test_a_composed_agent_trains_and_loads(tmp_path):
-    agent = rove.Agent(rove.Gaussian(1e-2), rove.Factorised(-3.0), resample="episode", **FAST)
+    agent = rove.Agent(rove.Gaussian(1e-2), rove.Dirac(), **SMALL)
     run = train(tmp_path / "c", agent, seeds=1)
     back = rove.load(tmp_path / "c")
     assert back.config.agent == agent
-    assert run.config.agent_name == "Gaussian × Factorised"
+    assert run.config.agent_name == "Gaussian × Dirac"
     np.testing.assert_array_equal(back.returns, run.returns)
 
 
@@ -101,8 +100,8 @@ def test_a_composed_agent_trains_and_loads(tmp_path):
 def test_every_choice_of_control_is_written_and_read_back(tmp_path):
     """A prior, pairing, double targets and a θ held for so many steps, by name or composed."""
     posterior = rove.MeanField(-3.0, 0.5, paired=True)
-    composed = rove.Agent(rove.Gaussian(0.1), posterior, resample=3, double=True, **FAST)
-    for agent, folder in ((composed, "composed"), (rove.GE(**FAST, resample=3), "named")):
+    composed = rove.Agent(rove.Gaussian(0.1), posterior, resample=3, double=True, **SMALL)
+    for agent, folder in ((composed, "composed"), (rove.GE(**SMALL, resample=3), "named")):
         run = train(tmp_path / folder, agent, seeds=1, episodes=2)
         back = rove.load(tmp_path / folder)
         assert back.config == run.config
@@ -117,8 +116,8 @@ def test_a_different_run_is_refused_not_overwritten(made):
     for changes, word in [
         ({"episodes": 11}, "it has 12 episodes, more than 11, and cannot be shortened"),
         ({"seeds": 1}, "seeds"),
-        ({"agent": rove.GE(**FAST, rho=-2.0)}, "its rho is -4.0, not -2.0"),
-        ({"agent": rove.DQN(**FAST)}, 'its agent is "ge", not "dqn"'),
+        ({"agent": rove.GE(**SMALL, rho=-2.0)}, "its rho is -4.0, not -2.0"),
+        ({"agent": rove.DQN(**SMALL)}, 'its agent is "ge", not "dqn"'),
     ]:
         with pytest.raises(RunFolderError, match="different run") as caught:
             train(folder, **changes)
@@ -152,7 +151,7 @@ def test_a_run_killed_before_its_first_file_starts_anew(tmp_path):
 
 
 def test_numbers_of_other_libraries_are_numbers(tmp_path):
-    settings = {**FAST, "batch_size": np.int64(16), "lr": np.float32(1e-3), "rho": -4}
+    settings = {**SMALL, "batch_size": np.int64(8), "lr": np.float32(1e-3), "rho": -4}
     agent = rove.GE(**settings)
     run = rove.train(agent, "chain-5", seeds=np.arange(2), episodes=np.int64(2), out=tmp_path / "n")
     assert run.seeds == (0, 1)
@@ -181,8 +180,8 @@ def test_a_whole_number_where_a_fraction_belongs_is_a_fraction(settings, tmp_pat
 
 
 def test_settings_that_vary_have_columns():
-    runs = [train(agent=rove.GE(**FAST, rho=rho), seeds=1, episodes=2) for rho in (-4.0, -3.0)]
-    runs.append(train(agent=rove.DQN(**FAST), seeds=1, episodes=2))
+    runs = [train(agent=rove.GE(**SMALL, rho=rho), seeds=1, episodes=2) for rho in (-4.0, -3.0)]
+    runs.append(train(agent=rove.DQN(**SMALL), seeds=1, episodes=2))
     text = episodes_csv([(r.config, 0, r.outcomes[0].episodes) for r in runs])
     rows = list(csv.DictReader(text.splitlines()))
     assert [row["rho"] for row in rows] == ["-4.0", "-4.0", "-3.0", "-3.0", "", ""]
@@ -193,9 +192,9 @@ def test_settings_that_vary_have_columns():
 def test_settings_of_composed_agents_that_vary_have_columns(made):
     _, run = made
     agents = [
-        rove.Agent(rove.Gaussian(0.1), rove.MeanField(-4.0), **FAST),
-        rove.Agent(rove.Gaussian(0.1), rove.MeanField(-3.0), **FAST),
-        rove.Agent(rove.Quantile(8), rove.Dirac(), **FAST),
+        rove.Agent(rove.Gaussian(0.1), rove.MeanField(-4.0), **SMALL),
+        rove.Agent(rove.Gaussian(0.1), rove.MeanField(-3.0), **SMALL),
+        rove.Agent(rove.Quantile(8), rove.Dirac(), **SMALL),
     ]
     configs = [configure(agent, "chain-5", episodes=12) for agent in agents]
     rows = [
@@ -235,7 +234,7 @@ def test_a_corrupt_checkpoint_is_named(tmp_path):
 
 def test_a_checkpoint_of_another_lane_or_run_is_refused(tmp_path):
     train(tmp_path / "a")
-    train(tmp_path / "b", rove.GE(**FAST, rho=-2.0))
+    train(tmp_path / "b", rove.GE(**SMALL, rho=-2.0))
     files = [tmp_path / run / "lanes" for run in "ab"]
     kept = (files[0] / "seed-0.safetensors").read_bytes()
     for other in (files[0] / "seed-1.safetensors", files[1] / "seed-0.safetensors"):
@@ -267,7 +266,7 @@ def test_a_finished_run_is_not_trained_again(made):
 
 
 def test_two_processes_cannot_share_a_folder(tmp_path):
-    config = configure(rove.GE(**FAST), "chain-5", episodes=2)
+    config = configure(rove.GE(**SMALL), "chain-5", episodes=2)
     with (
         RunFolder(tmp_path).open(config),
         pytest.raises(RunFolderError, match="in use"),
@@ -385,7 +384,7 @@ def test_when_seeds_solved_their_task():
     for when, returns in zip(run.solved_at, run.returns, strict=True):
         assert np.all(returns[when - 10 : when] > 10.99)
         assert returns[when - 11] < 10.99
-    assert rove.train("dqn", "acrobot", steps=3).solved_at == [None]
+    assert rove.train(rove.DQN(**SMALL), "cartpole", steps=3).solved_at == [None]
 
 
 def test_without_a_budget_it_is_that_of_the_command():

@@ -19,6 +19,7 @@ import pytest
 
 import killing
 import rove
+from helpers import SMALL
 from rove.cli import main as cli
 from rove.errors import ConfigError, RunFolderError
 from rove.runs import tracking
@@ -29,8 +30,8 @@ from rove.runs.tracking.points import Logger, rollout
 from rove.training import progress
 from rove.training.outcomes import Episodes, Tables
 
-SMALL = rove.GE(hidden=(16, 16), buffer_size=400, learning_starts=50)
-LANE = "ge-chain-6-seed-{}"
+AGENT = rove.GE(**SMALL)
+LANE = "ge-chain-5-seed-{}"
 KEYS = {"rollout/ep_rew_mean", "rollout/ep_len_mean", "train/loss", "time/fps"}
 KEYS |= {"explore/spread", "explore/return_spread", "explore/coverage"}
 Curves = dict[str, list[tuple[int, float]]]
@@ -144,7 +145,7 @@ def check(curves: Curves, out: Path, seed: int) -> None:
 
 
 def config(seeds=2, episodes=130, **changes):
-    return configure(SMALL, "chain-6", seeds=seeds, episodes=episodes, **changes)
+    return configure(AGENT, "chain-5", seeds=seeds, episodes=episodes, **changes)
 
 
 @pytest.mark.parametrize("on", ["threads", pytest.param("processes", marks=pytest.mark.slow)])
@@ -155,10 +156,10 @@ def test_the_curves_are_those_of_the_episodes_and_change_nothing(tmp_path, on):
     for seed in (0, 1):
         check(memory.curves[LANE.format(seed)], tmp_path / "a", seed)
         settings = memory.settings[LANE.format(seed)]
-        assert (settings["agent"], settings["environment"]) == ("ge", "chain-6")
-        assert (settings["seed"], settings["agent.rho"]) == (seed, SMALL.rho)
-        assert (settings["env.n"], "episodes" in settings) == (6, False)
-        assert min(step for step, _ in memory.curves[LANE.format(seed)]["train/loss"]) >= 50
+        assert (settings["agent"], settings["environment"]) == ("ge", "chain-5")
+        assert (settings["seed"], settings["agent.rho"]) == (seed, AGENT.rho)
+        assert (settings["env.n"], "episodes" in settings) == (5, False)
+        assert min(step for step, _ in memory.curves[LANE.format(seed)]["train/loss"]) >= 8
     a, b = ((tmp_path / x / "episodes.csv").read_bytes() for x in "ab")
     assert a == b
 
@@ -195,7 +196,7 @@ def test_evaluations_during_training_are_tracked_once(tmp_path):
     """Also those of a run that is extended, and those that a tracker has missed."""
     memory, late = Memory(), Memory()
     for episodes in (5, 12):
-        it = configure(SMALL, "chain-6", episodes=episodes, eval_every=2, eval_episodes=1)
+        it = configure(AGENT, "chain-5", episodes=episodes, eval_every=2, eval_episodes=1)
         it = dataclasses.replace(it, extendable=True)
         (run,) = run_all([(it, tmp_path)], tracker=memory)
     run_all([(it, tmp_path)], tracker=late)
@@ -211,7 +212,7 @@ def test_evaluations_during_training_are_tracked_once(tmp_path):
 
 @pytest.mark.slow
 def test_a_lane_on_the_host_is_tracked(tmp_path):
-    memory, it = Memory(), configure(SMALL, "gym/CartPole-v1", episodes=8)
+    memory, it = Memory(), configure(AGENT, "gym/CartPole-v1", episodes=8)
     run_all([(it, tmp_path)], tracker=memory)
     curves = memory.curves["ge-gym-CartPole-v1-seed-0"]
     steps = [step for step, _ in expected(tmp_path, 0)["rollout/ep_len_mean"]]
@@ -222,7 +223,7 @@ def test_a_lane_on_the_host_is_tracked(tmp_path):
 
 def test_a_composed_agents_parts_are_among_the_settings(tmp_path):
     agent = rove.Agent(rove.Gaussian(sigma=1e-2), rove.MeanField(rho=-3.0))
-    told = tracking.points.settings(configure(agent, "chain-6", steps=5), 3)
+    told = tracking.points.settings(configure(agent, "chain-5", steps=5), 3)
     rho = [value for key, value in told.items() if key.endswith(".rho")]
     assert (told["seed"], told["until_solved"], rho) == (3, False, [-3.0])
 
@@ -282,12 +283,12 @@ def test_nothing_is_written_before_its_checkpoint_nor_twice(tmp_path):
 @both
 def test_a_tracker_reads_back_what_the_episodes_say(tmp_path, log):
     pytest.importorskip(log)
-    rove.train(SMALL, "chain-6", seeds=2, episodes=130, out=tmp_path, log=log)
+    rove.train(AGENT, "chain-5", seeds=2, episodes=130, out=tmp_path, log=log)
     found = READERS[log](tmp_path)
     assert found.keys() == {LANE.format(0), LANE.format(1)}
     for seed in (0, 1):
         check(found[LANE.format(seed)], tmp_path, seed)
-    rove.train(SMALL, "chain-6", seeds=2, episodes=130, out=tmp_path, log=log)  # is over
+    rove.train(AGENT, "chain-5", seeds=2, episodes=130, out=tmp_path, log=log)  # is over
     assert READERS[log](tmp_path) == found
     if log == "tensorboard":
         assert len(list((tmp_path / "tensorboard").glob("*/*"))) == 2  # one a lane
@@ -297,8 +298,8 @@ def test_a_tracker_reads_back_what_the_episodes_say(tmp_path, log):
 @both
 def test_a_run_that_was_not_logged_is_from_its_checkpoint(tmp_path, log):
     pytest.importorskip(log)
-    rove.train(SMALL, "chain-6", episodes=40, out=tmp_path)
-    rove.train(SMALL, "chain-6", episodes=40, out=tmp_path, log=log)
+    rove.train(AGENT, "chain-5", episodes=40, out=tmp_path)
+    rove.train(AGENT, "chain-5", episodes=40, out=tmp_path, log=log)
     curves = READERS[log](tmp_path)[LANE.format(0)]
     for key, points in expected(tmp_path, 0).items():
         assert [step for step, _ in curves[key]] == [step for step, _ in points]
@@ -316,18 +317,18 @@ def in_hparams(folder: Path):
 
 def test_tensorboard_has_the_settings(tmp_path):
     pytest.importorskip("tensorboard")
-    rove.train(SMALL, "chain-6", episodes=10, out=tmp_path, log="tensorboard", rho=-3.0)
+    rove.train(AGENT, "chain-5", episodes=10, out=tmp_path, log="tensorboard", rho=-3.0)
     settings = in_hparams(tmp_path / "tensorboard" / LANE.format(0)).hparams
     assert settings["agent.rho"].number_value == -3.0
-    assert settings["environment"].string_value == "chain-6"
-    assert settings["agent.hidden"].string_value == "[16, 16]"
+    assert settings["environment"].string_value == "chain-5"
+    assert settings["agent.hidden"].string_value == "[8]"
 
 
 def test_a_row_of_hparams_is_a_point_of_a_sweep_and_its_seeds(tmp_path):
     pytest.importorskip("tensorboard")
     options = {"seeds": 2, "confirm_seeds": 1, "episodes": 10, "on": "threads"}
     fields = {"rho": [-6.0, -4.0]}
-    rove.sweep(SMALL, "chain-6", fields, **options, out=tmp_path, log="tensorboard")
+    rove.sweep(AGENT, "chain-5", fields, **options, out=tmp_path, log="tensorboard")
     rows: dict[str, list] = defaultdict(list)
     for folder in tmp_path.glob("*/*/tensorboard/*"):
         told = in_hparams(folder)
@@ -343,14 +344,14 @@ def test_a_row_of_hparams_is_a_point_of_a_sweep_and_its_seeds(tmp_path):
 
 def test_a_record_that_was_cut_off_is_written_again(tmp_path):
     pytest.importorskip("tensorboard")
-    rove.train(SMALL, "chain-6", episodes=40, out=tmp_path, log="tensorboard")
+    rove.train(AGENT, "chain-5", episodes=40, out=tmp_path, log="tensorboard")
     folder = tmp_path / "tensorboard" / LANE.format(0)
     [file] = folder.iterdir()
     whole = file.read_bytes()
     file.unlink()
     names = [f"events.out.tfevents.00000{i}.rove" for i in (1, 2)]
     (folder / names[0]).write_bytes(whole[:-7])
-    rove.train(SMALL, "chain-6", episodes=40, out=tmp_path, log="tensorboard")
+    rove.train(AGENT, "chain-5", episodes=40, out=tmp_path, log="tensorboard")
     assert sorted(path.name for path in folder.iterdir()) == names
     check(in_tensorboard(tmp_path)[LANE.format(0)], tmp_path, 0)
 
@@ -370,12 +371,12 @@ def test_trackio_has_the_settings_and_asks_for_no_network(tmp_path, monkeypatch)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("TRACKIO_SPACE_ID", "someone/elsewhere")  # means nothing here
     out = tmp_path / "run"
-    rove.train(SMALL, "chain-6", episodes=10, out=out, log="trackio", rho=-3.0)
+    rove.train(AGENT, "chain-5", episodes=10, out=out, log="trackio", rho=-3.0)
     [(run, settings)] = in_trackio(out, "get_run_config").items()
     assert (run, settings["agent.rho"], settings["agent.hidden"]) == (
         LANE.format(0),
         -3.0,
-        [16, 16],
+        [8],
     )
     monkeypatch.undo()
     check(in_trackio(out)[LANE.format(0)], out, 0)
@@ -386,7 +387,7 @@ def test_a_sweep_is_tracked(tmp_path, log):
     pytest.importorskip(log)
     fields = {"rho": [-6.0, -4.0]}
     options = {"seeds": 1, "confirm_seeds": 1, "episodes": 20, "out": tmp_path, "log": log}
-    rove.sweep(SMALL, "chain-6", fields, **options)
+    rove.sweep(AGENT, "chain-5", fields, **options)
     runs = {f"points/000{i}": 1000 for i in (0, 1)}
     runs |= {f"confirmed/{path.name}": 0 for path in (tmp_path / "confirmed").iterdir()}
     if log == "trackio":
@@ -403,7 +404,7 @@ def train_with_words(out: Path, log: str, words: Connection | None = None) -> No
     """A run with many short chunks, and word of each."""
     progress.CHUNK_SECONDS, progress.CHECKPOINT_SECONDS = 0.05, 0.2
     report = (lambda told: words.send(told.step)) if words else (lambda told: None)
-    rove.train(SMALL, "chain-6", seeds=2, episodes=500, out=out, log=log, report=report)
+    rove.train(AGENT, "chain-5", seeds=2, episodes=500, out=out, log=log, report=report)
 
 
 @pytest.mark.slow
@@ -433,7 +434,7 @@ def test_one_that_is_not_installed_is_refused_at_once(tmp_path, monkeypatch, cap
         monkeypatch.delitem(sys.modules, name)
     fields = ["--agent.rho=-6,-4"] if command == "sweep" else []
     with pytest.raises(SystemExit) as stopped:
-        cli.main([command, "ge", "chain-6", *fields, "--out", str(tmp_path / "a"), "--log", log])
+        cli.main([command, "ge", "chain-5", *fields, "--out", str(tmp_path / "a"), "--log", log])
     assert stopped.value.code == 2
     told = capsys.readouterr()
     assert f"pip install {log}" in told.err.replace('"', "")
@@ -473,7 +474,7 @@ def test_a_trackio_that_does_not_work_is_refused_at_once(
 ):
     trackio_is(tmp_path, monkeypatch, storage)
     with pytest.raises(SystemExit) as stopped:
-        cli.main(["train", "ge", "chain-6", "--out", str(tmp_path / "a"), "--log", "trackio"])
+        cli.main(["train", "ge", "chain-5", "--out", str(tmp_path / "a"), "--log", "trackio"])
     assert stopped.value.code == 2
     told = capfd.readouterr()
     assert f"needs another version of Trackio ({why}" in told.err
@@ -495,7 +496,7 @@ def trackio_process() -> int:
 
 def test_trackios_process_ends_with_its_parent_and_not_before(tmp_path, monkeypatch):
     trackio_is(tmp_path, monkeypatch, WORKS)
-    lane = tracking.SeedRun(tmp_path, "a", {"agent": "ge", "environment": "chain-6"})
+    lane = tracking.SeedRun(tmp_path, "a", {"agent": "ge", "environment": "chain-5"})
     tracker, process = trackio.Trackio(tmp_path), trackio_process()
     for number in (signal.SIGINT, signal.SIGTERM):
         os.kill(process, number)
@@ -513,14 +514,14 @@ def test_trackios_process_ends_with_its_parent_and_not_before(tmp_path, monkeypa
 
 def test_what_cannot_be_logged_is_refused():
     with pytest.raises(ConfigError, match="needs a run folder: pass out=FOLDER"):
-        rove.train("ge", "chain-6", episodes=5, log="tensorboard")
+        rove.train("ge", "chain-5", episodes=5, log="tensorboard")
     with pytest.raises(ConfigError, match="Did you mean 'tensorboard'"):
-        rove.train("ge", "chain-6", episodes=5, out="a", log="tensorbored")
+        rove.train("ge", "chain-5", episodes=5, out="a", log="tensorbored")
 
 
 @pytest.mark.slow
 def test_the_command_says_how_to_follow_it(tmp_path, capsys):
     pytest.importorskip("tensorboard")
     out, small = str(tmp_path / "a"), ["--agent.hidden", "16", "16", "--episodes", "5"]
-    cli.main(["train", "ge", "chain-6", *small, "--out", out, "--log", "tensorboard"])
+    cli.main(["train", "ge", "chain-5", *small, "--out", out, "--log", "tensorboard"])
     assert f"tensorboard --logdir {out}" in capsys.readouterr().out.replace("\n", "")

@@ -5,11 +5,10 @@ import json
 import pytest
 
 import rove
+from helpers import SMALL
 from rove.errors import RunFolderError
 from rove.posteriors import MeanField
 from rove.returns import Gaussian
-
-SMALL = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
 
 
 def train(folder, agent):

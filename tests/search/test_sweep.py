@@ -15,7 +15,7 @@ from matplotlib.collections import PolyCollection
 
 import killing
 import rove
-from helpers import compilations
+from helpers import SMALL, compilations
 from rove.cli import main as cli
 from rove.errors import ConfigError, LaneError, RunFolderError
 from rove.runs.configure import configure
@@ -26,7 +26,7 @@ from rove.search.trials import Rung
 from rove.training import checkpoint, progress, storage
 
 GE = rove.GE()
-SMALL = rove.GE(hidden=(8,), batch_size=8, buffer_size=400, learning_starts=50)
+AGENT = rove.GE(**SMALL)
 FIELDS = {"rho": (-6.0, -3.0), "sigma": (1e-3, 1e-2)}
 
 
@@ -208,7 +208,7 @@ def test_a_better_mean_of_fewer_seeds_does_not_win():
 def test_one_program_for_all_points():
     """Of points that differ in numbers only. No other test has layers of these sizes."""
     fields = {"rho": "-6:-2:5", "sigma": "1e-4,1", "lr": "1e-4,1e-3", "target_period": "5:50:5"}
-    agent = dataclasses.replace(SMALL, hidden=(7,))
+    agent = dataclasses.replace(AGENT, hidden=(7,))
     with compilations("run") as programs:
         result = rove.sweep(agent, "chain-4", fields, seeds=1, episodes=2)
     assert len(result.points) == 100
@@ -222,14 +222,14 @@ def test_one_program_for_all_points():
 def test_what_a_sweep_leaves(tmp_path):
     standings = []
     found = rove.sweep(
-        SMALL, "chain-5", FIELDS, seeds=2, confirm_seeds=3, episodes=8, out=tmp_path,
+        AGENT, "chain-5", FIELDS, seeds=2, confirm_seeds=3, episodes=8, out=tmp_path,
         report=standings.append,
     )  # fmt: skip
     best = max(found.points, key=lambda p: np.mean(p.scores))
     assert found.best.settings == best.settings
     assert all(point.seeds == [1000, 1001] for point in found.points)
     assert [p.confirmed is not None for p in found.points] == [p is best for p in found.points]
-    alone = rove.train(SMALL, "chain-5", seeds=3, episodes=8, **best.settings)
+    alone = rove.train(AGENT, "chain-5", seeds=3, episodes=8, **best.settings)
     assert best.confirmed == pytest.approx(alone.scores.mean(axis=1))
     number = found.points.index(best)
     run = rove.load(tmp_path / "points" / f"{number:04d}")
@@ -255,9 +255,9 @@ def test_what_a_sweep_leaves(tmp_path):
     with pytest.raises(RunFolderError, match="contains a sweep"):
         rove.load(tmp_path)
     with pytest.raises(RunFolderError, match=r"its seeds are \[1000, 1001\], not"):
-        rove.sweep(SMALL, "chain-5", FIELDS, seeds=3, confirm_seeds=3, episodes=8, out=tmp_path)
+        rove.sweep(AGENT, "chain-5", FIELDS, seeds=3, confirm_seeds=3, episodes=8, out=tmp_path)
     with pytest.raises(RunFolderError, match="contains a sweep, not a run"):
-        rove.train(SMALL, "chain-5", episodes=8, out=tmp_path)
+        rove.train(AGENT, "chain-5", episodes=8, out=tmp_path)
 
 
 def test_a_point_that_diverges_is_last_and_has_no_score(tmp_path):
@@ -266,7 +266,7 @@ def test_a_point_that_diverges_is_last_and_has_no_score(tmp_path):
 
     def sweep(heard):
         return rove.sweep(
-            SMALL, "chain-5", {"lr": (1e30, 1e-3)}, seeds=2, confirm_seeds=1, episodes=30,
+            AGENT, "chain-5", {"lr": (1e30, 1e-3)}, seeds=2, confirm_seeds=1, episodes=30,
             out=tmp_path, report=heard.append,
         )  # fmt: skip
 
@@ -284,7 +284,7 @@ def test_a_point_that_diverges_is_last_and_has_no_score(tmp_path):
     assert (tmp_path / "sweep.csv").read_bytes() == table
     ill = tmp_path / "points" / "0000"
     with pytest.raises(LaneError, match=r"seed 1001: the loss was not a finite .*smaller lr"):
-        rove.train(SMALL, "chain-5", seeds=[1000, 1001], episodes=30, lr=1e30, out=ill)
+        rove.train(AGENT, "chain-5", seeds=[1000, 1001], episodes=30, lr=1e30, out=ill)
     loaded = rove.load(ill)
     assert loaded.seeds == ()
     assert len(loaded.errors) == 2
@@ -320,7 +320,7 @@ def test_a_lane_without_a_score_that_did_not_diverge_is_an_error(environment, me
 def test_halving_end_to_end(tmp_path):
     fields = {"rho": (-6.0, -5.0, -4.0, -3.0)}
     found = rove.sweep(
-        SMALL, "chain-5", fields, seeds=3, confirm_seeds=0, episodes=8, method="halving",
+        AGENT, "chain-5", fields, seeds=3, confirm_seeds=0, episodes=8, method="halving",
         out=tmp_path,
     )  # fmt: skip
     first = sorted(found.points, key=lambda p: -p.scores[0])
@@ -332,7 +332,7 @@ def test_halving_end_to_end(tmp_path):
 
 def test_the_map_of_two_fields_takes_values_of_any_kind(tmp_path):
     plan = sweep_plan.plan(
-        SMALL, "chain-4", {"hidden": [[4], [3]], "lr": [1e-3, 1e-2]}, seeds=1, episodes=3
+        AGENT, "chain-4", {"hidden": [[4], [3]], "lr": [1e-3, 1e-2]}, seeds=1, episodes=3
     )
     points = [Point(at, [float(i)], [1000]) for i, at in enumerate(plan.points)]
     drawn = Sweep(plan, points).plot()
@@ -347,7 +347,7 @@ def test_pictures_of_one_field_and_of_three(fields, counts, said, tmp_path):
     """They tell how many seeds points had, and draw no interval of fewer than five."""
     values = {"rho": (-6.0, -5.0, -4.0, -3.0), "sigma": (1e-3,), "lr": (1e-3,)}
     chosen = {name: values[name] for name in fields}
-    plan = sweep_plan.plan(SMALL, "chain-4", chosen, seeds=6, episodes=3)
+    plan = sweep_plan.plan(AGENT, "chain-4", chosen, seeds=6, episodes=3)
     points = [
         Point(at, [i + k for k in (0.0, 1.0, 2.0, 3.0, 1.5, 2.5)][:n], list(plan.base.seeds[:n]))
         for i, (at, n) in enumerate(zip(plan.points, counts, strict=True))
@@ -372,7 +372,7 @@ def test_pictures_of_one_field_and_of_three(fields, counts, said, tmp_path):
 def test_the_picture_says_and_marks_what_is_best_on_fresh_seeds(count, seeds, tmp_path):
     values = {"rho": (-6.0, -5.0, -4.0), "sigma": (1e-3, 1e-2), "lr": (1e-3, 1e-2)}
     plan = sweep_plan.plan(
-        SMALL, "chain-4", dict(list(values.items())[:count]), seeds=2, episodes=3
+        AGENT, "chain-4", dict(list(values.items())[:count]), seeds=2, episodes=3
     )
     points = [Point(at, [1.0, 3.0], [1000, 1001]) for at in plan.points]
     fresh = [4.0 + 0.25 * k for k in range(seeds)]
@@ -412,7 +412,7 @@ def sweep_in_short_chunks(out: Path) -> None:
     progress.CHUNK_SECONDS = 0.02
     fields = {"rho": (-6.0, -4.0, -2.0), "sigma": (1e-3, 1e-2)}
     options = {"seeds": 4, "confirm_seeds": 2, "episodes": 300}
-    made = sweep_plan.plan(SMALL, "chain-6", fields, **options)
+    made = sweep_plan.plan(AGENT, "chain-6", fields, **options)
     sweep.run(made, out, workers=2, on="threads")
 
 

@@ -7,7 +7,7 @@ import pytest
 from gymnasium import spaces
 
 import rove
-from helpers import lane_at
+from helpers import SMALL, lane_at
 from rove.environments.actions import decoder
 from rove.environments.faults import BadEnvironment
 from rove.environments.guard import Guard
@@ -15,8 +15,6 @@ from rove.errors import ConfigError
 from rove.parts import replay
 from rove.runs.configure import configure
 from rove.training import progress
-
-SMALL = {"hidden": (8,), "batch_size": 8, "learning_starts": 20, "buffer_size": 200}
 
 
 class Recorder(gymnasium.Env):

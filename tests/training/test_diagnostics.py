@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 import rove
+from helpers import SMALL
 from rove.agents import AGENTS
 from rove.cli import display
 from rove.core.algorithm import Agent
@@ -17,8 +18,6 @@ from rove.core.diagnostics import DRAWS
 from rove.parts import noise
 from rove.runs.configure import configure
 from rove.training.lane import SNAPSHOTS
-
-SMALL = {"hidden": (8,), "learning_starts": 20, "batch_size": 8, "buffer_size": 200}
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 import rove
+from helpers import SMALL
 from rove.errors import ConfigError, RunFolderError
 from rove.runs.execution import run_all
 from rove.runs.train import configure
 from rove.training import checkpoint, progress, storage
-
-SMALL = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
 
 
 class Walk(gymnasium.Env):

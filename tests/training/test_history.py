@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import rove
+from helpers import SMALL
 from rove.training import lane as lane_module
-
-SMALL = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
 
 
 @pytest.fixture(scope="module")

@@ -13,15 +13,13 @@ from gymnasium import spaces, wrappers
 
 import killing
 import rove
-from helpers import lane_at
+from helpers import SMALL, lane_at
 from rove.errors import ConfigError
 from rove.parts import noise, replay
 from rove.runs.configure import configure
 from rove.training import checkpoint, host_programs, playing, progress
 from rove.training.lane import ENVIRONMENT, EVALUATION, LOG_CAPACITY
 from rove.training.solving import episodes_to_solve
-
-FAST = {"hidden": (16,), "batch_size": 16, "buffer_size": 600, "learning_starts": 50}
 
 
 class Counting(gymnasium.Env):
@@ -78,7 +76,7 @@ def test_final_observations_are_stored_and_only_an_end_is_terminal(
     also where the environment would reset itself. And every state counts, the first ones too, once
     an episode."""
     environment = rove.adopt(lambda: wrapped(Counting(ends)))
-    config = configure(rove.DQN(**FAST), environment, seeds=1, episodes=100)
+    config = configure(rove.DQN(**SMALL), environment, seeds=1, episodes=100)
     lane = lane_at(config, 9, tmp_path, monkeypatch)
     rows, held = replay.everything(lane.agent.replay, 0.99)
     rows = [np.asarray(column)[np.asarray(held)] for column in rows[:8]]
@@ -123,7 +121,7 @@ def test_a_time_limit_is_bootstrapped_and_an_end_is_not(ends, value):
 
 def test_every_episode_is_written_down():
     """More than the log holds, one step each."""
-    run = rove.train(rove.DQN(**FAST), lambda: OneStep(True), episodes=2 * LOG_CAPACITY + 50)
+    run = rove.train(rove.DQN(**SMALL), lambda: OneStep(True), episodes=2 * LOG_CAPACITY + 50)
     assert run.returns.shape == (1, 2 * LOG_CAPACITY + 50)
     np.testing.assert_array_equal(run.returns, 1.0)
     np.testing.assert_array_equal(run.lengths, 1)
@@ -131,7 +129,7 @@ def test_every_episode_is_written_down():
 
 
 def test_a_budget_of_steps_ends_within_an_episode():
-    run = rove.train(rove.DQN(**FAST), Counting, steps=100)
+    run = rove.train(rove.DQN(**SMALL), Counting, steps=100)
     assert int(run.outcomes[0].lane.step) == 100
     assert run.lengths.tolist() == [[3.0] * 33]
     assert run.returns.tolist() == [[6.0] * 33]
@@ -139,7 +137,7 @@ def test_a_budget_of_steps_ends_within_an_episode():
 
 @pytest.mark.slow
 def test_a_lane_does_not_depend_on_its_neighbours():
-    settings = rove.GE(**FAST, resample="episode")
+    settings = rove.GE(**SMALL, resample="episode")
     alone = rove.train(settings, "gym/CartPole-v1", seeds=[1], episodes=15).outcomes[0]
     among = rove.train(settings, "gym/CartPole-v1", seeds=3, episodes=15)
     for x, y in zip(
@@ -156,11 +154,11 @@ def test_a_lane_does_not_depend_on_its_neighbours():
 def test_numbers_do_not_compile_again():
     before = host_programs.programs_for.cache_info().misses
     for lr, seed in ((1e-3, 0), (1e-4, 1)):
-        rove.train(rove.DQN(**{**FAST, "hidden": (7,)}, lr=lr), Counting, seeds=[seed], episodes=2)
+        rove.train(rove.DQN(**{**SMALL, "hidden": (7,)}, lr=lr), Counting, seeds=[seed], episodes=2)
     # two sources, so two structures; the same source twice is one
     environment = rove.adopt(Counting)
     for lr, seed in ((1e-3, 0), (1e-4, 1)):
-        agent = rove.DQN(**{**FAST, "hidden": (7,)}, lr=lr)
+        agent = rove.DQN(**{**SMALL, "hidden": (7,)}, lr=lr)
         rove.train(agent, environment, seeds=[seed], episodes=2)
     assert host_programs.programs_for.cache_info().misses - before <= 1
 
@@ -174,7 +172,7 @@ def test_resets_have_seeds_of_their_own():
 @pytest.mark.slow
 def test_the_columns_and_pictures_are_those_of_the_compiled_loop(tmp_path):
     environment = rove.environments.make("gym/CartPole-v1", axes=(0, 2))
-    run = rove.train(rove.GE(**FAST), environment, seeds=2, episodes=9, out=tmp_path)
+    run = rove.train(rove.GE(**SMALL), environment, seeds=2, episodes=9, out=tmp_path)
     with open(tmp_path / "episodes.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == list(rove.runs.tables.COLUMNS)
@@ -193,7 +191,7 @@ def test_the_columns_and_pictures_are_those_of_the_compiled_loop(tmp_path):
 @pytest.mark.slow
 def test_a_run_is_loaded_by_name(tmp_path):
     environment = rove.environments.make("gym/rove/Chain-v0", n=6, features="one-hot")
-    run = rove.train(rove.GE(**FAST), environment, seeds=2, episodes=4, out=tmp_path)
+    run = rove.train(rove.GE(**SMALL), environment, seeds=2, episodes=4, out=tmp_path)
     back = rove.load(tmp_path)
     assert back.config == run.config
     assert back.config.environment.options()["n"] == 6
@@ -206,7 +204,7 @@ def test_a_run_is_loaded_by_name(tmp_path):
 
 def test_an_environment_of_ones_own_has_to_be_given_again(tmp_path):
     env = Counting()
-    run = rove.train(rove.DQN(**FAST), env, seeds=2, episodes=4, out=tmp_path)
+    run = rove.train(rove.DQN(**SMALL), env, seeds=2, episodes=4, out=tmp_path)
     alone = rove.load(tmp_path)
     np.testing.assert_array_equal(alone.returns, run.returns)
     assert alone.delivered == run.delivered  # as recorded: nothing is played
@@ -220,7 +218,7 @@ def test_an_environment_of_ones_own_has_to_be_given_again(tmp_path):
 
 
 def test_evaluation_is_the_greedy_policys_own_episode():
-    run = rove.train(rove.DQN(**FAST), "gym/CartPole-v1", episodes=30)
+    run = rove.train(rove.DQN(**SMALL), "gym/CartPole-v1", episodes=30)
     env, act = gymnasium.make("CartPole-v1"), run.policy(kind="mean")
     observation, _ = env.reset(seed=playing.reset_seed(0, EVALUATION, 0))
     returns, done = 0.0, False
@@ -247,7 +245,7 @@ class Image(gymnasium.Env):
 
 
 def test_pictures_are_flattened_and_actions_have_the_environments_numbers():
-    run = rove.train(rove.DQN(**FAST, epsilon=1.0), Image(), episodes=50)
+    run = rove.train(rove.DQN(**SMALL, epsilon=1.0), Image(), episodes=50)
     assert Image.taken == {5, 6, 7}
     assert run.policy()(np.zeros((2, 3), np.uint8)) in (5, 6, 7)
     np.testing.assert_array_equal(run.outcomes[0].lane.observation, 7.0)
@@ -275,7 +273,7 @@ def test_normalised_observations_and_their_statistics():
 
     environment = rove.adopt(Noting, normalise=True)
     seen.clear()
-    run = rove.train(rove.DQN(**FAST), environment, episodes=40)
+    run = rove.train(rove.DQN(**SMALL), environment, episodes=40)
     lane = run.outcomes[0].lane
     count, mean, squares = lane.environment.statistics
     assert count == len(seen) == 40 * 4
@@ -292,7 +290,7 @@ def train_with_files(out) -> None:
     """A run with a file five times a second."""
     progress.CHECKPOINT_SECONDS = 0.2
     environment = rove.environments.make("gym/CartPole-v1", normalise=True)
-    settings = rove.GE(**FAST, resample="episode")
+    settings = rove.GE(**SMALL, resample="episode")
     rove.train(settings, environment, seeds=2, steps=2500, out=out)
 
 
@@ -319,7 +317,7 @@ def test_a_killed_run_ends_bit_identical(tmp_path):
 
 def test_stopped_by_hand_it_goes_on_to_the_same_end(tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "CHECKPOINT_SECONDS", 0.0)
-    arguments = (rove.DQN(**FAST), "gym/CartPole-v1")
+    arguments = (rove.DQN(**SMALL), "gym/CartPole-v1")
 
     def stop(told):
         if told.step > 150:
@@ -338,7 +336,7 @@ def test_stopped_by_hand_it_goes_on_to_the_same_end(tmp_path, monkeypatch):
 def test_the_chain_is_learned_as_in_the_compiled_loop():
     """The chain draws nothing, and an agent's keys depend on its seed and step alone: both loops
     store, draw and learn the same. Sums are rounded as each program was compiled."""
-    settings = rove.GE(**{**FAST, "hidden": (32,)}, rho=-3.0, target_period=25)
+    settings = rove.GE(**{**SMALL, "hidden": (32,)}, rho=-3.0, target_period=25)
     compiled = rove.train(settings, "chain-10", seeds=2, episodes=80)
     hosted = rove.train(settings, "gym/rove/Chain-v0", seeds=2, episodes=80)
     np.testing.assert_array_equal(hosted.returns, compiled.returns)

@@ -5,13 +5,12 @@ import jax.numpy as jnp
 import pytest
 
 import rove
+from helpers import SMALL
 from rove.errors import ConfigError
 from rove.runs.configure import configure
 from rove.training import outcomes
 from rove.training.lane import FAULTS, start
 from rove.training.stepping import measure
-
-SMALL = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
 
 
 def diverged(environment, logged, length):

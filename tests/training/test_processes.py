@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import rove
+from helpers import SMALL
 from rove import GE, Chain
 from rove.agents.settings import with_settings
 from rove.errors import ConfigError, Diverged, RunFolderError
@@ -19,12 +20,12 @@ from rove.runs.configure import configure
 from rove.runs.execution import run_all
 from rove.training.executors import processes
 
-SMALL = GE(hidden=(16, 16), buffer_size=400, learning_starts=50)
+AGENT = GE(**SMALL)
 
 
 def config(seeds=2, episodes=60, **changes):
-    settings = with_settings(SMALL, changes)
-    return configure(settings, "chain-6", seeds=seeds, episodes=episodes)
+    settings = with_settings(AGENT, changes)
+    return configure(settings, "chain-5", seeds=seeds, episodes=episodes)
 
 
 def workers_of(pid: int) -> list[int]:
@@ -88,7 +89,7 @@ def test_a_lane_that_fails_costs_the_others_nothing():
     ill, well = run_all([(config(2, lr=1e30), None), (good, None)], on="processes")
     told = [str(error) for error in ill.errors]
     assert all(isinstance(error, Diverged) for error in ill.errors)
-    assert told[1].startswith("ge on chain-6, seed 1: the loss was not a finite number at step")
+    assert told[1].startswith("ge on chain-5, seed 1: the loss was not a finite number at step")
     assert not well.errors
     np.testing.assert_array_equal(well.returns, run_all([(good, None)])[0].returns)
 
@@ -97,7 +98,7 @@ def test_what_a_process_could_not_know_runs_in_threads():
     class Mine(Chain):
         """Of the user's own, though it has the name of rove's."""
 
-    own = configure(SMALL, Mine(6), seeds=2, episodes=20)
+    own = configure(AGENT, Mine(5), seeds=2, episodes=20)
     assert config().portable
     assert not own.portable
     assert run_all([(own, None)], on="processes")[0].returns.shape == (2, 20)
@@ -105,7 +106,7 @@ def test_what_a_process_could_not_know_runs_in_threads():
 
 def test_unknown_places_are_refused():
     with pytest.raises(ConfigError, match="on must be threads, processes, ray"):
-        rove.train("ge", "chain-6", episodes=1, on="moon")
+        rove.train("ge", "chain-5", episodes=1, on="moon")
 
 
 @pytest.mark.slow
@@ -141,7 +142,7 @@ def test_stopped_by_hand_every_lane_is_saved(tmp_path, ignored):
     """Long before the first checkpoint is due, and though Ctrl-C reaches the workers too. A shell
     starts what is in the background with SIGINT ignored; SIGTERM stops it all the same."""
     command = [sys.executable, "-c", LAUNCH, "SIG_IGN" if ignored else "default_int_handler"]
-    command += ["train", "dqn", "chain-6", "--seeds", "2", "--steps", "100000000"]
+    command += ["train", "dqn", "chain-5", "--seeds", "2", "--steps", "100000000"]
     command += ["--out", str(tmp_path / "run")]
     pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
     parent = subprocess.Popen(command, start_new_session=True, **pipes)

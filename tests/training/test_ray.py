@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import rove
+from helpers import SMALL
 from rove.cli import main as cli
 from rove.errors import ConfigError
 from rove.runs.configure import configure
@@ -30,11 +31,11 @@ def on_ray(test):
     return pytest.mark.slow(pytest.mark.skipif(not HAS_RAY, reason="needs rove[ray]")(test))
 
 
-SMALL = rove.GE(hidden=(16, 16), buffer_size=400, learning_starts=50)
+AGENT = rove.GE(**SMALL)
 
 
 def config(seeds=2, episodes=60, **changes):
-    return configure(SMALL, "chain-6", seeds=seeds, episodes=episodes, **changes)
+    return configure(AGENT, "chain-5", seeds=seeds, episodes=episodes, **changes)
 
 
 def ray_workers(of: int) -> list[int]:
@@ -107,9 +108,9 @@ def test_a_sweep_whose_worker_is_killed_twice_ends_with_the_bits_of_a_local_one(
 
     settings = {"fields": {"rho": (-6.0, -4.0, -2.0)}, "seeds": 2, "episodes": 300}
     there = rove.sweep(
-        SMALL, "chain-6", out=tmp_path / "ray", on="ray", workers=2, report=report, **settings
+        AGENT, "chain-5", out=tmp_path / "ray", on="ray", workers=2, report=report, **settings
     )
-    local = rove.sweep(SMALL, "chain-6", out=tmp_path / "local", **settings)
+    local = rove.sweep(AGENT, "chain-5", out=tmp_path / "local", **settings)
     assert len(set(killed)) == 2
     assert there.points == local.points
     for name in ("sweep.csv", "sweep.json"):
@@ -122,7 +123,7 @@ import sys, rove
 from rove.training import progress
 agent = rove.GE(hidden=(16, 16), buffer_size=400, learning_starts=50)
 progress.CHECKPOINT_SECONDS = 0.5
-rove.train(agent, "chain-6", seeds=2, episodes=3000, out=sys.argv[1], on="ray", workers=2)
+rove.train(agent, "chain-5", seeds=2, episodes=3000, out=sys.argv[1], on="ray", workers=2)
 """
 
 
@@ -139,7 +140,7 @@ def test_a_killed_driver_loses_nothing_and_leaves_nothing(tmp_path):
     assert all(step > 0 for step in steps)
     wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in workers))
     assert subprocess.run(command, timeout=600).returncode == 0
-    rove.train(SMALL, "chain-6", seeds=2, episodes=3000, out=tmp_path / "local")
+    rove.train(AGENT, "chain-5", seeds=2, episodes=3000, out=tmp_path / "local")
     assert_same_lanes(tmp_path / "ray", tmp_path / "local")
 
 
@@ -182,9 +183,9 @@ def test_what_a_cluster_could_not_know_is_refused(tmp_path):
         """Of the user's own, though it has the name of rove's."""
 
     with pytest.raises(ConfigError, match="which the cluster does not have"):
-        rove.train(SMALL, Mine(6), episodes=2, on="ray")
+        rove.train(AGENT, Mine(5), episodes=2, on="ray")
     with pytest.raises(ConfigError, match=r"workers must be .* got 0"):
-        rove.train(SMALL, "chain-6", episodes=2, on="ray", workers=0)
+        rove.train(AGENT, "chain-5", episodes=2, on="ray", workers=0)
 
 
 class Answering(pool.Worker):
@@ -223,7 +224,7 @@ def test_a_worker_has_no_lane_and_is_not_waited_for_until_it_is_ready(tmp_path):
 def test_without_ray_the_error_says_how_to_get_it(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(on_cluster.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SystemExit) as stopped:
-        cli.main(["train", "ge", "chain-6", "--on", "ray", "--out", str(tmp_path / "a")])
+        cli.main(["train", "ge", "chain-5", "--on", "ray", "--out", str(tmp_path / "a")])
     assert stopped.value.code == 2
     assert "pip install 'ray[client]'" in capsys.readouterr().err
     assert not (tmp_path / "a").exists()
@@ -296,7 +297,7 @@ LOOPBACK = ("0100007F", "00000000000000000000000001000000", "0000000000000000FFF
 def test_a_local_cluster_listens_on_the_loopback_interface_only(tmp_path):
     pytest.importorskip("ray")
     before = listening()
-    command = [sys.executable, "-m", "rove", "train", "dqn", "chain-6", "--on", "ray", "--seeds"]
+    command = [sys.executable, "-m", "rove", "train", "dqn", "chain-5", "--on", "ray", "--seeds"]
     command += ["2", "--steps", "100000000", "--out", str(tmp_path / "run")]
     driver = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
     try:

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 import rove
+from helpers import SMALL
 from rove import report
 from rove.cli.main import main
 from rove.errors import ConfigError, RunFolderError
@@ -20,7 +21,6 @@ from rove.runs.live import Live
 from rove.training import progress
 from rove.training.solving import lowest_optimal
 
-SMALL = {"hidden": (4,), "batch_size": 8, "buffer_size": 64, "learning_starts": 8}
 RANDOM = rove.DQN(**SMALL, epsilon=1.0)
 """An agent whose scores go up and down."""
 

@@ -92,16 +92,19 @@ def uniform(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
 
 @partial(jax.jit, static_argnums=1, inline=True)
 def normal(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
-    """Draw standard normals by the Box–Muller transform.
-
-    A radius and an angle give two normals. |x| is at most 5.8, and never 0.
-    """
+    """Draw standard normals. |x| is at most 5.8, and never 0."""
     *rows, count = shape or (1,)
-    radius, angle = bits(key, (2, *rows, (count + 1) // 2))
+    both = box_muller(*bits(key, (2, *rows, (count + 1) // 2)))
+    return jnp.concatenate(both, axis=-1)[..., :count].reshape(shape)
+
+
+def box_muller(
+    radius: UInt32[Array, "*n"], angle: UInt32[Array, "*n"]
+) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
+    """Return two standard normals for each pair of uniform words (Box and Muller 1958)."""
     r = jnp.sqrt(-2.0 * _log(0.5 * _unit(radius)))
     sine, cosine = (_sin_pi(_unit(turn) - 1.0) for turn in (angle, angle + _QUARTER_TURN))
-    both = jnp.concatenate([r * sine, r * cosine], axis=-1)
-    return both[..., :count].reshape(shape)
+    return r * sine, r * cosine
 
 
 def normals(key: Key, shapes: Sequence[tuple[int, ...]]) -> list[Float[Array, "..."]]:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 def draw(run: Run, folder: Path) -> None:
     """Write learning-curve.png, diagnostics.png and diagnostics.json to a folder."""
-    run.plot(folder / "learning-curve.png")
-    run.plot_diagnostics(folder / "diagnostics.png")
+    draw_pictures(run, folder)
     visits = {
         seed: [round(float(share), 6) for share in row]
         for seed, row in zip(run.seeds, run.visits, strict=True)
@@ -39,6 +38,12 @@ def draw(run: Run, folder: Path) -> None:
         "policies": policies,
     }
     publish(folder / "diagnostics.json", (json.dumps(diagnostics) + "\n").encode())
+
+
+def draw_pictures(run: Run, folder: Path) -> None:
+    """Write learning-curve.png and diagnostics.png to a folder."""
+    run.plot(folder / "learning-curve.png")
+    run.plot_diagnostics(folder / "diagnostics.png")
 
 
 def save(run: Run, out: Path) -> Path:
