@@ -58,7 +58,6 @@ class Kept(NamedTuple):
     """The parts of an agent's state that acting changes."""
 
     theta: Any
-    actor: Any
     random: Any
     counter: Int[Array, ""]
 
@@ -76,7 +75,8 @@ class Behaviour(Policy):
     ) -> tuple[Action, Kept]:
         now = state._replace(**kept._asdict())
         action = agent.act(now, observation, key)
-        after = now._replace(counter=now.counter + 1)
+        # In training, copies of the environment take turns: all have taken a step by then.
+        after = now._replace(counter=now.counter + now.replay.layout.stride)
         return action, _kept(agent.resample_theta(after, jnp.zeros((), bool), key))
 
 
@@ -136,7 +136,7 @@ def candidates_of(agent: Learner) -> list[str]:
 
 
 def _kept(state: AgentState) -> Kept:
-    return Kept(state.theta, state.actor, state.random, state.counter)
+    return Kept(state.theta, state.random, state.counter)
 
 
 def _without_random_actions(agent: Learner) -> Learner:
