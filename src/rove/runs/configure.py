@@ -141,12 +141,11 @@ def configure(
     check_optional(eval_every, eval_episodes, stop_at)
     if stop_at is not None:
         _check_reachable(stop_at, environment)
-    if eval_every is not None and eval_every < environment.copies:
-        allowed = f"at least {environment.copies}, the number of copies of the environment"
+    if (copies := environment.copies) > (eval_every or copies):
+        allowed = f"at least {copies}, the number of copies of the environment"
         raise ConfigError.must_be("eval_every", eval_every, allowed)
-    second = "copies" if environment.copies > 1 else "eval_every" if eval_every else ""
-    if second and isinstance(environment, HostEnvironment):
-        _check_second(environment, second)
+    if isinstance(environment, HostEnvironment) and (eval_every or copies > 1):
+        _check_second(environment, "copies" if copies > 1 else "eval_every")
     whole = lambda number: None if number is None else int(number)  # noqa: E731 (NumPy's too)
     return Config(
         agent,
