@@ -63,7 +63,7 @@ def digest(case: str) -> str:
     sha = hashlib.sha256()
     for outcome in run.outcomes:
         state = outcome.lane.agent
-        actor = jax.tree.leaves(state.actor)
+        actor = jax.tree.leaves((state.actor, state.random))
         phis = (state.phi,) if isinstance(state.phi, rove.Phi) else state.phi
         parameters = [[getattr(phi, part) for phi in phis] for part in PARTS]
         for leaf in [*outcome.episodes, *jax.tree.leaves(parameters), *actor]:

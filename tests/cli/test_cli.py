@@ -228,7 +228,7 @@ def test_a_buffer_that_does_not_fit_is_refused(capsys, tmp_path):
     message = refused(
         capsys, "train", "ge", "chain-100", "--agent.buffer-size", 2**30, "--out", tmp_path / "c"
     )
-    assert "buffer_size = 1073741824" in message
+    assert "buffer_size=1073741824" in message
     assert "GB, mostly for the replay" in message
 
 

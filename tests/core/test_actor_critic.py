@@ -343,7 +343,7 @@ def noises(learner: ActorCritic, steps: int, ends=lambda t: False) -> np.ndarray
     def step(state, at):
         t, begins = at
         state = learner.resample_theta(state, begins, noise.fold(noise.root(1), t))
-        return state, state.actor.noise
+        return state, state.random
 
     return np.asarray(jax.lax.scan(step, state, (jnp.arange(steps), begins))[1], np.float64)
 
@@ -375,7 +375,7 @@ def test_actions_are_the_policys_and_the_noise_within_bounds_and_at_first_any():
     state = filled(learner, rows=5)
     s, psi = jnp.array([0.3, -1.0, 0.2]), state.actor.psi
     for x in (jnp.array([0.1, -0.2]), jnp.array([9.0, -9.0])):
-        noisy = state._replace(actor=state.actor._replace(noise=x))
+        noisy = state._replace(random=x)
         expected = np.clip(np.asarray(policy(psi, s) + x), -1, 1)
         np.testing.assert_allclose(act(learner, noisy, s, noise.root(0)), expected, rtol=1e-6)
     np.testing.assert_allclose(learner.greedy(state, s), policy(psi, s))

@@ -276,7 +276,7 @@ def other_observations(env):
 def test_an_environment_that_is_not_made_like_the_first_ends_its_lane(change, words):
     environment = rove.adopt(later(change))
     job, results = types.SimpleNamespace(name="dqn on Plain, seed 1"), {}
-    _guarded(types.SimpleNamespace(job=job, _guard=None), environment.make, results)
+    _guarded(types.SimpleNamespace(job=job, copies=None), environment.make, results)
     assert re.search(
         f"^{job.name}, while the environment was created: {words}", str(results[id(job)])
     )

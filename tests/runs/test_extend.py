@@ -30,6 +30,12 @@ CASES = {
         (30, 41, 77),
     ),
     "Gymnasium, continuous": (rove.DDPG(**SMALL), "gym/Pendulum-v1", "steps", (5, 210, 333)),
+    "Gymnasium, copies": (
+        rove.DQN(**SMALL, n_step=3),
+        make("gym/CartPole-v1", copies=3),
+        "steps",
+        (7, 40, 93),
+    ),
     "Gymnasium, random network distillation": (
         rove.DQN(**SMALL, bonus="rnd"),
         "gym/CartPole-v1",

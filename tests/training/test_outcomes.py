@@ -9,7 +9,7 @@ from helpers import SMALL
 from rove.errors import ConfigError
 from rove.runs.configure import configure
 from rove.training import outcomes
-from rove.training.lane import FAULTS, start
+from rove.training.lane import FAULTS, LOG_CAPACITY, start
 from rove.training.stepping import measure
 
 
@@ -17,11 +17,11 @@ def diverged(environment, logged, length):
     """The outcome of a run whose action was not finite, with episodes that were not yet read."""
     job = configure(rove.DQN(**SMALL), environment, episodes=9).jobs(None)[0]
     before = outcomes.fresh(job)
-    log = before.lane.log._replace(count=jnp.int32(logged), returns=before.lane.log.returns + 3.0)
-    fault = jnp.int32(FAULTS.index("action"))
-    return outcomes.extended(
-        before, before.lane._replace(log=log, fault=fault, length=jnp.int32(length))
-    )
+    ends, returns = 7 * (1 + jnp.arange(LOG_CAPACITY)), before.lane.log.returns + 3.0
+    log = before.lane.log._replace(count=jnp.int32(logged), returns=returns, step=ends)
+    lane = before.lane._replace(log=log, fault=jnp.int32(FAULTS.index("action")))
+    step, length = jnp.int32(7 * logged + length), jnp.int32(length)
+    return outcomes.extended(before, lane._replace(step=step, length=length))
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,21 @@ def test_only_episodes_that_ended_before_the_fault_count(environment, logged, le
     outcome = diverged(environment, logged, length)
     assert outcome.diverged
     assert outcome.episodes.returns.tolist() == [3.0] * episodes
+
+
+def test_with_copies_only_episodes_that_ended_before_the_faulty_round_count():
+    """The round of steps 16 to 18, in which the third and the fourth ended."""
+    environment = rove.make("gym/CartPole-v1", copies=3)
+    job = configure(rove.DQN(**SMALL), environment, episodes=9).jobs(None)[0]
+    before = outcomes.fresh(job)
+    ends = before.lane.log.step.at[:4].set(jnp.array([9, 15, 16, 18]))
+    log = before.lane.log._replace(count=jnp.int32(4), step=ends)
+    fault = jnp.int32(FAULTS.index("loss"))
+    lane = before.lane._replace(log=log, fault=fault, step=jnp.int32(18), episode=jnp.int32(4))
+    outcome = outcomes.extended(before, lane)
+    assert outcome.diverged
+    assert outcome.episodes.step.tolist() == [9, 15]
+    assert int(outcome.lane.episode) == 2
 
 
 @pytest.mark.parametrize("starts", [37, 38, 39])

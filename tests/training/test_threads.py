@@ -203,10 +203,10 @@ def test_a_very_small_spread_has_finite_gradients():
 @pytest.mark.parametrize(
     ("agent", "environment", "least", "message"),
     [
-        (rove.GE(buffer_size=2**30), "chain-5", 4 * 2**30 * 13, "buffer_size = .* the replay"),
-        (rove.GE(hidden=(2**16, 2**16)), "chain-5", 32 * 2**32, "hidden = .* the parameters"),
-        (rove.RLSVI(), "deep-sea-500", 8 * 250_000**2, "features = 250000: .* the parameters"),
-        (rove.TD3(buffer_size=2**30), "linear-quadratic-1", 4 * 2**30 * 7, "buffer_size = "),
+        (rove.GE(buffer_size=2**30), "chain-5", 4 * 2**30 * 13, "buffer_size=.* the replay"),
+        (rove.GE(hidden=(2**16, 2**16)), "chain-5", 32 * 2**32, "hidden=.* the parameters"),
+        (rove.RLSVI(), "deep-sea-500", 8 * 250_000**2, "features=250000: .* the parameters"),
+        (rove.TD3(buffer_size=2**30), "linear-quadratic-1", 4 * 2**30 * 7, "buffer_size="),
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_bytes(

@@ -9,6 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import tyro
 
+from rove.environments import NO_COPIES
 from rove.errors import SYNONYMS, RoveError, expected, members, nearest
 
 ADVICE = {
@@ -17,6 +18,7 @@ ADVICE = {
     "channels": "observations are not images, so the network has no convolutions",
     "n": "the size is part of the environment's name, as in chain-100",
     "device": "JAX chooses the device; set the variable JAX_PLATFORMS to change it",
+    "copies": NO_COPIES,
 }
 """What to do instead, for options that rove does not have."""
 
@@ -200,11 +202,11 @@ def _converts(value: str, kind: Any) -> bool:
 def _unknown(option: str, name: str, known: Mapping[str, Any], prog: str) -> RoveError:
     """Return the error for an unknown option, with the most similar one first."""
     last = name.rpartition(".")[2]
-    if last in ADVICE:
-        return RoveError(f"there is no option {option}: {ADVICE[last]}")
     by_last: dict[str, str] = {}
     for flag in known:  # "lr" finds "agent.lr"
         by_last.setdefault(flag.rpartition(".")[2], flag)
+    if last in ADVICE and last not in by_last:
+        return RoveError(f"there is no option {option}: {ADVICE[last]}")
     meant = by_last.get(SYNONYMS.get(last, last)) or by_last.get(nearest(last, by_last) or "")
     hint = f" Did you mean --{meant}?" if meant else ""
     return RoveError(f"unknown option {option}.{hint} All options: {prog} --help")

@@ -43,8 +43,6 @@ class Actor(NamedTuple):
     """Parameters ψ of the policy π_ψ (θ_p in the paper)."""
     psi_target: Theta
     """Parameters ψ⁻ of the target policy."""
-    noise: Float[Array, " k"]
-    """Noise that is added to the next action."""
 
 
 class ActorCritic(CriticLearner):
@@ -118,7 +116,8 @@ class ActorCritic(CriticLearner):
             ),
             replay=self.empty_buffer(features, actions, form),
             counter=jnp.zeros((), jnp.int32),
-            actor=Actor(psi, psi, self.noise_std * noise.normal(k_noise, (actions,))),
+            actor=Actor(psi, psi),
+            random=self.noise_std * noise.normal(k_noise, (actions,)),
             bonus=self.bonus.init(features, form.coded, k_bonus),
         )
 
@@ -130,15 +129,15 @@ class ActorCritic(CriticLearner):
 
     def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
         """Draw the noise of the next action, and θ̂ ~ q_φ if it is used for more than one step."""
-        x = jnp.where(begins, 0.0, (1.0 - self.noise_reversion) * state.actor.noise)
+        x = jnp.where(begins, 0.0, (1.0 - self.noise_reversion) * state.random)
         x += self.noise_std * noise.normal(noise.fold(key, _NOISE), x.shape)
-        k, now = noise.fold(key, _RESAMPLE), (state.phi[0], state.theta, state.counter)
+        k, now = noise.fold(key, _RESAMPLE), (state.phi[0], state.theta, state.own_steps)
         theta = control.next_theta(self.posterior, self.resample, *now, begins, k)
-        return state._replace(theta=theta, actor=state.actor._replace(noise=x))
+        return state._replace(theta=theta, random=x)
 
     def act(self, state: AgentState, observation: Observation, key: Key) -> Float[Array, " k"]:
         """Return π_ψ(s) plus noise or, in the first `random_steps`, a random action."""
-        noisy = jnp.clip(policy(state.actor.psi, observation) + state.actor.noise, -1.0, 1.0)
+        noisy = jnp.clip(policy(state.actor.psi, observation) + state.random, -1.0, 1.0)
         uniform = 2.0 * noise.uniform(noise.fold(key, _RANDOM), noisy.shape) - 1.0
         return jnp.where(state.counter < self.random_steps, uniform, noisy)
 

@@ -69,7 +69,7 @@ class Agent(EpsilonGreedy, CriticLearner):
 
         With resample="step", no θ is stored: `act` samples it.
         """
-        k, now = noise.fold(key, _RESAMPLE), (state.phi, state.theta, state.counter)
+        k, now = noise.fold(key, _RESAMPLE), (state.phi, state.theta, state.own_steps)
         theta = control.next_theta(self.posterior, self.resample, *now, begins, k)
         random = self.next_random(state, begins, noise.fold(key, _REPEAT))
         return state._replace(theta=theta, random=random)

@@ -137,10 +137,11 @@ def memory_of(
 ) -> Memory:
     """Return the memory that an agent's state needs, computed from its shapes, and which part of it
     needs most."""
-    replay, total = (
+    replay, total, per_copy = (
         sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(part))
-        for part in (state.replay, state)
+        for part in (state.replay, state, (state.theta, state.random))
     )
+    total += (state.replay.layout.stride - 1) * per_copy
     if replay >= total / 2:
         cause = "the replay buffer", "buffer_size", buffer_size, "a smaller buffer"
     elif hidden:

@@ -33,14 +33,17 @@ def next_theta(
     resample: Resample,
     phi: Phi,
     theta: Any,
-    counter: Int[Array, ""],
+    steps: Int[Array, ""],
     begins: Bool[Array, ""],
     key: Key,
 ) -> Any:
-    """Return θ for the next step, resampled if an episode begins or N steps have passed."""
+    """Return θ for the next step, resampled if an episode begins or N steps have passed.
+
+    `steps` is the number of steps of the environment so far.
+    """
     if resample == "step":
         return theta
-    due = begins if isinstance(resample, str) else counter % resample == 0
+    due = begins if isinstance(resample, str) else steps % resample == 0
     return lax.cond(due, lambda: posterior.sample(posterior.law(phi), key), lambda: theta)
 
 

@@ -102,8 +102,8 @@ class CriticLearner(Learner):
         """2.2: return an empty replay buffer B; see `replay.Layout` for the arguments."""
         shape = self.buffer_size, features, actions, cached, form.coded
         shape = (*shape, self.n_step, self.bonus.uses_cells)
-        prioritised, integers = self.prioritised is not None, form.integers
-        return replay.init(*shape, masked=masked, prioritised=prioritised, integers=integers)
+        shape = (*shape, form.copies, masked, self.prioritised is not None)
+        return replay.init(*shape, integers=form.integers)
 
     def minibatch(self, buffer: Replay, reward: Reward, key: Key) -> Transition:
         """2.9: sample a minibatch D from B; `reward` returns the rewards of single steps, with the

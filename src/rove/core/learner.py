@@ -32,9 +32,16 @@ class AgentState(NamedTuple):
     actor: Any = ()
     """The policy's part of the state of an actor–critic; otherwise ()."""
     random: Any = ()
-    """The random action under way, if random actions are repeated; otherwise ()."""
+    """The random action under way, if random actions are repeated, or the noise that is added to
+    the next action; otherwise ()."""
     bonus: Any = ()
     """The state of the intrinsic reward, if it has one; None once a run has finished."""
+
+    @property
+    def own_steps(self) -> Int[Array, ""]:
+        """Number of steps of the copy of the environment that took the last one: copies take turns.
+        If there is one, it is the counter."""
+        return -(-self.counter // self.replay.layout.stride)
 
 
 class Memory(NamedTuple):

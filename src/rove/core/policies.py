@@ -68,7 +68,6 @@ class PolicyState(NamedTuple):
     """The parts of an agent's state that acting changes."""
 
     theta: Any
-    actor: Any
     random: Any
     counter: Int[Array, ""]
 
@@ -91,7 +90,8 @@ class Behaviour(Policy):
     ) -> tuple[Action, PolicyState]:
         now = state._replace(**policy_state._asdict())
         action = agent.act(now, observation, key)
-        after = now._replace(counter=now.counter + 1)
+        # In training, copies of the environment take turns: all have taken a step by then.
+        after = now._replace(counter=now.counter + now.replay.layout.stride)
         return action, _policy_state(agent.resample_theta(after, jnp.zeros((), bool), key))
 
 
@@ -163,7 +163,7 @@ def candidates_of(agent: Learner) -> list[str]:
 
 
 def _policy_state(state: AgentState) -> PolicyState:
-    return PolicyState(state.theta, state.actor, state.random, state.counter)
+    return PolicyState(state.theta, state.random, state.counter)
 
 
 def _without_random_actions(agent: Learner) -> Learner:

@@ -140,6 +140,11 @@ ENVIRONMENTS: dict[str, Family] = {
 """Families by name. If a family has sizes, a size is appended: chain-100 is Chain(100)."""
 
 
+NO_COPIES = (
+    "only Gymnasium environments have copies, to save compiled calls; the steps of other "
+    "environments are compiled: train several seeds instead"
+)
+"""Why compiled environments have no copies."""
 _VERSIONED = re.compile(r"-v\d+$")
 """Matches the end of Gymnasium's ids."""
 
@@ -166,6 +171,8 @@ def make(name: str, **settings: Any) -> Task:
         return from_name(name, **settings)
     if _VERSIONED.search(name) and not name.startswith(GYMNAX):
         return from_name(PREFIX + name, **settings)
+    if settings.pop("copies", 1) != 1:
+        raise ConfigError("copies", name, NO_COPIES, f"{name} cannot have copies; {NO_COPIES}")
     frames = settings.pop("frame_stack", 1)
     compiled = from_gymnax_name if name.startswith(GYMNAX) else _compiled
     return stacked(compiled(name, **settings), frames)

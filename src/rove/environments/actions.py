@@ -21,7 +21,7 @@ MOST_COMBINATIONS = 1_024
 def action_space(env: Any) -> ActionSpace:
     """Return an environment's action space; raise `BadEnvironment` if it cannot be used."""
     if isinstance(env, gymnasium.vector.VectorEnv):
-        problem = "is a VectorEnv: pass a single environment; every seed gets a copy of it"
+        problem = "is a VectorEnv: pass a single environment; copies=K has it copied"
         raise BadEnvironment("environment", problem)
     if not isinstance(env, gymnasium.Env):
         raise BadEnvironment("environment", f"must be a gymnasium.Env, got {brief(env)}")

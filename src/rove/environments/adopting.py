@@ -76,6 +76,11 @@ _OPTIONS: dict[str, tuple[Any, str]] = {
         "Number of observations, up to the current one, that the agent sees together.",
     ),
     "ignore_mask": (bool, "Ignore the environment's action masks, and choose from all actions."),
+    "copies": (
+        int,
+        "Number of copies of the environment that each seed is trained on, side by side. Steps and "
+        "episodes are counted over all copies.",
+    ),
 }
 """The options that rove adds to a Gymnasium environment, with their types and descriptions."""
 
@@ -114,6 +119,7 @@ def adopt(
     axes: tuple[int, int] | None = None,
     ignore_mask: bool = False,
     frame_stack: int = 1,
+    copies: int = 1,
 ) -> HostEnvironment:
     """Use a custom Gymnasium environment for training.
 
@@ -142,11 +148,14 @@ def adopt(
       together: images are joined along their channels, vectors are concatenated. At the beginning
       of an episode, the first one is repeated. The policy then takes sequences of observations, as
       `gymnasium.wrappers.FrameStackObservation` returns them.
+    - `copies`: the number of copies of the environment that each seed is trained on, side by side.
+      They take turns: there is one update per step, and steps and episodes are counted over all
+      copies.
     """
     rove_options: dict[str, Any] = {"normalise": normalise, "time_limit": time_limit}
     rove_options |= {"longest_episode": longest_episode}
     rove_options |= {"sparse": sparse, "optimum": optimum, "score_range": score_range, "axes": axes}
-    rove_options |= {"ignore_mask": ignore_mask, "frame_stack": frame_stack}
+    rove_options |= {"ignore_mask": ignore_mask, "frame_stack": frame_stack, "copies": copies}
     if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
         build = functools.partial(_copied, environment)
     elif callable(environment):

@@ -112,7 +112,12 @@ class Task(eqx.Module):
     @property
     def form(self) -> Form:
         """The form of observations, as agents take it."""
-        return Form(self.coded, self.masked, self.image, self.integers)
+        return Form(self.coded, self.masked, self.image, self.integers, self.copies)
+
+    @property
+    def copies(self) -> int:
+        """Number of copies of the environment that a seed is trained on, side by side."""
+        return 1
 
     @property
     @abc.abstractmethod

@@ -18,10 +18,11 @@ from rove.environments.action_masks import KEY, given_mask, in_observations
 from rove.environments.base import Coordinate, State, Task, cell
 from rove.environments.encoding import without_unsized_parts
 from rove.environments.faults import BadEnvironment
-from rove.environments.frames import check_stack, encoded, newest_entry
+from rove.environments.frames import encoded, newest_entry
 from rove.environments.guard import Guard
+from rove.environments.option_checks import check_options
 from rove.environments.source import Source
-from rove.errors import ConfigError, check_flag, check_integer, check_number
+from rove.errors import ConfigError
 from rove.parts.images import Image
 from rove.parts.integers import Integers
 from rove.parts.masks import allowed_actions, masked, unmasked
@@ -35,7 +36,7 @@ PROBES = 3
 """Number of initial observations for which diagnostics are recorded."""
 ROVE_OPTIONS = (
     "normalise", "time_limit", "longest_episode", "sparse", "optimum", "score_range", "axes",
-    "ignore_mask", "frame_stack",
+    "ignore_mask", "frame_stack", "copies",
 )  # fmt: skip
 """Options of rove, which are not passed to Gymnasium."""
 
@@ -96,6 +97,8 @@ class HostEnvironment(Task):
     """Ignore the environment's action masks, and choose from all actions."""
     frame_stack: int = eqx.field(default=1, static=True)
     """Number of observations, up to the current one, that the agent sees together."""
+    copies: int = eqx.field(default=1, static=True)
+    """Number of copies of the environment that a seed is trained on, side by side."""
     values: Integers | None = eqx.field(default=None, static=True)
     """The form of observations that are encoded as integers; None for all others."""
     one_hot: tuple[tuple[int, int, int], ...] = eqx.field(default=(), static=True)
@@ -103,18 +106,7 @@ class HostEnvironment(Task):
     position of its one-hot code in the vector; () for other spaces."""
 
     def __check_init__(self) -> None:
-        check_flag("normalise", self.normalise)
-        check_flag("ignore_mask", self.ignore_mask)
-        if self.sparse is not None:
-            check_number("sparse", self.sparse, at_least=-1e6, at_most=1e6)
-        if self.optimum is not None:
-            check_number("optimum", self.optimum, at_least=-1e9, at_most=1e9)
-        if self.score_range is not None:
-            low, high = self.score_range
-            check_number("score_range", low, at_least=-1e9, at_most=1e9)
-            check_number("score_range", high, above=low, at_most=1e9)
-        check_integer("longest_episode", self.longest_episode, at_least=1)
-        check_stack(self.frame_stack, self.name, self.discrete)
+        check_options(self)
 
     def __repr__(self) -> str:
         return f"<HostEnvironment: {self.name}>"
@@ -291,8 +283,9 @@ class HostEnvironment(Task):
         shared = {name: getattr(self, name) for name in ROVE_OPTIONS}
         shared["axes"] = self.axes and list(self.axes)
         shared["score_range"] = self.score_range and list(self.score_range)
-        if self.frame_stack == 1:  # as in runs from before this option
-            del shared["frame_stack"]
+        for name in ("frame_stack", "copies"):  # as in runs from before these options
+            if shared[name] == 1:
+                del shared[name]
         if self.source.registered:
             return shared | json.loads(self.source.options)
         return shared | dict(zip(_SPACES, map(str, self.source.spaces), strict=True))

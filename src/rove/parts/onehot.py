@@ -68,7 +68,7 @@ Observation: TypeAlias = Features | Masked
 
 
 class Form(NamedTuple):
-    """The form of observations: vectors, unless they are codes or images."""
+    """The form of observations: vectors, unless they are codes or images; and their number."""
 
     coded: bool = False
     """Whether they are `OneHot`."""
@@ -78,6 +78,8 @@ class Form(NamedTuple):
     """The form of images, which are flattened to vectors."""
     integers: Integers | None = None
     """The form of vectors of integers, which the replay buffer stores as bytes."""
+    copies: int = 1
+    """Number of copies of the environment, which take turns in adding steps to the buffer."""
 
 
 VECTORS = Form()

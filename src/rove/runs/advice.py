@@ -51,7 +51,10 @@ _NETWORK = (
     "set hidden=(64, 64), the widths of the hidden layers, or network=rove.ConvNet(…), a "
     "convolutional network for images"
 )
-_ENVS = "every seed has its own environment: seeds=N trains N of them, at most workers=M at once"
+_ENVS = (
+    "rove.make(ID, copies=K) has each seed trained on K copies of a Gymnasium environment, and "
+    "seeds=N trains N seeds, at most workers=M at once"
+)
 
 TRAIN = {
     "device": "JAX chooses the device; set the environment variable JAX_PLATFORMS to change it",

@@ -137,8 +137,11 @@ def configure(
     check_optional(eval_every, eval_episodes, stop_at)
     if stop_at is not None:
         _check_reachable(stop_at, environment)
-    if eval_every is not None and isinstance(environment, HostEnvironment):
-        _check_second(environment)
+    if (copies := environment.copies) > (eval_every or copies):
+        allowed = f"at least {copies}, the number of copies of the environment"
+        raise ConfigError.must_be("eval_every", eval_every, allowed)
+    if isinstance(environment, HostEnvironment) and (eval_every or copies > 1):
+        _check_second(environment, "copies" if copies > 1 else "eval_every")
     whole = lambda number: None if number is None else int(number)  # noqa: E731 (NumPy's too)
     return Config(
         agent,
@@ -162,14 +165,14 @@ def _check_reachable(stop_at: float, environment: Task) -> None:
         raise ConfigError.must_be("stop_at", stop_at, reason + environment.name)
 
 
-def _check_second(environment: HostEnvironment) -> None:
-    """Raise `ConfigError` if only one environment can be created, so that evaluations during
-    training would disturb it."""
+def _check_second(environment: HostEnvironment, field: str) -> None:
+    """Raise `ConfigError` if only one environment can be created, which its copies or evaluations
+    during training, the field that needs a second one, would share."""
     first, second = environment.make(), environment.make()
     if first.env.unwrapped is second.env.unwrapped:
         reason = "needs a second environment: pass a function that returns a new one each time"
-        message = f"eval_every {reason}; {environment.name} cannot be copied"
-        raise ConfigError("eval_every", environment.name, reason, message)
+        message = f"{field} {reason}; {environment.name} cannot be copied"
+        raise ConfigError(field, environment.name, reason, message)
     first.close()
     second.close()
 

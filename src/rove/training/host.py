@@ -1,10 +1,11 @@
 """The training loop on the host, for Gymnasium environments: one compiled call per step.
 
 An episode begins with `begin`, which takes its first observation. It continues with `step`, which
-takes the environment's response, learns, and acts again, and `end` logs it. Checkpoints are written
-between episodes, when a lane is the complete state. The seed of an environment's reset is derived
-from the run's seed and the number of the episode, so that a resumed run sees the same episodes as
-one that was never interrupted.
+takes the environment's response, learns, and acts again, and `end` logs it. Several copies of an
+environment take a step each before a compiled call. Checkpoints are written when an episode has
+ended. A lane is then the complete state, except for the other copies of the environment, whose
+episodes are repeated. As the seed of a reset is derived from the run's seed and the number of the
+episode, a resumed run sees the same episodes as one that was never interrupted.
 """
 
 import threading
@@ -17,16 +18,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from rove.environments.faults import BadEnvironment
-from rove.environments.guard import Guard
 from rove.environments.host import HostEnvironment
 from rove.errors import ConfigError, LaneError, RoveError
 from rove.parts import interrupts
 from rove.training import outcomes, progress, storage
 from rove.training.evaluating import evaluated, expected
+from rove.training.host_copies import HostCopies
 from rove.training.host_programs import Packs, programs_for
-from rove.training.lane import ENVIRONMENT, LOG_CAPACITY, UNLIMITED, Lane
+from rove.training.lane import LOG_CAPACITY, UNLIMITED, Lane
 from rove.training.outcomes import Job, Outcome
-from rove.training.playing import reset_seed
 from rove.training.progress import Report, Saved, progress_of
 from rove.training.solving import LAST
 from rove.training.stepping import drained
@@ -97,8 +97,9 @@ def _guarded(
             results[id(job)] = trainer.outcome
     except (BadEnvironment, ConfigError) as error:
         when = "while the environment was created"
-        if trainer._guard is not None:
-            when = f"step {trainer.steps + 1:,} (episode {trainer.episodes + 1:,})"
+        if trainer.copies is not None:
+            step = trainer.steps + trainer.copies.turn + 1
+            when = f"step {step:,} (episode {trainer.episodes + 1:,})"
         results[id(job)] = LaneError(f"{job.name}, {when}: {error}")
     except LaneError as error:
         results[id(job)] = error
@@ -110,7 +111,7 @@ def _guarded(
 
 
 class _Trainer:
-    """Trains one seed: its environment, its arrays, and its own counts of steps and episodes.
+    """Trains one seed: its environments, its arrays, and its own counts of steps and episodes.
 
     Counting on the host avoids transfers from the device.
     """
@@ -119,7 +120,7 @@ class _Trainer:
         assert isinstance(job.environment, HostEnvironment)
         self.job, self._report, self._saved = job, report, saved
         self._environment = job.environment
-        self._guard: Guard | None = None
+        self.copies: HostCopies | None = None
         self.steps = self.episodes = 0
         numbers, structure = jax.tree.flatten((job.agent, job.environment))
         self._numbers, self._programs = jax.device_put(numbers), programs_for(structure)
@@ -127,10 +128,8 @@ class _Trainer:
         self.outcome: Any = None
         self._hot: Any = None
         self._cold: Any = None
-        self._action: Any = None
+        self._actions: Any = None
         self._chosen: Any = None
-        self._actions: list[Any] = []
-        """The actions of the current episode."""
         self._unread = 0
         self._saved_at = self._read_at = self._reported_at = time.monotonic()
         self._reported_steps = 0
@@ -144,12 +143,18 @@ class _Trainer:
         self._report_progress()
         if self.outcome.finished:
             return
-        self._guard = self._environment.make()
+        self.copies = HostCopies(self._environment, self.job.seed, self.outcome.episodes.step)
+        between, same = self.copies.repeat(lane, self.outcome.unfinished)
+        if not same:
+            raise LaneError(
+                f"{self.job.name} cannot be trained further: the run ended within an episode, and "
+                f"{self._environment.name} does not repeat an episode when it is reset with the "
+                "same seed. Train again in another folder, or with a number of episodes"
+            )
         self._hot, self._cold = self._programs.pack(jax.tree.map(jnp.array, lane))
-        if int(lane.length):
-            self._repeat_episode(lane)
-        else:
-            self._reset()
+        if len(between) < self._environment.copies:
+            self._hot, self._actions, self._chosen = self._programs.resume(self._numbers, self._hot)
+        self._reset(between)
 
     def _take_lane(self) -> Lane:
         """Return the training state, which has to be packed again before the next step."""
@@ -158,56 +163,56 @@ class _Trainer:
 
     def shares(self, other: "_Trainer") -> bool:
         """Whether two trainers use the same environment object."""
-        a, b = (t._guard.env.unwrapped if t._guard else t for t in (self, other))
-        return a is b
+        a, b = (trainer.copies.objects if trainer.copies else set() for trainer in (self, other))
+        return not a.isdisjoint(b)
 
     def step(self) -> None:
-        """Lines 2.4–2.15: take the chosen action, store, learn, and choose the next action."""
-        assert self._guard is not None
-        *action, fault = np.asarray(self._chosen).tolist()  # waits for the previous update
+        """Lines 2.4–2.15: take the chosen action, store, learn, and choose the next action, for
+        every copy of the environment."""
+        assert self.copies is not None
+        *chosen, fault = np.asarray(self._chosen).tolist()  # waits for the previous update
         if fault:
-            self._end(over=True)  # reports the fault
+            self._end([], over=True)  # reports the fault
             return
-        observation, reward, terminated, truncated = self._take(action)
-        response = np.empty(observation.size + 3, np.float32)
-        response[:-3], response[-3] = observation, reward
-        response[-2], response[-1] = terminated, truncated
-        learn = self.steps + 1 >= self._learning_starts
-        self._hot, self._action, self._chosen = self._programs.step(
-            self._numbers, self._hot, self._action, response, learn
+        responses, ended = self.copies.step(chosen)
+        self.steps += self._environment.copies
+        learn = self.steps >= self._learning_starts
+        self._hot, self._actions, self._chosen = self._programs.step(
+            self._numbers, self._hot, self._actions, responses, learn
         )
-        done = terminated or truncated
-        if done:
+        for copy, terminated in ended:
             packs = Packs(self._hot, self._cold)
-            self._hot, self._cold = self._programs.end(self._numbers, packs, terminated)
-        self.steps += 1
-        self.episodes += done
+            self._hot, self._cold = self._programs.end(self._numbers, packs, copy, terminated)
+            self.episodes += 1
+            self.copies.end(copy, self.episodes + self._environment.copies - 1)
         if expected(self.job, self.steps, self.episodes) > len(self.outcome.evaluations.step):
             lane = self._take_lane()
             self.outcome = evaluated(self.outcome, lane)
             self._hot, self._cold = self._programs.pack(lane)
         over = self.steps >= self.job.steps or self.episodes >= self.job.episodes
         over = over or self.outcome.finished
-        if done and self.job.in_a_row < UNLIMITED:
+        if ended and self.job.in_a_row < UNLIMITED:
             streak = self._programs.streak(self._numbers, self._cold)
             over = over or int(streak) >= self.job.in_a_row
-        if done or over:
-            self._end(over)
+        if ended or over:
+            self._end([copy for copy, _ in ended], over)
         elif time.monotonic() - self._reported_at > 2 * progress.CHUNK_SECONDS:  # a long episode
             self._report_progress()
 
-    def _end(self, over: bool) -> None:
-        """End an episode, or the run if it is over; read the log and save it if that is due."""
-        self._unread += 1
+    def _end(self, ended: list[int], over: bool) -> None:
+        """End an episode of some copies, or the run if it is over; read the log and save it if that
+        is due."""
+        assert self.copies is not None
+        self._unread += len(ended)
         now = time.monotonic()
         due = now - self._saved_at > progress.CHECKPOINT_SECONDS
-        stale = now - self._read_at > progress.CHUNK_SECONDS or self._unread == LOG_CAPACITY
+        full = self._unread + self._environment.copies > LOG_CAPACITY
+        stale = full or now - self._read_at > progress.CHUNK_SECONDS
         stale = stale or (self.job.stop_at is not None and self.episodes >= LAST)
         if over or due or stale:
             lane = self._take_lane()
             outcome, self._read_at = outcomes.extended(self.outcome, lane), now
-            if int(lane.length):
-                outcome = outcome._replace(actions=np.array(self._actions, np.float32))
+            outcome = outcome._replace(unfinished=self.copies.unfinished)
             over = outcome.finished
             if self.job.path is not None and (over or due):
                 storage.save(outcome)
@@ -223,49 +228,20 @@ class _Trainer:
             self._report_progress()
             self._unread = 0
         if not over:
-            self._reset()
+            self._reset(ended)
 
     def close(self) -> None:
-        if self._guard is not None:
-            self._guard.close()
+        if self.copies is not None:
+            self.copies.close()
 
-    def _first_observation(self) -> np.ndarray:
-        """Reset the environment for the current episode."""
-        assert self._guard is not None
-        self._actions = []
-        return self._guard.reset(reset_seed(self.job.seed, ENVIRONMENT, self.episodes))
-
-    def _take(self, action: list[float]) -> tuple[np.ndarray, float, bool, bool]:
-        """Take an action in the environment, and remember it."""
-        assert self._guard is not None
-        self._actions.append(action)
-        return self._guard.step(action if self._environment.continuous else int(action[0]))
-
-    def _repeat_episode(self, lane: Lane) -> None:
-        """Restore the environment in the middle of an episode, by repeating its actions."""
-        assert self._guard is not None
-        observation, returns, over = self._first_observation(), 0.0, False
-        for action in self.outcome.actions.tolist():
-            if not over:
-                observation, reward, *ended = self._take(action)
-                returns, over = returns + reward, any(ended)
-        received = self._environment.received(jnp.asarray(observation))
-        repeated = self._environment.agent_observation(lane.environment, received)
-        pairs = zip(*map(jax.tree.leaves, (repeated, lane.observation)), strict=True)
-        same = all(np.allclose(*pair, rtol=1e-5, atol=1e-6) for pair in pairs)
-        if over or not same or not np.isclose(returns, lane.returns, rtol=1e-4, atol=1e-4):
-            raise LaneError(
-                f"{self.job.name} cannot be trained further: the run ended within an episode, and "
-                f"{self._environment.name} does not repeat an episode when it is reset with the "
-                "same seed. Train again in another folder, or with a number of episodes"
+    def _reset(self, copies: list[int]) -> None:
+        """Begin an episode in some copies of the environment."""
+        assert self.copies is not None
+        for copy in copies:
+            observation = self.copies.reset(copy)
+            self._hot, self._actions, self._chosen = self._programs.begin(
+                self._numbers, self._hot, copy, observation
             )
-        self._hot, self._action, self._chosen = self._programs.resume(self._numbers, self._hot)
-
-    def _reset(self) -> None:
-        observation = self._first_observation()
-        self._hot, self._action, self._chosen = self._programs.begin(
-            self._numbers, self._hot, observation
-        )
 
     def _report_progress(self) -> None:
         now = time.monotonic()

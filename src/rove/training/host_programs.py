@@ -1,7 +1,7 @@
 """The compiled programs of the loop on the host, which begin, resume and step an episode."""
 
-import functools
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -12,43 +12,40 @@ from jaxtyping import Float
 from rove.core.learner import Learner
 from rove.environments.base import Step
 from rove.environments.host import HostEnvironment
-from rove.training.lane import BETWEEN_EPISODES, FAULTS, Lane, act, mark, start
+from rove.training.copies import act_all, at_copy, in_turn
+from rove.training.lane import BETWEEN_EPISODES, FAULTS, Lane, mark, start
 from rove.training.packing import Packed, divided, merged, pack, unpack
 from rove.training.stepping import end_episode, measure, take_step
 
 
-def _begin(
-    agent: Learner, environment: HostEnvironment, lane: Lane, columns: Float[Array, " width"]
-) -> tuple[Lane, Array]:
-    """Take an episode's first observation, and choose the first action."""
+def _begin(environment: HostEnvironment, columns: Float[Array, " width"], lane: Lane) -> Lane:
+    """Take an episode's first observation."""
     observation = environment.received(columns)
     state = environment.updated(lane.environment, observation)
     seen = mark(environment, state, jnp.zeros_like(lane.seen))
     observation = environment.agent_observation(state, observation)
-    lane = lane._replace(environment=state, observation=observation, seen=seen)
-    return lane, act(agent, lane)
+    return lane._replace(environment=state, observation=observation, seen=seen)
 
 
 def _step(
     agent: Learner,
     environment: HostEnvironment,
-    lane: Lane,
-    action: Array,
-    response: Float[Array, " response"],
     learn: bool,
-) -> tuple[Lane, Array]:
-    """Complete an environment's step, and choose the next action.
+    lane: Lane,
+    taken: tuple[Array, Float[Array, " response"]],
+) -> Lane:
+    """Complete an environment's step, given the action and the response.
 
     The environment's response is a single vector, so that it is transferred at once: the columns of
     the observation, then the reward, terminated and truncated.
     """
+    action, response = taken
     observation, reward = environment.received(response[:-3]), response[-3]
     ended = response[-2:] > 0.5
     state = environment.updated(lane.environment, observation)
     observation = environment.agent_observation(state, observation)
     after = Step(state, observation, reward, ended[0], ended[1])
-    lane = take_step(agent, environment, lane, action, after, learn)
-    return lane, act(agent, lane)
+    return take_step(agent, environment, lane, action, after, learn)
 
 
 class Packs(NamedTuple):
@@ -65,8 +62,8 @@ class Programs(NamedTuple):
 
     They take the numbers of an agent and an environment as a list, and a lane as a few packed
     arrays: flattening modules, or passing fifty arrays, would take longer than acting. Those that
-    act return the action twice: for the next call, and, together with the lane's fault, for the
-    host.
+    act return the actions of all copies of the environment twice: for the next call, and, together
+    with the lane's fault, for the host. Those that begin or end an episode take the copy's index.
     """
 
     pack: Callable
@@ -77,13 +74,14 @@ class Programs(NamedTuple):
     """Returns `Lane.streak`."""
     begin: Callable
     resume: Callable
-    """Chooses the next action in the middle of an episode."""
+    """Chooses the next actions in the middle of an episode."""
     step: Callable
+    """Completes a round of steps, one of each copy, and chooses the next actions."""
     end: Callable
     """Ends an episode: appends it to the log, and measures if that is due."""
 
 
-@functools.cache
+@cache
 def programs_for(structure: Any) -> Programs:
     """Return the programs of all agents and environments that have the given tree structure."""
 
@@ -105,37 +103,45 @@ def programs_for(structure: Any) -> Programs:
     def packed(lane: Lane) -> Packs:
         return Packs(*map(pack, _split(lane)))
 
-    def results(lane: Lane, action: Array) -> tuple[Packed, Array, Array]:
+    def acting(agent: Learner, lane: Lane) -> tuple[Packed, Array, Array]:
+        actions = act_all(agent, lane)
         # An action that is not finite ends the run here, before the environment receives it.
-        invalid = jnp.any(~jnp.isfinite(action)) & (lane.fault == 0)
+        invalid = jnp.any(~jnp.isfinite(actions)) & (lane.fault == 0)
         lane = lane._replace(fault=jnp.where(invalid, FAULTS.index("action"), lane.fault))
-        return pack(lane), action, jnp.append(action.astype(jnp.float32), lane.fault)
+        return pack(lane), actions, jnp.append(actions.astype(jnp.float32), lane.fault)
 
-    def begin(numbers: list, hot: Packed, observation: Array) -> tuple:
-        return results(*_begin(*unpacked(numbers, hot), observation))
+    def begin(numbers: list, hot: Packed, copy: Array, observation: Array) -> tuple:
+        agent, environment, lane = unpacked(numbers, hot)
+        return acting(agent, at_copy(partial(_begin, environment, observation), lane, copy))
 
     def resume(numbers: list, hot: Packed) -> tuple:
         agent, _, lane = unpacked(numbers, hot)
-        return results(lane, act(agent, lane))
+        return acting(agent, lane)
 
-    def step(numbers: list, hot: Packed, action: Array, response: Array, learn: bool) -> tuple:
-        return results(*_step(*unpacked(numbers, hot), action, response, learn))
+    def step(numbers: list, hot: Packed, actions: Array, responses: Array, learn: bool) -> tuple:
+        agent, environment, lane = unpacked(numbers, hot)
+        complete = partial(_step, agent, environment, learn)
+        return acting(agent, in_turn(complete, lane, (actions, responses)))
 
     def streak(numbers: list, cold: Packed) -> Array:
         return unpack(cold, parts(numbers)[3])[BETWEEN_EPISODES.index("streak")]
 
-    def end(numbers: list, packs: Packs, terminated: Array) -> Packs:
+    def end(numbers: list, packs: Packs, copy: Array, terminated: Array) -> Packs:
         agent, environment, lane = whole(numbers, packs)
-        return packed(measure(agent, environment, end_episode(environment, lane, terminated)))
 
-    @functools.partial(jax.jit, static_argnums=2, donate_argnums=0)
+        def ended(lane: Lane) -> Lane:
+            return measure(agent, environment, end_episode(environment, lane, terminated))
+
+        return packed(at_copy(ended, lane, copy))
+
+    @partial(jax.jit, static_argnums=2, donate_argnums=0)
     def merge(large: list, small: list, structure: Any) -> Packs:
         return packed(merged(large, small, structure))
 
     def pack_lane(lane: Lane) -> Packs:
         return merge(*divided(lane))
 
-    @functools.partial(jax.jit, donate_argnums=1)
+    @partial(jax.jit, donate_argnums=1)
     def split(numbers: list, large: tuple, small: tuple) -> Lane:
         return whole(numbers, Packs(*map(Packed, small, large)))[2]
 

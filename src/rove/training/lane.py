@@ -4,7 +4,7 @@ Both training loops, the compiled one and the one on the host, are built from th
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from rove.parts.noise import Key
 from rove.parts.onehot import Observation
 
 # Indices of a lane's random streams: its key is folded with one of them.
-INIT, AGENT, ENVIRONMENT, EVALUATION, DIAGNOSTICS, SELECTION, POLICY = range(7)
+INIT, AGENT, ENVIRONMENT, EVALUATION, DIAGNOSTICS, SELECTION, POLICY, COPIES = range(8)
 
 LOG_CAPACITY = 256
 """Maximum number of episodes in the log, after which the host has to read it."""
@@ -59,8 +59,24 @@ class Snapshots(NamedTuple):
     """Number of episodes in which each cell was visited so far; see `HISTORY_BINS`."""
 
 
+class Copy(NamedTuple):
+    """What a lane has for each copy of its environment."""
+
+    observation: Observation
+    returns: Float[Array, ""]
+    length: Int[Array, ""]
+    seen: Bool[Array, " bins"]
+    theta: Any
+    """θ in use for control in this copy; see `AgentState`."""
+    random: Any
+    """The random action, or noise, in this copy; see `AgentState`."""
+
+
 class Lane(NamedTuple):
-    """The complete training state of one agent on one environment with one seed."""
+    """The complete training state of one agent on one environment with one seed.
+
+    With several copies of the environment, the fields of a `Copy` are those of the first one.
+    """
 
     seed: Int[Array, ""]
     agent: AgentState
@@ -89,6 +105,9 @@ class Lane(NamedTuple):
     """Latest spread of Z; see `Log`."""
     log: Log
     snapshots: Snapshots
+    others: Any = ()
+    """A `Copy` with the fields of all further copies of the environment, stacked; () if there are
+    none."""
 
 
 BETWEEN_EPISODES = (
@@ -108,7 +127,7 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
     visits = jnp.zeros(environment.bins, jnp.int32)
     beliefs = jax.eval_shape(probe_beliefs, agent, environment, agent_state, state, key)
     snapshot = Snapshots(beliefs.values, beliefs.outputs, recorded_visits(visits))
-    return Lane(
+    lane = Lane(
         seed=seed,
         agent=agent_state,
         environment=state,
@@ -127,6 +146,33 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
         return_spread=jnp.zeros(()),
         log=Log(zero, floats, integers, integers, integers.astype(bool), floats, floats, integers),
         snapshots=jax.tree.map(lambda x: jnp.zeros((SNAPSHOTS, *x.shape), x.dtype), snapshot),
+    )
+    if environment.copies == 1:
+        return lane
+
+    def other(key: Key) -> Copy:
+        """Return a copy with a θ of its own."""
+        begun = agent.resample_theta(lane.agent, jnp.ones((), bool), key)
+        return copy_of(lane._replace(agent=begun))
+
+    keys = noise.folds(noise.fold(key, COPIES), environment.copies - 1)
+    return lane._replace(others=jax.vmap(other)(keys))
+
+
+def copy_of(lane: Lane) -> Copy:
+    """Return what a lane has for the copy of the environment whose turn it is."""
+    control = lane.agent.theta, lane.agent.random
+    return Copy(lane.observation, lane.returns, lane.length, lane.seen, *control)
+
+
+def with_copy(lane: Lane, copy: Copy) -> Lane:
+    """Return the lane at the turn of a copy of the environment."""
+    return lane._replace(
+        agent=lane.agent._replace(theta=copy.theta, random=copy.random),
+        observation=copy.observation,
+        returns=copy.returns,
+        length=copy.length,
+        seen=copy.seen,
     )
 
 

@@ -128,7 +128,18 @@ def structures(jobs: Sequence[Job]) -> list[Any]:
     return [structure_of[id(job.agent), id(job.environment)] for job in jobs]
 
 
-NO_ACTIONS = np.zeros((0, 1), np.float32)
+class Unfinished(NamedTuple):
+    """The episodes of a Gymnasium environment that a job was in the middle of: repeating their
+    actions restores the state of the environment."""
+
+    actions: np.ndarray = np.zeros((0, 1), np.float32)
+    """The actions of the current episode; if there are copies of the environment, of each in
+    turn."""
+    columns: np.ndarray = np.zeros((0, 1), np.float32)
+    """The last observation of each copy, to see whether its state is the same."""
+
+
+UNFINISHED = Unfinished()
 
 
 class Outcome(NamedTuple):
@@ -140,9 +151,7 @@ class Outcome(NamedTuple):
     finished: bool = False
     diverged: str = ""
     """Why the job diverged, or empty. A diverged job counts as finished."""
-    actions: np.ndarray = NO_ACTIONS
-    """The actions of the current episode, if the job ended within an episode of a Gymnasium
-    environment: repeating them restores the environment's state."""
+    unfinished: Unfinished = UNFINISHED
     evaluations: Evaluations = no_evaluations()
 
     @property
@@ -209,11 +218,12 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
     if fault == "optimiser":
         remedy = "a smaller lr, smaller rewards, a larger sigma or a wider prior"
         diverged = f"{job.name}: the square of a gradient overflowed (try {remedy})"
-    # An episode that ended in the faulty step does not count. In a Gymnasium environment, an action
+    # Episodes that ended in the faulty step do not count. In a Gymnasium environment, an action
     # that is not finite is never taken, so that no episode ended in that step.
     not_taken = fault == "action" and isinstance(job.environment, HostEnvironment)
-    ended = bool(diverged) and int(lane.length) == 0 and not not_taken
-    count = max(int(lane.log.count) - ended, 0)
+    count, last_round = int(lane.log.count), int(lane.step) - job.environment.copies
+    if diverged and not not_taken:
+        count = int(np.sum(np.asarray(lane.log.step)[:count] <= last_round))
     episodes = Episodes(
         *(
             np.concatenate([old, np.asarray(new)[:count]])

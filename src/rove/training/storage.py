@@ -15,12 +15,13 @@ from rove.training import checkpoint
 from rove.training.evaluating import expected
 from rove.training.lane import start
 from rove.training.outcomes import (
-    NO_ACTIONS,
+    UNFINISHED,
     Episodes,
     Evaluations,
     Job,
     Outcome,
     Tables,
+    Unfinished,
     fresh,
     retired,
     without_memory,
@@ -32,6 +33,8 @@ BLOCK = 2**22
 
 _ROWS = {"rows": "replay", "bytes": "replay.bytes"}
 """Names of the parts of a replay buffer in a checkpoint."""
+_NONE = UNFINISHED._asdict()
+"""Names of the parts of unfinished episodes in a checkpoint, and their values if there are none."""
 
 
 def save(outcome: Outcome) -> None:
@@ -50,7 +53,7 @@ def save(outcome: Outcome) -> None:
     for name, rows in _rows(memory).items():
         rows = _compressed(np.asarray(rows)[: int(memory.added)])
         arrays[_ROWS[name]] = np.frombuffer(rows, np.uint8)
-    arrays["actions"] = outcome.actions
+    arrays |= outcome.unfinished._asdict()
     metadata = {
         "job": job.identity,
         "diverged": outcome.diverged,
@@ -97,7 +100,7 @@ def load(job: Job) -> Outcome:
         lane=lane._replace(agent=agent, log=log),
         finished=finished,
         diverged=str(metadata.get("diverged", "")),
-        actions=arrays.get("actions", NO_ACTIONS),
+        unfinished=Unfinished(*(arrays.get(key, none) for key, none in _NONE.items())),
     )
 
 
@@ -182,7 +185,7 @@ def load_tables(job: Job) -> tuple[Tables, bool]:
 def _tables(job: Job, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> Tables:
     """Return the tables in a checkpoint with a valid description."""
     assert job.path is not None
-    episodes = _episodes(arrays, job.path)
+    episodes = _episodes(arrays, job.path, job.environment.copies)
     if not job.eval_every:
         return Tables(episodes)
     try:
@@ -199,15 +202,20 @@ def _tables(job: Job, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -
     return Tables(episodes, evaluations)
 
 
-def _episodes(arrays: dict[str, np.ndarray], path: Path) -> Episodes:
+def _episodes(arrays: dict[str, np.ndarray], path: Path, copies: int) -> Episodes:
     try:
         episodes = Episodes(*(arrays[f"episodes.{field}"] for field in Episodes._fields))
     except KeyError as error:
         raise _damaged(path, f"{error} is missing") from None
     if len({column.shape for column in episodes}) != 1 or episodes.returns.ndim != 1:
         raise _damaged(path, "its columns differ in length")
-    ends = np.diff(episodes.step, prepend=0)
-    if not np.isfinite(episodes.returns).all() or not np.array_equal(ends, episodes.length):
+    rounds, copy = np.divmod(episodes.step - 1, copies)  # copies of the environment take turns
+    by_copy = np.argsort(copy, kind="stable")
+    lengths = np.diff(rounds[by_copy], prepend=-1)
+    first = np.diff(copy[by_copy], prepend=-1) > 0
+    lengths[first] = rounds[by_copy][first] + 1
+    same = np.array_equal(lengths, episodes.length[by_copy])
+    if not np.isfinite(episodes.returns).all() or not same or np.any(np.diff(episodes.step) <= 0):
         raise _damaged(path, "its episodes contradict each other")
     return episodes
 
