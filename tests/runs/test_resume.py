@@ -15,9 +15,9 @@ EPISODES = 400
 SMALL = {"hidden": (32, 32), "buffer_size": 700, "learning_starts": 100}
 AGENTS = {
     "dqn": rove.DQN(**SMALL, n_step=3, prioritised=0.6),
-    "ge": rove.GE(**SMALL, resample="episode"),
+    "ge": rove.GE(**SMALL, resample="episode", reward_scale="running"),
 }
-"""One with priorities, and one that holds its θ."""
+"""One with priorities, and one that holds its θ and a scale of rewards."""
 
 
 def train(out: Path, agent: str) -> None:

@@ -35,6 +35,8 @@ class AgentState(NamedTuple):
     """The random action under way, if random actions are repeated; otherwise ()."""
     bonus: Any = ()
     """The state of the intrinsic reward, if it has one; None once a run has finished."""
+    reward_scale: Any = ()
+    """The state of the scale of rewards, if it has one."""
 
 
 class Memory(NamedTuple):
@@ -147,7 +149,8 @@ class Learner(eqx.Module):
 
     @abc.abstractmethod
     def densities(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
-        """Return, for each action, the points and heights of a plot of Z(s, a).
+        """Return, for each action, the points and heights of a plot of Z(s, a), in the unit of
+        `Beliefs.reward_scale`.
 
         `outputs` is a row of `Beliefs.outputs`.
         """

@@ -57,6 +57,8 @@ class Snapshots(NamedTuple):
     """The parameters of Z under the posterior mean."""
     visits: Int[Array, "slots bins"]
     """Number of episodes in which each cell was visited so far; see `HISTORY_BINS`."""
+    reward_scale: Float[Array, " slots"]
+    """The unit of Z: what rewards were divided by."""
 
 
 class Lane(NamedTuple):
@@ -106,8 +108,9 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
     zero, integers = jnp.zeros((), jnp.int32), jnp.zeros(LOG_CAPACITY, jnp.int32)
     floats = jnp.zeros(LOG_CAPACITY)
     visits = jnp.zeros(environment.bins, jnp.int32)
-    beliefs = jax.eval_shape(probe_beliefs, agent, environment, agent_state, state, key)
-    snapshot = Snapshots(beliefs.values, beliefs.outputs, recorded_visits(visits))
+    snapshot = jax.eval_shape(
+        lambda: snapshot_of(probe_beliefs(agent, environment, agent_state, state, key), visits)
+    )
     return Lane(
         seed=seed,
         agent=agent_state,
@@ -130,9 +133,10 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
     )
 
 
-def recorded_visits(visits: Int[Array, " bins"]) -> Int[Array, " recorded"]:
-    """Return the visits to keep in a snapshot: none if there are too many cells."""
-    return visits if len(visits) <= HISTORY_BINS else visits[:0]
+def snapshot_of(beliefs: Beliefs, visits: Int[Array, " bins"]) -> Snapshots:
+    """Return one snapshot: beliefs, and visits unless there are too many cells."""
+    recorded = visits if len(visits) <= HISTORY_BINS else visits[:0]
+    return Snapshots(beliefs.values, beliefs.outputs, recorded, jnp.asarray(beliefs.reward_scale))
 
 
 def step_key(lane: Lane) -> Key:
