@@ -142,6 +142,16 @@ def test_without_a_scale_the_unit_has_an_effect():
     assert any(np.any(x != y) for x, y in zip(*map(jax.tree.leaves, (one, other)), strict=True))
 
 
+def test_growing_leaves_returns_of_at_most_one_as_they_are():
+    one, other = (
+        trained(rove.GE(**SMALL, reward_scale=scale), 2.0**-4).outcomes[0]
+        for scale in (1.0, "growing")
+    )
+    assert 0.0 < float(other.lane.agent.reward_scale.largest) < 1.0
+    for x, y in zip(*map(jax.tree.leaves, (one.lane.agent.phi, other.lane.agent.phi)), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
 def test_a_constant_scale_is_a_task_whose_rewards_are_divided():
     """Bit for bit, except for what is reported: in the unit of the task."""
     outcomes = [
