@@ -12,6 +12,7 @@ from rove.core.actor_critic import ActorCritic
 from rove.core.algorithm import Agent
 from rove.core.families import check_bonus, check_posterior, check_returns
 from rove.core.learner import AgentState, Learner
+from rove.core.reward_scale import ConstantScale, LargestReturn, RewardScale
 from rove.environments import (
     ENVIRONMENTS,
     Acrobot,
@@ -80,11 +81,13 @@ __all__ = [
     "Chain",
     "Cliff",
     "ConfigError",
+    "ConstantScale",
     "ConvNet",
     "DeepSea",
     "Environment",
     "FrameStack",
     "LaneError",
+    "LargestReturn",
     "Learner",
     "LinearBandit",
     "LinearQuadratic",
@@ -98,6 +101,7 @@ __all__ = [
     "PosteriorSampling",
     "QValueSampling",
     "ReturnParticles",
+    "RewardScale",
     "RoveError",
     "RoveWarning",
     "Run",

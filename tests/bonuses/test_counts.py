@@ -30,7 +30,7 @@ observe = jax.jit(rove.Agent.observe)
 def transitions(agent, state):
     """All stored transitions, with the rewards that an update sees, and which slots hold one."""
     law = agent.posterior.law(state.phi)
-    reward = partial(agent.reward, state.bonus, (), law, noise.root(0))
+    reward = partial(agent.reward, state, (), law, noise.root(0))
     return replay.everything(state.replay, 0.99, reward)
 
 

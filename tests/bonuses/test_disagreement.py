@@ -29,9 +29,10 @@ def alike(n):
 
 def bonus_of(agent, draws=20_000):
     """What the bonus adds to the reward of a transition, for many keys."""
-    law = agent.posterior.law(agent.init(2, 3, noise.root(0)).phi)
+    state = agent.init(2, 3, noise.root(0))
+    law = agent.posterior.law(state.phi)
     batch = in_buffer(alike(1))
-    one = jax.jit(jax.vmap(lambda key: agent.reward((), (), law, key, batch)))
+    one = jax.jit(jax.vmap(lambda key: agent.reward(state, (), law, key, batch)))
     return np.asarray(one(noise.folds(noise.root(1), draws)))
 
 

@@ -18,7 +18,12 @@ CASES = {
     "episodes": (rove.GE(**SMALL, resample="episode"), "chain-5", "episodes", (2, 7, 12)),
     "steps, within an episode": (rove.DQN(**SMALL), "chain-5", "steps", (5, 47, 90)),
     "an ensemble": (rove.BootstrappedDQN(**SMALL, size=3), "chain-5", "steps", (30, 60, 90)),
-    "counts": (rove.DQN(**SMALL, bonus="counts"), "chain-5", "steps", (5, 47, 90)),
+    "counts, running scale": (
+        rove.DQN(**SMALL, bonus="counts", reward_scale="running"),
+        "chain-5",
+        "steps",
+        (5, 47, 90),
+    ),
     "prioritised": (rove.DQN(**SMALL, n_step=3, prioritised=0.6), "chain-5", "steps", (30, 60, 90)),
     "a table": (rove.PSRL(), "chain-4", "steps", (20, 41, 66)),
     "Gymnasium, episodes": (rove.GE(**SMALL), "gym/CartPole-v1", "episodes", (1, 3, 5)),
@@ -60,7 +65,7 @@ def assert_same(one: Path, other: Path) -> None:
             assert np.array_equal(a[name], b[name], equal_nan=True), name
 
 
-QUICK = ("episodes", "Gymnasium, normalised", "counts")
+QUICK = ("episodes", "Gymnasium, normalised", "counts, running scale")
 """Cases of `make test`; the others compile programs of their own and are slow."""
 
 

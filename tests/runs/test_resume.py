@@ -18,9 +18,9 @@ LARGE = {"hidden": (32, 32), "buffer_size": 700, "learning_starts": 100}
 AGENTS = {
     "small": rove.GE(**SMALL, resample="episode"),
     "dqn": rove.DQN(**LARGE, n_step=3, prioritised=0.6),
-    "ge": rove.GE(**LARGE, resample="episode"),
+    "ge": rove.GE(**LARGE, resample="episode", reward_scale="running"),
 }
-"""Of the large ones, one has priorities, and one holds its θ."""
+"""Of the large ones, one has priorities, and one holds its θ and a scale of rewards."""
 
 
 def train(out: Path, agent: str) -> None:

@@ -66,6 +66,15 @@ def steps_by_hand(seed: int, count: int, rounds: int) -> list[dict]:
     return steps
 
 
+def test_every_copy_has_its_own_return_in_the_scale_of_rewards():
+    """The largest discounted return of one episode, not of the rewards of all copies in turn."""
+    agent = rove.DQN(**FAST, gamma=GAMMA, reward_scale="running")
+    run = rove.train(agent, rove.adopt(Varied, copies=3), seeds=[5], steps=30)
+    steps = steps_by_hand(5, 3, 10)
+    by_hand = [step["reward"] * (2.0 - 2.0 ** (1 - step["time"])) for step in steps]
+    assert float(run.outcomes[0].lane.agent.reward_scale.largest) == max(by_hand)
+
+
 @pytest.mark.parametrize(("count", "n_step", "rounds"), [(3, 3, 9), (4, 2, 12)])
 def test_every_transition_is_that_of_one_copys_own_steps(
     count, n_step, rounds, tmp_path, monkeypatch

@@ -36,7 +36,7 @@ def test_every_episode_has_its_spreads_and_coverage(run):
 
 
 def test_snapshots_are_of_episodes_one_two_four_and_eight(run):
-    values, outputs, _ = run.outcomes[0].lane.snapshots
+    values, outputs, *_ = run.outcomes[0].lane.snapshots
     assert values.shape == (SNAPSHOTS, DRAWS, 3, 2)
     assert outputs.shape == (SNAPSHOTS, 3, 2)
     taken = [i for i in range(SNAPSHOTS) if np.any(values[i])]

@@ -6,8 +6,10 @@ from typing import Any, Literal
 from rove.agents.settings import (
     BONUS_WEIGHT,
     BonusName,
+    ScaleName,
     Settings,
     gaussian_with_entropy,
+    scale_of_rewards,
     with_bonus,
 )
 from rove.core.actor_critic import ActorCritic
@@ -61,14 +63,16 @@ class ActorCriticSettings(Settings):
     """Intrinsic reward: the spread of Q over θ, visit counts, or random network distillation."""
     bonus_weight: float = BONUS_WEIGHT
     """Weight η of the intrinsic reward; only with a bonus."""
+    reward_scale: float | ScaleName = 1.0
+    """What rewards are divided by: a number, or the largest return so far (growing: at least 1)."""
 
     def shared(self) -> dict[str, Any]:
         """Return the arguments of `ActorCritic`, including `noise_reversion` for the chosen kind of
-        noise, and the `Bonus`."""
+        noise, the `Bonus` and the `RewardScale`."""
         check_choice("noise", self.noise, ("ou", "gaussian"))
         fields = dataclasses.fields(ActorCriticSettings)
         shared = {f.name: getattr(self, f.name) for f in fields if f.name != "noise"}
-        shared = with_bonus(shared)
+        shared = with_bonus(shared) | {"reward_scale": scale_of_rewards(self.reward_scale)}
         if self.noise == "ou":
             return shared
         if self.noise_reversion != ActorCriticSettings.noise_reversion:

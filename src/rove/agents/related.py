@@ -8,6 +8,7 @@ from rove.agents.settings import (
     BonusName,
     DistributionalSettings,
     NetworkSettings,
+    ScaleName,
     Settings,
     gaussian_with_entropy,
     risk_measure,
@@ -52,6 +53,8 @@ class Auto(DQN, name="auto", label="Auto"):
     """Intrinsic reward: the spread of Q over θ, visit counts, or random network distillation."""
     bonus_weight: float = 0.1
     """Weight η of the intrinsic reward; only with a bonus."""
+    reward_scale: float | ScaleName = "growing"
+    """What rewards are divided by: a number, or the largest return so far (growing: at least 1)."""
 
 
 class QRDQN(DistributionalSettings, name="qr_dqn", label="QR-DQN"):

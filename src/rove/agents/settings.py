@@ -18,6 +18,7 @@ from typing import (
 from rove.bonuses import RND, Counts, Disagreement, NoBonus
 from rove.core.algorithm import Agent
 from rove.core.learner import Learner
+from rove.core.reward_scale import ConstantScale, LargestReturn, RewardScale
 from rove.errors import (
     SYNONYMS,
     ConfigError,
@@ -37,6 +38,7 @@ _ADVICE = dict.fromkeys(("learn", "train", "fit", "predict", "save", "load"), _T
 _AGENT: Any = Agent  # its attributes are the default values of its fields
 
 
+ScaleName: TypeAlias = Literal["running", "growing"]
 BonusName: TypeAlias = Literal["none", "disagreement", "counts", "rnd"]
 BONUS_WEIGHT = 1.0
 """Default weight η of an intrinsic reward."""
@@ -147,12 +149,22 @@ class NetworkSettings(Settings):
     """Intrinsic reward: the spread of Q over θ, visit counts, or random network distillation."""
     bonus_weight: float = BONUS_WEIGHT
     """Weight η of the intrinsic reward; only with a bonus."""
+    reward_scale: float | ScaleName = 1.0
+    """What rewards are divided by: a number, or the largest return so far (growing: at least 1)."""
 
     def shared(self) -> dict[str, Any]:
-        """Return the arguments of `Agent` that all agents share, including the `Bonus`."""
+        """Return the arguments of `Agent` that all agents share, including the `Bonus` and the
+        `RewardScale`."""
         fields = dataclasses.fields(NetworkSettings)
         shared = {field.name: getattr(self, field.name) for field in fields}
+        shared["reward_scale"] = scale_of_rewards(self.reward_scale)
         return with_bonus(shared, type(self).bonus_weight)
+
+
+def scale_of_rewards(scale: float | ScaleName) -> RewardScale:
+    """Return what `reward_scale` stands for."""
+    names = {"running": LargestReturn(), "growing": LargestReturn(least=1.0)}
+    return names[scale] if isinstance(scale, str) else ConstantScale(scale)
 
 
 def with_bonus(shared: dict[str, Any], default: float = BONUS_WEIGHT) -> dict[str, Any]:

@@ -256,7 +256,8 @@ def _beliefs(run: Run, num_snapshots: int, note: str | None) -> list[list[Panel]
     """
     outcome, environment = run.outcomes[0], run.config.environment
     agent, starts, optimum = run.config.compose(), _learning_start(run), environment.optimum
-    values, outputs, _ = map(np.asarray, outcome.lane.snapshots)
+    snapshots = outcome.lane.snapshots
+    values = np.asarray(snapshots.values)
     actions = environment.action_names if values.shape[3] > 1 else POLICY_ACTION
     names = (list(environment.probes()) or ["start"]) if num_snapshots else []
     states = [f"s = {name}".replace(" ", "\u00a0") for name in names]  # on one line
@@ -276,7 +277,9 @@ def _beliefs(run: Run, num_snapshots: int, note: str | None) -> list[list[Panel]
 
     def returns(axes: Any, probe: int) -> None:
         last = num_snapshots - 1
-        panels.returns(axes, agent.densities(jnp.asarray(outputs[last, probe])), actions)
+        outputs, scale = snapshots.outputs[last, probe], snapshots.reward_scale[last]
+        curves = [(scale * x, y) for x, y in agent.densities(jnp.asarray(outputs))]
+        panels.returns(axes, curves, actions)
         plots.heading(axes, f"Z(s, a) after episode {2**last}, {states[probe]}")
 
     rows: list[list[Panel]]

@@ -119,6 +119,7 @@ class ActorCritic(CriticLearner):
             actor=Actor(psi, psi),
             random=self.noise_std * noise.normal(k_noise, (actions,)),
             bonus=self.bonus.init(features, form.coded, k_bonus),
+            reward_scale=self.reward_scale.init(),
         )
 
     def laws(self, phis: tuple[Phi, ...]) -> tuple[Any, ...]:
@@ -155,14 +156,16 @@ class ActorCritic(CriticLearner):
         `where`: False leaves the buffer's rows unchanged.
         """
         bonus, step = self.bonus.observe(state.bonus, transition)
+        scale = self.reward_scale.observe(state.reward_scale, transition, self.gamma)
         buffer = replay.add(state.replay, step, where)
-        return state._replace(replay=buffer, counter=state.counter + 1, bonus=bonus)
+        state = state._replace(replay=buffer, bonus=bonus, reward_scale=scale)
+        return state._replace(counter=state.counter + 1)
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """2.9–2.15: update φ, then ψ with the new critic, then φ⁻ and ψ⁻. Also return the loss."""
         k, actor = partial(noise.fold, key), state.actor
         first, first_minus = self.posterior.law(state.phi[0]), state.phi_target[0]
-        reward = partial(self.reward, state.bonus, state.phi[0].priors, first, k(_BONUS))
+        reward = partial(self.reward, state, state.phi[0].priors, first, k(_BONUS))
         batch = self.minibatch(state.replay, reward, k(_MINIBATCH))  # 2.9
         theta, theta_minus = self.draw(  # 2.9, 2.11
             first, first_minus, batch, k(_THETA), k(_TARGET_THETA)
@@ -252,7 +255,8 @@ class ActorCritic(CriticLearner):
         """Return diagnostics of the first critic in given states, for the policy's actions."""
         phi, pairs = state.phi[0], critic_input(xs, policy(state.actor.psi, xs))
         law, x = self.posterior.law(phi), inputs(phi.priors, pairs)
-        return beliefs_at(self.returns, self.posterior, law, x, key)
+        scale = self.reward_scale.value(state.reward_scale)
+        return beliefs_at(self.returns, self.posterior, law, x, scale, key)
 
     def folded(self, state: AgentState) -> Folded:
         return Folded(single(state.actor.psi), squashed=True)

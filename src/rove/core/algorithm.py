@@ -60,6 +60,7 @@ class Agent(EpsilonGreedy, CriticLearner):
             counter=jnp.zeros((), jnp.int32),
             random=self.first_random(),
             bonus=self.bonus.init(features, form.coded, noise.fold(key, 2)),
+            reward_scale=self.reward_scale.init(),
         )
 
     # Control
@@ -97,14 +98,16 @@ class Agent(EpsilonGreedy, CriticLearner):
         `where`: False leaves the buffer's rows unchanged.
         """
         bonus, step = self.bonus.observe(state.bonus, transition)
+        scale = self.reward_scale.observe(state.reward_scale, transition, self.gamma)
         buffer = replay.add(state.replay, with_cache(state.phi.priors, step), where)
-        return state._replace(replay=buffer, counter=state.counter + 1, bonus=bonus)
+        state = state._replace(replay=buffer, bonus=bonus, reward_scale=scale)
+        return state._replace(counter=state.counter + 1)
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """1.8, 2.9–2.15: update φ, and φ⁻ every `target_period` steps. Also return the loss."""
         phi, law_minus = state.phi, state.phi_target
         law, k = self.posterior.law(phi), partial(noise.fold, key)
-        reward = partial(self.reward, state.bonus, phi.priors, law, k(_BONUS))
+        reward = partial(self.reward, state, phi.priors, law, k(_BONUS))
         batch = self.minibatch(state.replay, reward, k(_MINIBATCH))  # 2.9
         theta, theta_minus = self.draw(law, law_minus, batch, k(_THETA), k(_TARGET_THETA))  # 2.9/11
         lookahead = partial(self.lookahead, phi.priors, law, law_minus)
@@ -138,7 +141,9 @@ class Agent(EpsilonGreedy, CriticLearner):
     def beliefs(self, state: AgentState, xs: Observation, key: Key) -> Beliefs:
         """Return diagnostics of q_φ and Z_θ in given states."""
         law, s = self.posterior.law(state.phi), inputs(state.phi.priors, xs)
-        return beliefs_at(self.returns, self.posterior, law, s, key)
+        scale = self.reward_scale.value(state.reward_scale)
+        return beliefs_at(self.returns, self.posterior, law, s, scale, key)
 
     def folded(self, state: AgentState) -> Folded | None:
-        return folded_values(self.returns, self.posterior, state.phi)
+        scale = self.reward_scale.value(state.reward_scale)
+        return folded_values(self.returns, self.posterior, state.phi, scale)

@@ -8,6 +8,7 @@ import numpy as np
 from rove.bonuses import Bonus
 from rove.core.learner import AgentState, Memory
 from rove.core.objectives import Gradient
+from rove.core.reward_scale import ConstantScale, RewardScale
 from rove.errors import (
     ConfigError,
     check_choice,
@@ -33,6 +34,7 @@ def check_critic(agent: Any) -> None:
         message += "no spread. Use Counts or RND (--agent.bonus counts or rnd), or another "
         message += "posterior such as MeanField"
         raise ConfigError("bonus", bonus, f"Counts or RND, with {posterior}", message)
+    check_reward_scale(agent)
     check_estimate(agent)
     check_resample(agent.resample)
     check_number("gamma", agent.gamma, at_least=0.0, at_most=1.0)
@@ -57,6 +59,18 @@ def check_critic(agent: Any) -> None:
     check_integer("learning_starts", agent.learning_starts, at_least=1)
     check_hidden("hidden", agent.hidden)
     check_architecture(agent.network)
+
+
+def check_reward_scale(agent: Any) -> None:
+    """Raise `ConfigError` unless the scale of rewards is one, and 1 for returns that are 0 or 1."""
+    scale = agent.reward_scale
+    if not isinstance(scale, RewardScale):
+        allowed = "a rove.RewardScale, such as rove.LargestReturn() or rove.ConstantScale(100.0)"
+        raise ConfigError.must_be("reward_scale", scale, allowed)
+    unscaled = isinstance(scale, ConstantScale) and float(scale.constant) == 1.0
+    if agent.returns.binary and not unscaled:
+        name = type(agent.returns).__name__
+        raise ConfigError.must_be("reward_scale", scale, f"1 for {name}, whose returns are 0 or 1")
 
 
 def check_estimate(agent: Any) -> None:

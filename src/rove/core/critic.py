@@ -23,6 +23,7 @@ from rove.core.families import check_bonus, check_posterior, check_returns
 from rove.core.learner import AgentState, Learner, Memory
 from rove.core.objectives import Gradient, alpha_loss, mean_errors, of_action, with_scores
 from rove.core.optimiser import posterior_step
+from rove.core.reward_scale import ConstantScale, RewardScale
 from rove.parts import noise, replay
 from rove.parts.architectures import Architecture, build
 from rove.parts.images import Image
@@ -82,6 +83,8 @@ class CriticLearner(Learner):
     outputs, key) → network, with which `hidden` has no effect."""
     bonus: Bonus = NoBonus()
     """Intrinsic reward that is added to r."""
+    reward_scale: RewardScale = ConstantScale()
+    """What r is divided by before the intrinsic reward is added."""
     draws: int = eqx.field(default=1, static=True)
     """Number of independent samples of θ for each transition of an update; with gradient="score",
     for the whole minibatch. It multiplies the posterior's own number, such as `LowRank.draws`."""
@@ -129,12 +132,7 @@ class CriticLearner(Learner):
         independent = self.posterior.sample_rows(law_minus, batch.number, k_target_theta)
         return theta, theta.for_target(independent)
 
-    def targets(
-        self,
-        z: Float[Array, "draws n outputs"],
-        batch: Transition,
-        key: Key,
-    ) -> Array:
+    def targets(self, z: Float[Array, "draws n outputs"], batch: Transition, key: Key) -> Array:
         """2.10: sample x ~ r + γ·Z_θ⁻(s′, a′) for each θ⁻ and transition; γᵏ after k steps.
 
         z contains the network's outputs at (s′, a′). If s′ is terminal, x is r.
@@ -241,11 +239,12 @@ class CriticLearner(Learner):
         return tuple(self.posterior.refit(phi, data) for phi in updated), moments, buffer, loss
 
     def reward(
-        self, bonus: Any, priors: Any, law: Any, key: Key, steps: Transition
+        self, state: AgentState, priors: Any, law: Any, key: Key, steps: Transition
     ) -> Float[Array, " n"]:
-        """Return r of single steps plus the intrinsic reward, given the state of the bonus."""
+        """Return r of single steps, divided by the scale of rewards, plus the intrinsic reward."""
         spread = partial(self.spread, law, self.pairs(priors, steps), key)
-        return self.bonus.reward(bonus, steps, spread)
+        scaled = self.reward_scale.scaled(state.reward_scale, steps)
+        return self.bonus.reward(state.bonus, scaled, spread)
 
     def spread(self, law: Any, pairs: Pairs, key: Key) -> Float[Array, " n"]:
         """Estimate the standard deviation of Q_θ(s, a) over θ ~ q_φ from two samples of θ.

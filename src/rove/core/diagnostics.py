@@ -26,20 +26,27 @@ class Beliefs(NamedTuple):
     """The parameters of Z(s, ·) at the posterior mean: the network's outputs."""
     stds: Float[Array, "n actions"]
     """The standard deviations of Z(s, ·) at the posterior mean."""
+    reward_scale: float | Float[Array, ""] = 1.0
+    """What rewards were divided by. Z(s, ·) is in this unit, which is undone in all the others."""
 
 
 def beliefs_at(
-    returns: Return, posterior: Posterior[Any, Any], law: Any, xs: Input, key: Key
+    returns: Return,
+    posterior: Posterior[Any, Any],
+    law: Any,
+    xs: Input,
+    reward_scale: Float[Array, ""],
+    key: Key,
 ) -> Beliefs:
     """Return the `Beliefs` at the inputs xs. `law` is q_φ as returned by `Posterior.law`."""
 
     def values(key: Key) -> Array:
         z = apply_all(posterior, law, posterior.sample(law, key), xs)
-        return action_values(returns, by_action(returns, z))
+        return reward_scale * action_values(returns, by_action(returns, z))
 
     outputs = jax.vmap(posterior.mean, (None, 0))(law, xs)
-    spread = stds(returns, by_action(returns, outputs))
-    return Beliefs(jax.vmap(values)(noise.folds(key, DRAWS)), outputs, spread)
+    spread = reward_scale * stds(returns, by_action(returns, outputs))
+    return Beliefs(jax.vmap(values)(noise.folds(key, DRAWS)), outputs, spread, reward_scale)
 
 
 def density_curves(returns: Return, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:

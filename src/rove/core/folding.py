@@ -26,20 +26,23 @@ class Folded(NamedTuple):
     """Whether tanh of the sum is a continuous action in [−1, 1]^k."""
 
 
-def folded_values(returns: Return, posterior: Posterior[Any, Any], phi: Phi) -> Folded | None:
-    """Return `Return.value` at the posterior mean; None if it is not a sum of networks."""
+def folded_values(
+    returns: Return, posterior: Posterior[Any, Any], phi: Phi, reward_scale: Float[Array, ""]
+) -> Folded | None:
+    """Return `Return.value` at the posterior mean, times what rewards were divided by; None if it
+    is not a sum of networks."""
     if not isinstance(posterior, Foldable):
         return None
     stacks = posterior.mean_networks(phi)
     if not all(_plain(stack.networks) for stack in stacks):
         return None
     if isinstance(returns, Categorical) and returns.risk is None:
-        return Folded(stacks, returns.support)
+        return Folded(stacks, reward_scale * returns.support)
     z = noise.normal(noise.root(0), (8, returns.outputs))
     weights = jax.grad(returns.value)(jnp.zeros(returns.outputs))
     if not jnp.allclose(values(returns, z), z @ weights, rtol=1e-4, atol=1e-5):
         return None
-    return Folded(tuple(_contracted(stack, weights) for stack in stacks))
+    return Folded(tuple(_contracted(stack, reward_scale * weights) for stack in stacks))
 
 
 def _plain(theta: Theta) -> bool:

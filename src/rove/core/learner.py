@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from rove.core.diagnostics import Beliefs
 from rove.core.folding import Folded
+from rove.core.reward_scale import ScaleState
 from rove.parts.noise import Key
 from rove.parts.onehot import VECTORS, Form, Observation
 from rove.parts.replay import Replay, Transition
@@ -36,6 +37,8 @@ class AgentState(NamedTuple):
     the next action; otherwise ()."""
     bonus: Any = ()
     """The state of the intrinsic reward, if it has one; None once a run has finished."""
+    reward_scale: ScaleState = ScaleState()
+    """The state of the scale of rewards."""
 
     @property
     def own_steps(self) -> Int[Array, ""]:
@@ -154,7 +157,8 @@ class Learner(eqx.Module):
 
     @abc.abstractmethod
     def densities(self, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
-        """Return, for each action, the points and heights of a plot of Z(s, a).
+        """Return, for each action, the points and heights of a plot of Z(s, a), in the unit of
+        `Beliefs.reward_scale`.
 
         `outputs` is a row of `Beliefs.outputs`.
         """

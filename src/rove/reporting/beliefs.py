@@ -82,6 +82,7 @@ def beliefs(run: RunData, optimum: float | None) -> dict[str, Any] | None:
     values, outputs = arrays.get(".snapshots.values"), arrays.get(".snapshots.outputs")
     if values is None or outputs is None:
         return None
+    scales = arrays.get(".snapshots.reward_scale", np.ones(len(outputs)))
     task = run.task
     probes = _names(list(task.probes()) or ["start"], values.shape[2], "state")
     taken = min(len(columns["score"]).bit_length(), SNAPSHOTS)
@@ -98,19 +99,22 @@ def beliefs(run: RunData, optimum: float | None) -> dict[str, Any] | None:
         "probes": probes,
         # [snapshot][probe][action][draw]
         "values": numbers(values.transpose(0, 2, 3, 1), 3),
-        "returns": _returns(run, outputs[:taken], actions),
+        "returns": _returns(run, outputs[:taken], scales[:taken], actions),
     }
 
 
-def _returns(run: RunData, outputs: np.ndarray, actions: int) -> list[dict[str, Any]] | None:
+def _returns(
+    run: RunData, outputs: np.ndarray, scales: np.ndarray, actions: int
+) -> list[dict[str, Any]] | None:
     """Return pictures of Z(s, ·) over training in each probe state, given the network's outputs,
-    [snapshots, probes, outputs]; None if the return family is custom."""
+    [snapshots, probes, outputs], and their units; None if the return family is custom."""
     densities_of = _densities(run)
     if densities_of is None:
         return None
     taken, probes, size = outputs.shape
     flat = jnp.asarray(outputs.reshape(-1, size))
     drawn = [tuple(map(np.asarray, pair)) for pair in jax.vmap(densities_of)(flat)][:actions]
+    drawn = [(x * np.repeat(scales, probes)[:, None], y) for x, y in drawn]
     return [
         _pictures([[(x[k], y[k]) for x, y in drawn] for k in range(probe, taken * probes, probes)])
         for probe in range(probes)

@@ -15,6 +15,7 @@ import numpy as np
 from rove import bonuses, environments, posteriors, returns
 from rove.agents import AGENTS, tabular
 from rove.agents.settings import Settings, with_settings
+from rove.core import reward_scale
 from rove.core.actor_critic import ActorCritic
 from rove.core.algorithm import Agent
 from rove.core.learner import Learner
@@ -261,7 +262,7 @@ def _plain(value: Any) -> Any:
 def _rebuild(description: dict[str, Any]) -> Any:
     """Rebuild a composed agent from `_describe`. Only rove's own classes can be rebuilt."""
     kinds: dict[str, Any] = {"Agent": Agent, "ActorCritic": ActorCritic, "ConvNet": ConvNet}
-    for module in (returns, posteriors, bonuses, tabular):
+    for module in (returns, posteriors, bonuses, reward_scale, tabular):
         kinds |= {name: getattr(module, name) for name in module.__all__}
     name = description["type"]
     if name not in kinds:

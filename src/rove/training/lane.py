@@ -57,6 +57,8 @@ class Snapshots(NamedTuple):
     """The parameters of Z under the posterior mean."""
     visits: Int[Array, "slots bins"]
     """Number of episodes in which each cell was visited so far; see `HISTORY_BINS`."""
+    reward_scale: Float[Array, " slots"]
+    """The unit of Z: what rewards were divided by."""
 
 
 class Copy(NamedTuple):
@@ -70,6 +72,8 @@ class Copy(NamedTuple):
     """θ in use for control in this copy; see `AgentState`."""
     random: Any
     """The random action, or noise, in this copy; see `AgentState`."""
+    reward_scale: Any
+    """What the scale of rewards has seen of this copy's episode; see `ScaleState.current`."""
 
 
 class Lane(NamedTuple):
@@ -125,8 +129,9 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
     zero, integers = jnp.zeros((), jnp.int32), jnp.zeros(LOG_CAPACITY, jnp.int32)
     floats = jnp.zeros(LOG_CAPACITY)
     visits = jnp.zeros(environment.bins, jnp.int32)
-    beliefs = jax.eval_shape(probe_beliefs, agent, environment, agent_state, state, key)
-    snapshot = Snapshots(beliefs.values, beliefs.outputs, recorded_visits(visits))
+    snapshot = jax.eval_shape(
+        lambda: snapshot_of(probe_beliefs(agent, environment, agent_state, state, key), visits)
+    )
     lane = Lane(
         seed=seed,
         agent=agent_state,
@@ -161,14 +166,17 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
 
 def copy_of(lane: Lane) -> Copy:
     """Return what a lane has for the copy of the environment whose turn it is."""
-    control = lane.agent.theta, lane.agent.random
-    return Copy(lane.observation, lane.returns, lane.length, lane.seen, *control)
+    agent = lane.agent
+    own = agent.theta, agent.random, agent.reward_scale.current
+    return Copy(lane.observation, lane.returns, lane.length, lane.seen, *own)
 
 
 def with_copy(lane: Lane, copy: Copy) -> Lane:
     """Return the lane at the turn of a copy of the environment."""
+    scale = lane.agent.reward_scale._replace(current=copy.reward_scale)
+    own = {"theta": copy.theta, "random": copy.random, "reward_scale": scale}
     return lane._replace(
-        agent=lane.agent._replace(theta=copy.theta, random=copy.random),
+        agent=lane.agent._replace(**own),
         observation=copy.observation,
         returns=copy.returns,
         length=copy.length,
@@ -176,9 +184,10 @@ def with_copy(lane: Lane, copy: Copy) -> Lane:
     )
 
 
-def recorded_visits(visits: Int[Array, " bins"]) -> Int[Array, " recorded"]:
-    """Return the visits to keep in a snapshot: none if there are too many cells."""
-    return visits if len(visits) <= HISTORY_BINS else visits[:0]
+def snapshot_of(beliefs: Beliefs, visits: Int[Array, " bins"]) -> Snapshots:
+    """Return one snapshot: beliefs, and visits unless there are too many cells."""
+    recorded = visits if len(visits) <= HISTORY_BINS else visits[:0]
+    return Snapshots(beliefs.values, beliefs.outputs, recorded, jnp.asarray(beliefs.reward_scale))
 
 
 def step_key(lane: Lane) -> Key:

@@ -20,7 +20,7 @@ from rove.training.lane import (
     Snapshots,
     mark,
     probe_beliefs,
-    recorded_visits,
+    snapshot_of,
     step_key,
 )
 from rove.training.solving import lowest_optimal
@@ -135,15 +135,16 @@ def measure(agent: Learner, environment: Task, lane: Lane) -> Lane:
 
     def measured() -> tuple[Array, Array, Log, Snapshots, Array]:
         key = noise.fold(noise.root(lane.seed), DIAGNOSTICS, lane.episode - 1)
-        values, outputs, stds = probe_beliefs(agent, environment, lane.agent, lane.environment, key)
+        beliefs = probe_beliefs(agent, environment, lane.agent, lane.environment, key)
         octave = _octave(lane.episode)
         snapshot_due = (lane.episode == 1 << octave) & (octave < SNAPSHOTS)
         snapshots = jax.tree.map(
             lambda old, new: jnp.where(snapshot_due, old.at[octave].set(new), old),
             lane.snapshots,
-            Snapshots(values, outputs, recorded_visits(lane.visits)),
+            snapshot_of(beliefs, lane.visits),
         )
-        spread, return_spread = jnp.mean(jnp.std(values, axis=0)), jnp.mean(stds)
+        spread = jnp.mean(jnp.std(beliefs.values, axis=0))
+        return_spread = jnp.mean(beliefs.stds)
         row = log.count - 1
         columns = log.spread.at[row].set(spread), log.return_spread.at[row].set(return_spread)
         updated = log._replace(spread=columns[0], return_spread=columns[1])
