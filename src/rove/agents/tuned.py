@@ -9,12 +9,15 @@ from typing import Any
 SOURCES = ("figure-2", "figure-3", "figure-4", "scoreboard", "deep-sea")
 """The searches with a file in defaults/; at equal distance, the earlier one takes precedence."""
 
+RELATED = ("permuted-", "bernoulli-", "linear-")
+"""Without one of these prefixes, the name of an environment is that of a similar one."""
+
 
 def tuned(agent: str, environment: str, searches: Sequence[str] = SOURCES) -> dict[str, Any]:
     """Return the tuned settings of an agent on an environment, or an empty dict.
 
-    If the environment itself was not tuned, the nearest size of it is used, and the plain chain for
-    a permuted chain.
+    If the environment itself was not tuned, the nearest size of it is used, the plain chain for a
+    permuted chain, and the Gaussian bandit for other bandits.
     """
     _, settings = _nearest(agent, environment, searches)
     return {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
@@ -35,7 +38,8 @@ def _nearest(
     agent: str, environment: str, searches: Sequence[str]
 ) -> tuple[str | None, dict[str, Any]]:
     """Return the most similar environment on which an agent was tuned, and its settings there."""
-    for name in (environment, environment.removeprefix("permuted-")):
+    plain = next((environment.removeprefix(x) for x in RELATED if environment.startswith(x)), "")
+    for name in (environment, plain):
         candidates = [
             (_distance(name, known), known, agents[agent]["settings"])
             for search in searches

@@ -26,17 +26,26 @@ from rove.training.solving import IN_A_ROW, episodes_to_solve
 EPISODES = {
     "deep-sea-20": 600, "chain-100": 250, "chain-50": 250, "permuted-chain-50": 250,
     "deep-sea-10": 600, "permuted-chain-20": 250, "chain-10": 100, "bandit-10": 1000,
+    "bernoulli-bandit-10": 1000, "linear-bandit-4": 1000,
 }  # fmt: skip
 """Maximum number of episodes per seed. The longest runs come first."""
 QUICK_EPISODES = {"chain-10": 60, "deep-sea-10": 200, "bandit-10": 200}
 QUICK_AGENTS = ("dqn", "ge", "ige", "thompson", "psrl")
-EXACT = "thompson"
-"""Only for bandits; it knows the distribution of the arms, so there is nothing to tune."""
-AGENTS = (*SCOREBOARD.grids, EXACT)
+THOMPSON = {
+    "thompson": "bandit-10", "thompson_beta": "bernoulli-bandit-10",
+    "thompson_linear": "linear-bandit-4",
+}  # fmt: skip
+"""Agents for one kind of bandit each. They know the distribution of the arms, so there is nothing
+to tune."""
+TABLES = ("psrl", "bayesian_q_learning", "particles")
+"""Agents with a table, for which a context is not one of a number of states."""
+UNTUNED = ("auto", *THOMPSON)
+"""Agents without a search: `auto` has one setting for all tasks."""
+AGENTS = (*SCOREBOARD.grids, *UNTUNED)
 SEEDS, QUICK_SEEDS = 10, 2
 ORDER = (
     "chain-10", "chain-50", "chain-100", "permuted-chain-20", "permuted-chain-50",
-    "deep-sea-10", "deep-sea-20", "bandit-10",
+    "deep-sea-10", "deep-sea-20", "bandit-10", "bernoulli-bandit-10", "linear-bandit-4",
 )  # fmt: skip
 """The order of the columns of the table."""
 
@@ -70,20 +79,22 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Scoreboard(Experiment):
-    """Scoreboard: sixteen agents on chains, permuted chains, Deep Sea and a bandit."""
+    """Scoreboard: every agent on chains, permuted chains, Deep Sea and bandits."""
 
     name = "scoreboard"
+    agents: tuple[str, ...] = ()
+    """Names of the agents; all if empty."""
 
     def configs(self) -> dict[Key, Config]:
         """Return all runs, with the settings of the search `scoreboard`."""
         episodes = QUICK_EPISODES if self.quick else EPISODES
-        agents = QUICK_AGENTS if self.quick else AGENTS
+        agents = self.agents or (QUICK_AGENTS if self.quick else AGENTS)
         plan = {}
         for environment, budget in episodes.items():
             for agent in agents:
-                task = make(environment)
-                if agent == EXACT and not isinstance(task, BanditTask):
+                if not fits(agent, environment):
                     continue
+                task = make(environment)
                 plan[environment, agent] = configure(
                     settings_of(agent)(**tuned(agent, environment, ["scoreboard"])),
                     task,
@@ -99,6 +110,13 @@ class Scoreboard(Experiment):
         publish(out / "scoreboard.md", as_table(cells).encode())
         draw(cells, out)
         return claims(cells)
+
+
+def fits(agent: str, environment: str) -> bool:
+    """Whether an agent is run on an environment."""
+    if agent in TABLES:
+        return environment != "linear-bandit-4"
+    return THOMPSON.get(agent, environment) == environment
 
 
 Cells = Mapping[Key, Cell]

@@ -49,13 +49,16 @@ def draw(cells: Mapping[Key, Any], environments: Sequence[str], agents: Sequence
     width = (WIDTH - NAMES - 2 * EDGE) / len(environments)
     lefts = {name: EDGE + NAMES + i * width for i, name in enumerate(environments)}
     _header(axes, cells, lefts, width)
-    worst = max((c.values.mean() for c in cells.values() if not len(c.solved)), default=1.0)
+    worst = {
+        name: max(cell.values.mean() for (environment, _), cell in cells.items() if environment == name)
+        for name in environments
+    }
     for row, agent in enumerate(ranked):
         y = TOP + ROW * row
         axes.text(EDGE + NAMES - 0.1, y + ROW / 2, label_of(agent), size=8.5, **_at("right"))
         for environment, x in lefts.items():
             if (cell := cells.get((environment, agent))) is not None:
-                _cell(axes, cell, x, y, width, worst)
+                _cell(axes, cell, x, y, width, worst[environment])
     seeds = max(len(cell.values) for cell in cells.values())
     _footer(axes, height, seeds)
     return figure
@@ -85,15 +88,24 @@ def _header(axes: Any, cells: Mapping[Key, Any], lefts: Mapping[str, float], wid
         axes.add_patch(Rectangle((start + part * i, 0.22), part, 0.16, fc=shade, lw=0))
     axes.text(start + part * len(shades) + 0.08, 0.3, "all", size=7.5, **_at("left", MUTED))
     budgets = {environment: cell.episodes for (environment, _), cell in cells.items()}
-    for family, group in itertools.groupby(lefts, lambda name: name.rsplit("-", 1)[0]):
+    for title, group in itertools.groupby(lefts, lambda name: _title(name)[0]):
         names = list(group)
         left, end = lefts[names[0]] + 0.05, lefts[names[-1]] + width - 0.05
-        title = family.replace("-", " ")
         axes.text((left + end) / 2, 0.64, title, size=8.5, weight="bold", **_at())
         axes.plot([left, end], [0.755, 0.755], color=BORDER, lw=0.8)
     for name, x in lefts.items():
-        axes.text(x + width / 2, 0.87, name.rsplit("-", 1)[1], size=8.5, **_at())
+        axes.text(x + width / 2, 0.87, _title(name)[1], size=8.5, **_at())
         axes.text(x + width / 2, 1.04, f"of {budgets[name]:,}", size=6.5, **_at(colour=MUTED))
+
+
+def _title(environment: str) -> tuple[str, str]:
+    """Return the heading of an environment's group of columns, and of its column."""
+    family, _, size = environment.rpartition("-")
+    if family.endswith("bandit"):
+        return "bandits", {"bandit": "Gaussian", "bernoulli-bandit": "Bernoulli"}.get(
+            family, family.removesuffix("-bandit")
+        )
+    return family.replace("-", " "), size
 
 
 def _cell(axes: Any, cell: Any, x: float, y: float, width: float, worst: float) -> None:
@@ -131,7 +143,7 @@ def _footer(axes: Any, height: float, seeds: int) -> None:
     lines = (
         f"Bold: how many of {seeds} seeds solve the task (ten optimal episodes in a row) within the"
         " budget. Below: mean episodes to solve it;",
-        "a seed that does not counts its whole budget. Bandit: mean regret, darker is lower. Rows"
+        "a seed that does not counts its whole budget. Bandits: mean regret, darker is lower. Rows"
         " are sorted by solved seeds.",
     )
     for i, line in enumerate(lines):

@@ -182,8 +182,13 @@ SCOREBOARD = Search(
         "double_uncertain": {"rate": (0.02, 0.1, 0.3), "resample": ("step", "episode")},
         "rlsvi": _REGRESSION,
         "ige": {"lr": RATES, "prior": (3.0, 10.0, 30.0), "sigma": _GAUSS["sigma"]},
+        "adam_lmc": {"lr": RATES, "sigma": (0.05, 0.2, 0.5), "adam": (0.3, 1.0, 3.0)},
+        "full_covariance": {"lr": RATES, **_BOUNDED},
+        "bbvi": {"lr": RATES, **_BOUNDED},
+        "return_density": {**_EPSILON, "density": ("gaussian", "laplace", "skewed_laplace")},
         "psrl": {"concentration": (0.01, 0.1, 1.0), "reward_std": (0.3, 1.0)},
         "bayesian_q_learning": {"lam": (0.03, 0.1, 1.0), "beta": (0.1, 1.0)},
+        "particles": {"epsilon": (0.01, 0.03, 0.1), "lr": (0.02, 0.1, 0.3)},
     },
     budget=12,
     first_seeds=(1000, 1001),
@@ -209,21 +214,8 @@ SCOREBOARD = Search(
         },
     },
     until_solved=True,
-    keeps={"rlsvi": ("hidden",)},
+    keeps={"rlsvi": ("hidden",), "bbvi": ("hidden",)},
 )
-
-UNSEARCHED: dict[str, Grid] = {
-    "adam_lmc": {"lr": RATES, "sigma": (0.05, 0.2, 0.5), "adam": (0.3, 1.0, 3.0)},
-    "full_covariance": {"lr": RATES, **_BOUNDED},
-    "bbvi": {"lr": RATES, **_BOUNDED},
-    "return_density": {**_EPSILON, "density": ("gaussian", "laplace", "skewed_laplace")},
-    "particles": {"epsilon": (0.01, 0.03, 0.1), "lr": (0.02, 0.1, 0.3)},
-    "thompson_beta": {"ones": (0.5, 1.0), "zeros": (0.5, 1.0)},
-    "thompson_linear": {"sigma": (0.3, 0.5, 1.0), "prior": (0.3, 1.0, 3.0)},
-}
-"""Grids of agents with discrete actions that `SCOREBOARD` was not run with; they have no tuned
-defaults, and no row of the scoreboard. To add one, move it to `SCOREBOARD.grids` and run the
-search."""
 
 DEEP_SEA = Search(
     environments={"deep-sea-20": 600},
