@@ -132,8 +132,8 @@ def test_a_vote_that_outvotes_the_mean_is_delivered():
 
 def test_the_posterior_mean_is_delivered_unless_it_is_clearly_worse():
     zeros, ones = np.zeros(20), np.ones(20)
-    slightly = np.r_[np.ones(4), np.zeros(16)]  # p = 1/16
-    clearly = np.r_[np.ones(5), np.zeros(15)]  # p = 1/32
+    slightly = np.r_[np.ones(2), np.zeros(18)]  # p = 1/4
+    clearly = np.r_[np.ones(3), np.zeros(17)]  # p = 1/8
     none = np.zeros(0)
     assert preferred({"mean": ones, "vote": ones}, ones) == "mean"
     assert preferred({"mean": zeros, "vote": ones}, zeros) == "vote"
@@ -144,7 +144,7 @@ def test_the_posterior_mean_is_delivered_unless_it_is_clearly_worse():
     assert preferred({"mean": zeros, "sample": zeros}, np.ones(50)) == "mean"  # none is better
     high = np.full(20, 100.0)
     assert preferred({"mean": high, "vote": high - np.tile([0.0, 1.0], 10)}, high[:5]) == "mean"
-    assert preferred({"mean": ones, "vote": 2 * ones[:3]}, zeros) == "mean"  # p = 1/8
+    assert preferred({"mean": ones, "vote": 2 * ones[:2]}, zeros) == "mean"  # p = 1/4
 
 
 def test_the_p_values_are_those_of_exact_tests():

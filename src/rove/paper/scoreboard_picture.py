@@ -50,7 +50,7 @@ def draw(cells: Mapping[Key, Any], environments: Sequence[str], agents: Sequence
     lefts = {name: EDGE + NAMES + i * width for i, name in enumerate(environments)}
     _header(axes, cells, lefts, width)
     worst = {
-        name: max(cell.values.mean() for (environment, _), cell in cells.items() if environment == name)
+        name: max(cell.values.mean() for (task, _), cell in cells.items() if task == name)
         for name in environments
     }
     for row, agent in enumerate(ranked):

@@ -23,8 +23,8 @@ MOST_STEPS = 20_000
 """Maximum total number of steps of these episodes; if they are long, fewer are played."""
 RECENT = 50
 """Number of last training episodes that the posterior mean should not fall behind."""
-LEVEL = 0.05
-"""Significance level of the tests."""
+LEVEL = 0.2
+"""Significance level of the tests. A worse posterior mean costs more than a needless change."""
 PERMUTATIONS = 9_999
 """Number of random permutations of a test."""
 
@@ -73,8 +73,8 @@ def preferred(
     episodes, the posterior mean first, and the scores of the last training episodes.
 
     It is the posterior mean unless the best candidate scores more in the same episodes, or the last
-    training episodes score more, beyond chance (one-sided permutation tests at 5%). In that case it
-    is the best candidate.
+    training episodes score more, beyond chance (one-sided permutation tests at 20%). In that case
+    it is the best candidate.
     """
     first, *_ = selection
     mean, best = selection[first], max(selection, key=lambda name: np.mean(selection[name]))

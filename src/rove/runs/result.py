@@ -117,9 +117,9 @@ class Run:
 
         The policy is greedy on the posterior mean ("mean"), unless the best candidate scores more
         in the same 20 episodes, or the last 50 training episodes score more, beyond chance
-        (one-sided permutation tests at 5%); then it is the best candidate. Candidates are "sample",
-        which is greedy on samples of θ, drawn as in training, "vote", the majority of 15 such
-        samples, and "behaviour", which also takes random actions as often as in training.
+        (one-sided permutation tests at 20%); then it is the best candidate. Candidates are
+        "sample", which is greedy on samples of θ, drawn as in training, "vote", the majority of 15
+        such samples, and "behaviour", which also takes random actions as often as in training.
         """
         return [known.delivered if known else deliver(o) for o, known in self._recorded]
 
