@@ -42,6 +42,8 @@ class Entry:
     seeds: int = 1
     threads: int | None = 1
     """The default of the library if None."""
+    copies: int = 1
+    """Number of copies of a Gymnasium environment that a seed is trained on."""
 
     @property
     def processes(self) -> int:
@@ -67,10 +69,11 @@ class Contestant:
         shares = [range(self.entry.seeds)[i::count] for i in range(count)]
         self.processes = [_process(self.entry, share) for share in shares]
         self.versions = self._read()[0]["versions"]
-        trial = self._slice(50)
+        copies = self.entry.copies
+        trial = self._slice(50 * copies)
         length = SECONDS * (4 if count > 1 else 1)
         steps = length * trial["steps"] / trial["seconds"] / self.entry.seeds
-        self.steps = int(min(max(steps, 20), 20_000))
+        self.steps = copies * int(min(max(steps / copies, 20), 20_000))
 
     def _read(self) -> list[dict[str, Any]]:
         lines = [process.stdout.readline() for process in self.processes]

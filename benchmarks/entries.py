@@ -70,8 +70,10 @@ def size(scale: str) -> list[Entry]:
 
 
 def gymnasium(scale: str) -> list[Entry]:
-    """Gymnasium's environments: one seed, five seeds, a wide observation, continuous actions."""
+    """Gymnasium: one seed, five seeds, copies of an environment, a wide observation, continuous
+    actions."""
     chosen = [Entry("rove", environment=GYMNASIUM, seeds=n) for n in (1, 5)]
+    chosen += [Entry(name, environment=GYMNASIUM, copies=8) for name in ("rove", "sb3")]
     chosen += [Entry("rove", environment=WIDE), Entry("sb3", environment=GYMNASIUM)]
     chosen += [Entry("sb3", environment=WIDE)]
     if scale == "full":

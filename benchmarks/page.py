@@ -120,12 +120,14 @@ def gymnasium(part: dict[str, Any]) -> str:
     rows = part["rows"]
     lines = []
     for row in rows:
-        sb3 = _find(rows, library="sb3", agent=row["agent"], environment=row["environment"])
+        same = {field: row[field] for field in ("agent", "environment")}
+        sb3 = _find(rows, library="sb3", **same, copies=1)
         task = row["environment"].rpartition("/")[2].rpartition(":")[2]
         ratio = f"{sb3['median'] / row['median']:.1f}" if sb3 else ""
         agent = title(row)
-        lines.append([agent, task, str(row["seeds"]), _micros(row), _rate(row), ratio])
-    header = ("", "environment", "seeds", "µs per step (quartiles)", "steps/s")
+        counts = str(row["seeds"]), str(row["copies"])
+        lines.append([agent, task, *counts, _micros(row), _rate(row), ratio])
+    header = ("", "environment", "seeds", "copies", "µs per step (quartiles)", "steps/s")
     return _table((*header, "steps/s over stable-baselines3"), lines) + _where(part)
 
 

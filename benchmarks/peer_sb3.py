@@ -1,10 +1,12 @@
 """stable-baselines3 or sbx as a contestant: DQN or DDPG on a Gymnasium environment."""
 
 import sys
+from functools import partial
 from typing import Any
 
 import gymnasium
 import torch
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 from serving import entry, serve
 
@@ -12,7 +14,13 @@ LEARNING_STARTS = 100
 
 
 def make(
-    library: str, agent: str, environment: str, width: int, batch: int, seeds: list[int]
+    library: str,
+    agent: str,
+    environment: str,
+    width: int,
+    batch: int,
+    seeds: list[int],
+    copies: int,
 ) -> Any:
     """The network, batch, buffer and update rate of rove's side, and a constant ε."""
     if library == "sb3":
@@ -27,12 +35,13 @@ def make(
         "buffer_size": 50_000,
         "learning_starts": LEARNING_STARTS,
         "train_freq": 1,
-        "gradient_steps": 1,
+        "gradient_steps": copies,
         "seed": seeds[0],
         "device": "cpu",
         "verbose": 0,
     }
-    task = gymnasium.make(environment.removeprefix("gym/"))
+    create = partial(gymnasium.make, environment.removeprefix("gym/"))
+    task = DummyVecEnv([create] * copies) if copies > 1 else create()
     if agent == "ddpg":
         return DDPG("MlpPolicy", task, **shared)
     epsilon = {"exploration_initial_eps": 0.1, "exploration_final_eps": 0.1}
@@ -43,7 +52,7 @@ def main() -> None:
     chosen = entry()
     if chosen["threads"]:
         torch.set_num_threads(chosen["threads"])
-    fields = ("library", "agent", "environment", "width", "batch", "seeds")
+    fields = ("library", "agent", "environment", "width", "batch", "seeds", "copies")
     model = make(**{field: chosen[field] for field in fields})
 
     def learn(steps: int) -> None:

@@ -30,17 +30,17 @@ def settings_for(agent: str, width: int, batch: int) -> Any:
 
 
 def trainer(
-    agent: str, environment: str, width: int, batch: int, seeds: list[int]
+    agent: str, environment: str, width: int, batch: int, seeds: list[int], copies: int = 1
 ) -> Callable[[int], list[int]]:
     """Return a function that trains each seed for a number of steps, and returns how many each has
     taken in all."""
     from rove.environments import HostEnvironment, make
     from rove.runs.configure import configure
 
-    task = make(environment)
+    task = make(environment, copies=copies) if copies > 1 else make(environment)
     settings = settings_for(agent, width, batch)
     jobs = configure(settings, task, seeds=seeds, steps=2**30).jobs(None)
-    return _on_host(jobs) if isinstance(task, HostEnvironment) else _compiled(jobs)
+    return _on_host(jobs, copies) if isinstance(task, HostEnvironment) else _compiled(jobs)
 
 
 def _compiled(jobs: list[Any]) -> Callable[[int], list[int]]:
@@ -66,8 +66,8 @@ def _compiled(jobs: list[Any]) -> Callable[[int], list[int]]:
     return learn
 
 
-def _on_host(jobs: list[Any]) -> Callable[[int], list[int]]:
-    """Seeds take turns, one step each, as in `rove.train`."""
+def _on_host(jobs: list[Any], copies: int) -> Callable[[int], list[int]]:
+    """Seeds take turns, one step of every copy each, as in `rove.train`."""
     from rove.training import host, progress
 
     trainers = [host._Trainer(job, progress.ignore, progress.ignore) for job in jobs]
@@ -75,7 +75,7 @@ def _on_host(jobs: list[Any]) -> Callable[[int], list[int]]:
         each.begin()
 
     def learn(steps: int) -> list[int]:
-        for _ in range(steps):
+        for _ in range(steps // copies):
             for each in trainers:
                 each.step()
         return [each.steps for each in trainers]
