@@ -345,7 +345,7 @@ def test_together_agrees_with_apart(name):
 
 def test_tables_that_do_not_fit_are_refused_with_their_bytes(monkeypatch):
     monkeypatch.setattr(base, "_free_memory", lambda: 10**9)
-    with pytest.raises(ConfigError, match=r"states = 10000: .* 1.6 GB.*environment"):
+    with pytest.raises(ConfigError, match=r"states=10000: .* 1.6 GB.*environment"):
         rove.train("psrl", "chain-10000", seeds=1, episodes=1)
     configure("bayesian_q_learning", "chain-10000", episodes=1)
 

@@ -5,10 +5,12 @@ import pytest
 from matplotlib.collections import PolyCollection
 
 import rove
-from helpers import SMALL
+from helpers import SMALL as SMALLEST
 from rove.analysis import panels, plots
 from rove.analysis.curves import learning_start
 from rove.runs.config import Config
+
+SMALL = SMALLEST | {"learning_starts": 20}
 
 
 @pytest.fixture(scope="module")

@@ -86,7 +86,7 @@ def test_figures_of_the_tables(data):
     assert "| `ge` | cartpole | 220 (220 to 330) | 4,545 | 2.20 | 300 |" in page.agents(
         data["agents"]
     )
-    assert "| rove `dqn` | CartPole-v1 | 1 | 250 (250 to 375) | 4,000 | 6.0 |" in page.gymnasium(
+    assert "| rove `dqn` | CartPole-v1 | 1 | 1 | 250 (250 to 375) | 4,000 | 6.0 |" in page.gymnasium(
         data["gymnasium"]
     )
     size = page.BLOCKS["size"][1](data["size"]).splitlines()

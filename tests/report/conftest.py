@@ -9,9 +9,11 @@ from browser import Browser, found
 from made import HOSTILE, sweep_of, write_run
 
 import rove
-from helpers import SMALL
+from helpers import SMALL as SMALLEST
 from rove import report
 from rove.paper.claims import Claim, as_json
+
+SMALL = SMALLEST | {"learning_starts": 20}
 
 
 @pytest.fixture(scope="session")

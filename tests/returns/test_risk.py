@@ -234,7 +234,8 @@ def test_a_policy_with_risk_is_not_exported_as_one_without():
         for returns in (Categorical(risk=risk), Quantile(risk=risk)):
             agent = Agent(returns, Dirac(), hidden=(4,))
             phi = agent.init(2, 2, noise.root(0)).phi
-            assert (folded_values(returns, agent.posterior, phi) is not None) == exported
+            folded = folded_values(returns, agent.posterior, phi, jnp.ones(()))
+            assert (folded is not None) == exported
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, float("nan"), "low"])

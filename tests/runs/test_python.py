@@ -137,7 +137,7 @@ def test_the_difference_of_solved_seeds_is_fishers():
 
 def test_a_difference_that_cannot_be_told_is_refused():
     run = train("gym/CartPole-v1", seeds=1, episodes=2)
-    with pytest.raises(ConfigError, match=r"optimum to rove\.adopt"):
+    with pytest.raises(ConfigError, match=r"State it with rove\.adopt\(…, optimum=…\)"):
         rove.difference(run, run, of="solved")
     with pytest.raises(ConfigError, match="of must be one of score, solved, episodes"):
         rove.difference(run, run, of="returns")  # type: ignore[arg-type]

@@ -7,14 +7,14 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
-from rove.environments.base import Bound, Coordinate, Environment, State, Step
+from rove.environments.base import Bound, Environment, State, Step
 from rove.environments.encoding import Encode
 from rove.environments.faults import BadEnvironment, brief
+from rove.environments.wrapper import Wrapper
 from rove.errors import ConfigError, check_integer
 from rove.parts.images import Image, joined, joined_image
-from rove.parts.integers import Integers
 from rove.parts.noise import Key
 from rove.parts.onehot import Observation
 
@@ -31,7 +31,7 @@ class Stacked(NamedTuple):
     """The last observations, from the oldest to the newest."""
 
 
-class FrameStack(Environment):
+class FrameStack(Wrapper):
     """An environment whose observations are the last K observations of another one.
 
     Images are joined along their channels, vectors are concatenated, both from the oldest to the
@@ -43,16 +43,14 @@ class FrameStack(Environment):
     16
     """
 
-    environment: Environment
-    """The inner environment."""
     count: int = eqx.field(default=4, static=True)
     """Number of observations in a stack."""
 
     def __check_init__(self) -> None:
-        if not isinstance(self.environment, Environment):
-            hint = "; for a Gymnasium environment, use rove.adopt(…, frame_stack=K)"
-            raise ConfigError.must_be("environment", self.environment, "a rove.Environment", hint)
         check_stack(self.count, self.environment.name, self.environment.coded)
+
+    def inner(self, state: Stacked) -> State:
+        return state.state
 
     @property
     def name(self) -> str:
@@ -67,10 +65,6 @@ class FrameStack(Environment):
         return joined_image(self.environment.image, self.count)
 
     @property
-    def integers(self) -> Integers | None:
-        return self.environment.integers
-
-    @property
     def observation_bounds(self) -> tuple[Bound, Bound]:
         shape, image = (self.environment.observation_size,), self.environment.image
 
@@ -82,62 +76,6 @@ class FrameStack(Environment):
 
         low, high = self.environment.observation_bounds
         return of_stack(low), of_stack(high)
-
-    @property
-    def num_actions(self) -> int:
-        return self.environment.num_actions
-
-    @property
-    def continuous(self) -> bool:
-        return self.environment.continuous
-
-    @property
-    def action_names(self) -> tuple[str, ...]:
-        return self.environment.action_names
-
-    def action(self, chosen: Array) -> int | np.ndarray:
-        return self.environment.action(chosen)
-
-    def action_mask(self, state: Stacked) -> Bool[Array, " actions"] | None:
-        return self.environment.action_mask(state.state)
-
-    @property
-    def optimum(self) -> float | None:
-        return self.environment.optimum
-
-    @property
-    def score_label(self) -> str:
-        return self.environment.score_label
-
-    def score(self, returns: Any, length: Any, terminated: Any) -> Any:
-        return self.environment.score(returns, length, terminated)
-
-    @property
-    def score_range(self) -> tuple[float, float] | None:
-        return self.environment.score_range
-
-    @property
-    def bins(self) -> int:
-        return self.environment.bins
-
-    @property
-    def cells(self) -> tuple[int, ...]:
-        return self.environment.cells
-
-    @property
-    def coordinates(self) -> tuple[Coordinate, ...]:
-        return self.environment.coordinates
-
-    @property
-    def first_cell(self) -> int:
-        return self.environment.first_cell
-
-    @property
-    def landmarks(self) -> dict[str, int]:
-        return self.environment.landmarks
-
-    def bin(self, state: Stacked) -> Int[Array, ""]:
-        return self.environment.bin(state.state)
 
     def probes(self) -> Mapping[str, Observation]:
         """Return the probes of the inner environment, repeated as at the start of an episode."""

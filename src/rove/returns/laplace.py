@@ -1,5 +1,7 @@
 """Z_θ(s, a) is Laplace: parametric return density estimation (Morimura et al. 2012)."""
 
+import abc
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,17 +12,14 @@ from rove.errors import check_flag, check_number
 from rove.parts.noise import Key
 from rove.returns.base import GRID, Return, check_weight, natural, visible
 
+Sides = tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]
 
-class Laplace(Return):
-    """A Laplace distribution, with density exp(−|x − μ|/β)/2β.
 
-    z = (μ, ϱ), with β = softplus(ϱ) + `floor`. The target is the distribution of r + γZ_θ⁻, which
-    is Laplace with location r + γμ′ and scale b′ = γβ′. The loss is the cross-entropy,
-    log 2β + (|d| + b′·exp(−|d|/b′))/β, where d = r + γμ′ − μ.
-    """
+class TwoSided(Return):
+    """What a Laplace and a skewed Laplace return share: scales, options and quantiles."""
 
     floor: float | Array = 1e-2
-    """Minimum scale β. Gradients of the loss can grow as large as its inverse."""
+    """Minimum of the scales. Gradients of the loss can grow as large as its inverse."""
     weight: float | Array = 1e-4
     """Weight c of the entropy of q_φ (see `Return.scale`)."""
     natural: bool = eqx.field(default=False, static=True)
@@ -32,16 +31,40 @@ class Laplace(Return):
         check_flag("natural", self.natural)
 
     @property
-    def outputs(self) -> int:
-        return 2
-
-    @property
     def scale(self) -> float | Array:
         return self.weight
+
+    @abc.abstractmethod
+    def sides(self, z: Float[Array, " z"]) -> Sides:
+        """Return the location, and the scales on its left and on its right."""
+
+    def quantile(self, z: Float[Array, " z"], level: float | Array) -> Float[Array, ""]:
+        return skewed_quantile(level, *self.sides(z))
+
+    def shortfall(self, z: Float[Array, " z"], threshold: Float[Array, ""]) -> Float[Array, ""]:
+        location, left, right = self.sides(z)
+        return one_sided_means(location - threshold, left, right)[0]
+
+
+class Laplace(TwoSided):
+    """A Laplace distribution, with density exp(−|x − μ|/β)/2β.
+
+    z = (μ, ϱ), with β = softplus(ϱ) + `floor`. The target is the distribution of r + γZ_θ⁻, which
+    is Laplace with location r + γμ′ and scale b′ = γβ′. The loss is the cross-entropy,
+    log 2β + (|d| + b′·exp(−|d|/b′))/β, where d = r + γμ′ − μ.
+    """
+
+    @property
+    def outputs(self) -> int:
+        return 2
 
     def parts(self, z: Float[Array, " 2"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """Return μ and β."""
         return z[0], jax.nn.softplus(z[1]) + self.floor
+
+    def sides(self, z: Float[Array, " 2"]) -> Sides:
+        mu, beta = self.parts(z)
+        return mu, beta, beta
 
     def mean(self, z: Float[Array, " 2"]) -> Float[Array, ""]:
         return z[0]
@@ -53,14 +76,6 @@ class Laplace(Return):
         mu, beta = self.parts(z)
         steps = visible(mu, self.std(z)) * GRID
         return mu + steps, jnp.exp(-jnp.abs(steps) / beta) / (2.0 * beta)
-
-    def quantile(self, z: Float[Array, " 2"], level: float | Array) -> Float[Array, ""]:
-        mu, beta = self.parts(z)
-        return skewed_quantile(level, mu, beta, beta)
-
-    def shortfall(self, z: Float[Array, " 2"], threshold: Float[Array, ""]) -> Float[Array, ""]:
-        mu, beta = self.parts(z)
-        return one_sided_means(mu - threshold, beta, beta)[0]
 
     def target(
         self,

@@ -1,18 +1,16 @@
 """Z_θ(s, a) is a skewed Laplace: parametric return density estimation (Morimura et al. 2012)."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from rove.errors import check_flag, check_number
 from rove.parts.noise import Key
-from rove.returns.base import GRID, Return, check_weight, natural, visible
-from rove.returns.laplace import one_sided_means, skewed_quantile
+from rove.returns.base import GRID, natural, visible
+from rove.returns.laplace import Sides, TwoSided, one_sided_means
 
 
-class SkewedLaplace(Return):
+class SkewedLaplace(TwoSided):
     """A Laplace distribution with two scales, b on the left of its mode μ and c on the right.
 
     The density is exp(−(μ − x)/b)/(b + c) below μ and exp(−(x − μ)/c)/(b + c) above it; the mean is
@@ -21,54 +19,29 @@ class SkewedLaplace(Return):
     log(b + c) + E[(x − μ)⁻]/b + E[(x − μ)⁺]/c.
     """
 
-    floor: float | Array = 1e-2
-    """Minimum of both scales. Gradients of the loss can grow as large as its inverse."""
-    weight: float | Array = 1e-4
-    """Weight c of the entropy of q_φ (see `Return.scale`)."""
-    natural: bool = eqx.field(default=False, static=True)
-    """Replace the gradient of the loss by the natural gradient."""
-
-    def __check_init__(self) -> None:
-        check_number("floor", self.floor, at_least=1e-6)
-        check_weight("weight", self.weight)
-        check_flag("natural", self.natural)
-
     @property
     def outputs(self) -> int:
         return 3
 
-    @property
-    def scale(self) -> float | Array:
-        return self.weight
-
-    def parts(
-        self, z: Float[Array, " 3"]
-    ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
+    def sides(self, z: Float[Array, " 3"]) -> Sides:
         """Return μ, b and c."""
         left, right = jax.nn.softplus(z[1:]) + self.floor
         return z[0], left, right
 
     def mean(self, z: Float[Array, " 3"]) -> Float[Array, ""]:
-        mu, left, right = self.parts(z)
+        mu, left, right = self.sides(z)
         return mu + right - left
 
     def std(self, z: Float[Array, " 3"]) -> Float[Array, ""]:
-        _, left, right = self.parts(z)
+        _, left, right = self.sides(z)
         return jnp.sqrt(left**2 + right**2)
 
     def density(self, z: Float[Array, " 3"]) -> tuple[Float[Array, " 101"], Float[Array, " 101"]]:
-        (mu, left, right), mean = self.parts(z), self.mean(z)
+        (mu, left, right), mean = self.sides(z), self.mean(z)
         points = mean + visible(mean, self.std(z)) * GRID
         distance = points - mu
         exponent = jnp.where(distance < 0.0, distance / left, -distance / right)
         return points, jnp.exp(exponent) / (left + right)
-
-    def quantile(self, z: Float[Array, " 3"], level: float | Array) -> Float[Array, ""]:
-        return skewed_quantile(level, *self.parts(z))
-
-    def shortfall(self, z: Float[Array, " 3"], threshold: Float[Array, ""]) -> Float[Array, ""]:
-        mu, left, right = self.parts(z)
-        return one_sided_means(mu - threshold, left, right)[0]
 
     def target(
         self,
@@ -78,19 +51,19 @@ class SkewedLaplace(Return):
         key: Key,
     ) -> Float[Array, " 3"]:
         """Return the mode and the two scales of r + γZ_θ⁻."""
-        mu, left, right = self.parts(z)
+        mu, left, right = self.sides(z)
         return jnp.stack([reward + discount * mu, discount * left, discount * right])
 
     def loss(self, z: Float[Array, " 3"], target: Float[Array, " 3"]) -> Float[Array, ""]:
         if self.natural:
             z = natural(z, self.inverse_fisher(z))
-        (mu, left, right), (mode, b, c) = self.parts(z), target
+        (mu, left, right), (mode, b, c) = self.sides(z), target
         below, above = one_sided_means(mode - mu, b, c)
         return jnp.log(left + right) + below / left + above / right
 
     def inverse_fisher(self, z: Float[Array, " 3"]) -> Float[Array, "3 3"]:
         """Return the inverse of the Fisher information of (μ, b, c)."""
-        _, b, c = self.parts(z)
+        _, b, c = self.sides(z)
         zero, product, total = jnp.zeros(()), b * c, b + c
         rows = [2 * product, product, -product], [product, b * total, zero]
         return jnp.array([*rows, [-product, zero, c * total]])
