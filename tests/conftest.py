@@ -20,11 +20,22 @@ LONG = (
 )  # fmt: skip
 
 
-def pytest_collection_modifyitems(items):
-    """The longest come first, so that no worker is left with one at the end."""
+def pytest_collection_modifyitems(config, items):
+    """Mark cases as slow. The longest files come first, so that no worker is left with one at the
+    end."""
+    unknown = {}
+    for item in items:
+        for marker in item.iter_markers("fast_cases"):
+            unknown.setdefault(item.function, set(marker.args)).discard(item.callspec.id)
+            if item.callspec.id not in marker.args:
+                item.add_marker(pytest.mark.slow)
+    if any(unknown.values()) and not any("::" in arg for arg in config.invocation_params.args):
+        wrong = {test.__name__: names for test, names in unknown.items() if names}
+        raise pytest.UsageError(f"fast_cases names cases that do not exist: {wrong}")
     order = {name: i for i, name in enumerate(LONG)}
     items.sort(key=lambda item: order.get(item.path.name, len(LONG)))
     gc.freeze()  # modules and tests, which the garbage collector would go through again and again
+    gc.set_threshold(50_000, 20, 100)  # tracing makes many objects, most of which stay
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ NAMES |= {
 }
 
 
+@pytest.mark.fast_cases("SparseReward", "Settings", "make", "Run.evaluate", "load")
 @pytest.mark.parametrize("thing", OBJECTS, ids=lambda thing: thing.__qualname__)
 def test_examples_run(thing, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

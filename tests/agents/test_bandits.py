@@ -16,6 +16,7 @@ def regrets(run: rove.Run) -> np.ndarray:
     return run.config.environment.regret(np.stack([o.visits for o in run.outcomes]))
 
 
+@pytest.mark.slow
 def test_beta_regret_against_lai_and_robbins():
     """After 2,000 pulls, the mean of three seeds is below Lai and Robbins' rate times log t, and a
     tenth of what random pulls lose. (The bound is for t → ∞: at first, regret can be below it.)"""
@@ -27,6 +28,7 @@ def test_beta_regret_against_lai_and_robbins():
     assert regrets(run).mean() < 0.1 * 2000 * bandit.regrets.mean()
 
 
+@pytest.mark.slow
 def test_a_posterior_that_does_not_learn_misses_that_bound():
     """The same agent whose posterior stays at the prior."""
     run = rove.train(
@@ -61,6 +63,7 @@ def test_linear_posterior_is_the_closed_form():
         np.testing.assert_allclose(product, covariance, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_linear_regret_grows_slowly():
     """Of 1,000 pulls in 20 contexts, the mean of three seeds loses less than 0.06 of what random
     pulls do, and the last half less than half as much as the first. A table of 20 × 5 means would

@@ -62,6 +62,7 @@ def values(run: rove.Run) -> np.ndarray:
     return np.asarray(jnp.stack(rows))
 
 
+@pytest.mark.fast_cases("ge")
 @pytest.mark.parametrize(
     "name",
     ["dqn", "ge", *(pytest.param(x, marks=pytest.mark.slow) for x in ("noisynet", "factorised"))],

@@ -58,6 +58,7 @@ def test_a_step_on_a_table_is_the_published_update(density):
     np.testing.assert_array_equal(after[1], table[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "density",
     [
@@ -82,6 +83,7 @@ def cliff_walk(agent: rove.Settings, steps: int) -> list[tuple[int, int]]:
     return way(tuple(int(learner.greedy(state, cliff.observe(c))) for c in range(cliff.bins)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("risk", "level"), [("cvar", 0.1), pytest.param("mean", None, marks=pytest.mark.slow)]
 )

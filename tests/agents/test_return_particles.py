@@ -81,6 +81,7 @@ def test_one_update_replaces_a_fraction_by_samples_of_the_target():
     assert set(np.unique(np.asarray(state.phi.fitted)[0, 0])) >= {1.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("risk", [None, rove.CVaR(0.1)], ids=["mean", "cvar"])
 def test_control_is_the_exact_policy_of_the_cliff(risk):
     """On the way from the start, that of distributional value iteration for the mean and for the

@@ -168,6 +168,7 @@ def test_ticks_are_whole_episodes(three):
         assert len(ticks(figure.axes[0])) >= 2
 
 
+@pytest.mark.slow
 def test_actions_have_their_names(three):
     shown = texts(three.plot_diagnostics())
     assert {"left", "right"} <= set(shown)
@@ -273,6 +274,7 @@ def test_differences_are_coloured_by_their_sign():
     np.testing.assert_array_equal(mean.get_ydata(), [0.5, 3.5])
 
 
+@pytest.mark.slow
 def test_runs_are_compared_in_one_figure(three, tmp_path):
     other = rove.train("dqn", "chain-5", seeds=2, episodes=6, hidden=(4,), learning_starts=9)
     bandit = rove.train("thompson", "bandit-3", episodes=9)

@@ -10,6 +10,7 @@ from rove_side import settings_for, trainer
 SMALL = {"width": 8, "batch": 4}
 
 
+@pytest.mark.slow
 def test_slices_of_processes_and_a_failure():
     """Two seeds in two processes if there are two cores, and a contestant that cannot start."""
     chosen = [Entry("rove", seeds=2, **SMALL), Entry("rove", environment="nowhere", **SMALL)]
@@ -23,6 +24,7 @@ def test_slices_of_processes_and_a_failure():
     assert "nowhere" in error
 
 
+@pytest.mark.fast_cases("gym/CartPole-v1")
 @pytest.mark.parametrize("environment", ["cartpole", "gym/CartPole-v1", "gym/wide:Wide-v0"])
 def test_every_seed_takes_every_step(environment):
     learn = trainer("dqn", environment, seeds=[3, 4], **SMALL)

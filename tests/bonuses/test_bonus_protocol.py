@@ -51,6 +51,7 @@ def test_disagreement_of_a_point_is_refused(name):
         settings(name, "disagreement")
 
 
+@pytest.mark.fast_cases("ge", "auto", "ddpg_ge", "thompson")
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_step_keeps_the_shapes_of_the_state(name):
     """What `init` returns is what a step and an update take and return, for every bonus."""
@@ -75,6 +76,7 @@ def test_a_step_keeps_the_shapes_of_the_state(name):
             assert (a.shape, a.dtype) == (b.shape, b.dtype)
 
 
+@pytest.mark.fast_cases("dqn-counts")
 @pytest.mark.parametrize(
     ("name", "bonus"),
     [pytest.param(*pair, marks=[pytest.mark.slow] * (pair not in TRAINED)) for pair in PAIRS],

@@ -88,6 +88,7 @@ def test_rewards_are_divided_by_the_spread_of_discounted_sums():
     np.testing.assert_allclose(got, 2.0 + 0.7 * np_error(STATE, SEEN, x) / np.std(sums), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_return_of_several_steps_has_the_reward_of_each_state():
     """r + i of each state that a step reached, discounted; not that of the last one alone."""
     memory = replay.init(4, FEATURES, n_step=3)
@@ -131,6 +132,7 @@ def test_an_update_is_a_step_of_adam_on_the_mean_error():
         np.testing.assert_array_equal(before, now)
 
 
+@pytest.mark.slow
 def test_the_reward_of_what_is_seen_fades_and_that_of_the_unseen_stays():
     bonus = rove.RND(lr=1e-3, hidden=(16,))
     state = bonus.init(20, True, noise.root(3))

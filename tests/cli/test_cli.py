@@ -346,6 +346,7 @@ def test_a_run_is_trained_evaluated_repeated_and_extended_from_the_command_line(
     assert (config.episodes, config.steps, config.agent.learning_starts) == (None, 30, 3)
 
 
+@pytest.mark.slow
 def test_a_run_with_one_seed_and_with_options_of_gymnasium_is_repeated(capsys, tmp_path):
     a, b = tmp_path / "a", tmp_path / "b"
     words = (

@@ -80,6 +80,7 @@ def minibatch(learner, state, key):
 # The policy's gradient
 
 
+@pytest.mark.fast_cases("MeanField")
 @pytest.mark.parametrize(
     "posterior", [Dirac(), MeanField(-1.0), Ensemble(3, prior=1.0)], ids=lambda p: type(p).__name__
 )
@@ -107,6 +108,7 @@ def test_the_policys_gradient_is_that_of_finite_differences_through_the_draw(pos
             np.testing.assert_allclose(rise / (2 * h), slope, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_each_critic_has_its_own_prior_functions_in_targets_values_and_the_policys_climb():
     """Where β makes them nearly all there is: by NumPy, for every member of the ensemble."""
     beta, k = 1e4, 3

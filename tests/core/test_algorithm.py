@@ -223,6 +223,7 @@ def test_limits_of_sigma_0_are_noisynet_and_dqn():
         assert gaps[0] > 5 * gaps[1] > 25 * gaps[2] > 0
 
 
+@pytest.mark.fast_cases("None-None")
 @pytest.mark.parametrize(("prior", "bound"), [(None, None), (0.1, None), (None, 0.2)])
 def test_minimiser_is_the_mean_field_posterior_of_linear_regression(prior, bound):
     """A linear Q and fixed targets: (4) is KL to the posterior N(θ_LS, σ²(XᵀX)⁻¹), whose best
@@ -351,6 +352,7 @@ def test_double_reaches_the_update():
     assert losses[False][-1] != losses[True][-1]
 
 
+@pytest.mark.fast_cases("MeanField")
 @pytest.mark.parametrize("family", [MeanField, Factorised])
 def test_paired_gives_theta_minus_the_noise_of_theta(family):
     """φ⁻ = φ, s′ = s, one action, γ = 1, r = 0, σ = 0: with the noise of θ, Q_θ(s) − Q_θ⁻(s) is

@@ -221,6 +221,7 @@ def test_numbers_of_steps_that_are_refused(kind, n_step):
         kind(Gaussian(0.0), Dirac(), **SMALL | {"n_step": n_step})
 
 
+@pytest.mark.slow
 def test_returns_of_a_run_end_at_the_time_limit_of_the_chain():
     """The lane stores that an episode was truncated: 13 steps of chain-4, and no return of three
     steps goes beyond them."""

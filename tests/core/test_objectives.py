@@ -89,6 +89,7 @@ def gradients(agent: Agent, phi: Phi, keys) -> np.ndarray:
 # Scores
 
 
+@pytest.mark.fast_cases("mean field, linear", "full covariance")
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_both_estimators_have_the_same_mean(name):
     posterior, hidden = POSTERIORS[name]
@@ -219,6 +220,7 @@ def test_alpha_of_one_is_the_marginal_likelihood_of_the_linear_gaussian_model(po
     assert float(value) == pytest.approx(SIGMA**2 * total / N, rel=0.05)
 
 
+@pytest.mark.fast_cases("MeanField", "Dropout")
 @pytest.mark.parametrize(
     "posterior",
     [Dropout(0.3), Ensemble(3, mask=0.5), MeanField(-1.0), LowRank(2, draws=3)],
@@ -251,6 +253,7 @@ def test_alpha_needs_a_width_and_the_gradient_through_samples():
     Agent(LearnedGaussian(), Dropout(), alpha=0.5, draws=3)
 
 
+@pytest.mark.slow
 def test_several_draws_are_independent_and_share_a_target():
     agent, phi = made(Dropout(0.5), (6,), draws=3)
     law = agent.posterior.law(phi)

@@ -43,6 +43,7 @@ def played(policy, agent, state, steps, key):
     return actions, xs
 
 
+@pytest.mark.fast_cases("episode")
 @pytest.mark.parametrize("resample", ["step", "episode", 3])
 def test_a_sample_and_the_behaviour_follow_the_agents_own_steps(resample):
     """`Learner.act` and `resample_theta`, called as the training loop calls them."""

@@ -145,6 +145,7 @@ def test_an_update_gives_its_transitions_new_priorities():
     assert leaves(added)[0] == pytest.approx(largest, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_rows_that_no_member_learns_from_keep_their_priority():
     """Of an ensemble of two with masks of ¼: the error is the mean over the members that learn."""
     agent = Agent(Gaussian(0.0), Ensemble(2, mask=0.25), **SETTINGS | {"batch_size": N})

@@ -109,6 +109,7 @@ def trained(agent, factor: float) -> rove.Run:
     return rove.train(agent, task, seeds=2, **budget, on="threads")
 
 
+@pytest.mark.fast_cases("auto")
 @pytest.mark.parametrize(
     "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in AGENTS]
 )
@@ -136,6 +137,7 @@ def test_the_unit_of_rewards_has_no_effect(name):
             assert np.any(y != 0.0)
 
 
+@pytest.mark.slow
 def test_without_a_scale_the_unit_has_an_effect():
     agent = rove.GE(**SMALL)
     one, other = (trained(agent, factor).outcomes[0].lane.agent.phi for factor in (1.0, 2.0))

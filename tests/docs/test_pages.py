@@ -69,6 +69,7 @@ def test_every_test_that_is_named_exists(page):
             assert not test or f"def {test}(" in file, test
 
 
+@pytest.mark.slow
 def test_the_posterior_of_the_guide_is_short_and_its_cheap_rows_have_its_law():
     """About 40 lines. (That it trains is tested with the other blocks of its page.)"""
     page = {"__name__": "example"}

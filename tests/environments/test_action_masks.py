@@ -66,6 +66,7 @@ def test_the_mask_of_taxi_is_that_of_its_state_at_every_step():
     assert len(distinct) > 5
 
 
+@pytest.mark.slow
 def test_taxi_is_trained_and_played_with_allowed_actions_only(tmp_path, monkeypatch):
     """In training, half of it at random, in evaluation and by the policy; without the mask, many
     actions are not allowed. The buffer has the masks of the states that followed."""
@@ -114,6 +115,7 @@ def test_taxi_is_trained_and_played_with_allowed_actions_only(tmp_path, monkeypa
     assert ignoring.policy()(observation, np.eye(6, dtype=np.int8)[4]) == 4  # given all the same
 
 
+@pytest.mark.slow
 def test_a_masked_run_goes_on_within_an_episode_and_loads_without_its_environment(tmp_path):
     """The same bits as at once; ends within an episode, which is repeated."""
     agent, notes = rove.DQN(**SMALL, epsilon=0.5), []
@@ -132,6 +134,7 @@ def test_a_masked_run_goes_on_within_an_episode_and_loads_without_its_environmen
     assert back.config.environment.masked
 
 
+@pytest.mark.slow
 def test_ignoring_the_mask_is_recorded_and_restored(tmp_path):
     task = rove.make(TAXI, ignore_mask=True)
     rove.train(rove.DQN(**SMALL), task, episodes=1, out=tmp_path)
@@ -173,6 +176,7 @@ class Doors(gymnasium.Env):
         return observation, float(reward), False, self.time >= 5, info
 
 
+@pytest.mark.slow
 def test_masks_in_observations_are_those_in_info():
     """As PettingZoo has them: the same bits, and the mask is not an input of the network."""
     agent = rove.DQN(**SMALL, epsilon=0.3)

@@ -96,6 +96,7 @@ def of_numbers():
     return TimeLimit(TransformAction(env, combination, spaces.Discrete(12)), 12)
 
 
+@pytest.mark.slow
 def test_combinations_are_learned_as_their_numbers(tmp_path):
     """The same bits as on a Discrete space that NumPy unravels; 12 of 12 steps are right at the
     end. The policy returns what the environment takes, also after loading."""

@@ -133,6 +133,7 @@ def test_codes_are_refused():
             environments.make("cartpole", frame_stack=count)
 
 
+@pytest.mark.slow
 def test_a_run_with_stacks_resumes_and_acts(tmp_path):
     """Interrupted within an episode, on bytes and stacks, with priorities and several steps."""
     agent = rove.DQN(**SETTINGS, prioritised=0.6, n_step=2)

@@ -151,6 +151,7 @@ def test_a_bad_sparse_reward_is_refused():
         rove.SparseReward(gymnasium.make("CartPole-v1"), reward=float("nan"))
 
 
+@pytest.mark.slow
 def test_any_task_can_be_made_sparse():
     """CartPole on the host: −1 for the fall, nothing else, and scored by its length; with a
     positive reward, scored by whether the task ended."""

@@ -86,6 +86,7 @@ def compare(name, options):
     return int(expected[2].sum()), int(expected[3].sum())
 
 
+@pytest.mark.fast_cases("FrozenLake-misc", "Pendulum-v1", "CartPole-v1")
 @pytest.mark.parametrize("name", QUICK)
 def test_every_step_is_gymnaxs(name):
     terminated, truncated = compare(name, QUICK[name])
@@ -156,6 +157,7 @@ def test_a_run_is_recorded_and_restored_by_name(tmp_path):
     assert run.policy()(np.zeros((5, 3))) in range(3)
 
 
+@pytest.mark.slow
 def test_an_object_is_trained_and_loaded_when_it_is_passed_in(tmp_path):
     env, params = gymnax.make("Catch-bsuite", rows=4, columns=3)
     run = rove.train("dqn", env, episodes=3, out=tmp_path, **SMALL)

@@ -104,6 +104,7 @@ def walk(world, actions):
             return
 
 
+@pytest.mark.fast_cases("minigrid-empty-6", "minigrid-doorkey-5", "minigrid-multiroom")
 @pytest.mark.parametrize("name", TASKS)
 def test_every_step_is_the_packages(name):
     """Random actions, most of which are useful ones, so that doors are opened."""
@@ -156,6 +157,7 @@ def facts(state):
     return found
 
 
+@pytest.mark.fast_cases("minigrid-empty-6", "minigrid-doorkey-5", "minigrid-multiroom")
 @pytest.mark.parametrize("name", TASKS)
 def test_layouts_have_the_packages_distribution(name):
     """A χ² test for each of the facts, with rare values taken together."""
@@ -197,6 +199,7 @@ def test_a_time_limit_truncates():
     assert not np.asarray(step.terminated).any()
 
 
+@pytest.mark.slow
 def test_the_score_is_success():
     settings = {"hidden": (8,), "batch_size": 4, "learning_starts": 50, "epsilon": 1.0}
     run = rove.train("dqn", make("minigrid-empty-5"), episodes=30, **settings)

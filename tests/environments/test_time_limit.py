@@ -33,6 +33,7 @@ def test_every_step_is_that_of_gymnasiums_wrapper(name):
     assert ((True, False) in ends) == (name != "CliffWalking-v1")
 
 
+@pytest.mark.slow
 def test_cliff_walking_is_trained_recorded_and_restored(tmp_path):
     """It has no time limit of its own, and an agent that has not learned does not end it."""
     task = rove.make("gym/CliffWalking-v1", time_limit=40)

@@ -56,6 +56,7 @@ def test_ten_of_ten_are_not_certain():
     assert solved_difference(sure, sure).p > 0.5
 
 
+@pytest.mark.slow
 def test_intervals_of_solved_tasks_contain_the_truth_about_as_often_as_they_say():
     """Ten tasks, ten seeds, probabilities at 0, at 1 and between them."""
     random = np.random.default_rng(3)

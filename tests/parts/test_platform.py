@@ -64,6 +64,7 @@ def test_sums_are_right_after_import_rove():
     assert others.stdout.split() == ["1073741824"], others.stderr
 
 
+@pytest.mark.slow
 def test_a_warning_says_if_jax_was_used_before_rove_could_set_its_flags():
     early = SUMS.format(first="import jax; jax.numpy.ones(3) + 1")
     assert "import rove first" in python(early).stderr
@@ -154,6 +155,7 @@ rove.train("bayesian_dqn", "chain-8", seeds=2, episodes=40, workers=2, **small)
 """
 
 
+@pytest.mark.slow
 def test_lanes_on_threads_that_decompose_matrices_do_not_wait_for_each_other_forever():
     """XLA runs a batch of decompositions on the pool that the lanes themselves run on."""
     done = python(SIDE_BY_SIDE, NPROC="2")

@@ -40,6 +40,7 @@ def setting(name: str):
     return posterior, protocol.moved(posterior, NETWORK)
 
 
+@pytest.mark.fast_cases("mean field", "last layer")
 @pytest.mark.parametrize("name", protocol.PER_ROW[1:])
 def test_rows_have_the_law_of_draws_applied(name):
     """Means and covariances of the outputs. For mean-field and factorised noise, this is where
@@ -123,6 +124,7 @@ def filled(agent: Agent, state, n: int = 9):
     return state
 
 
+@pytest.mark.fast_cases("dirac", "ensemble")
 @pytest.mark.parametrize("name", NAMES)
 def test_an_agent_acts_on_images_and_learns_all_layers(name):
     agent = Agent(

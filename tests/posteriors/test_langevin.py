@@ -84,6 +84,7 @@ def z_scores(ends, mean, covariance) -> np.ndarray:
     return both.mean(axis=0) / (both.std(axis=0) / np.sqrt(len(both)))
 
 
+@pytest.mark.fast_cases("None")
 @pytest.mark.parametrize("prior", [None, PRIOR])
 def test_the_stationary_law_is_the_posterior_of_the_linear_gaussian_model(prior):
     """A step of length α on a quadratic with Hessian H has the stationary covariance
@@ -98,6 +99,7 @@ def test_the_stationary_law_is_the_posterior_of_the_linear_gaussian_model(prior)
     np.testing.assert_allclose(np.cov(np.asarray(ends).T), covariance, rtol=0.15, atol=2e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.5, 2.0])
 def test_a_wrong_noise_misses_the_posterior_by_its_factor(temperature):
     mean, covariance = exact(None)

@@ -174,6 +174,7 @@ def test_a_posterior_is_nine_methods_of_which_five_are_required():
 # (1) The law of a row
 
 
+@pytest.mark.fast_cases("mean field", "low rank", "dropout")
 @pytest.mark.parametrize("name", PER_ROW)
 def test_rows_have_the_law_of_draws_applied(name):
     """Means and covariances of the outputs, at two states; standard errors from the samples."""
@@ -433,6 +434,7 @@ def test_prior_functions_are_in_control_evaluation_and_diagnostics(name):
         assert clear.sum() > 20 or not np.any(by)
 
 
+@pytest.mark.fast_cases("ensemble")
 @pytest.mark.parametrize("name", ["dropout", "ensemble", "full covariance", "low rank"])
 def test_paired_targets_take_the_draws_of_their_values(name):
     """One action, γ = 1, no noise in a target, φ⁻ = φ, s′ = s: with the same θ⁻ = θ the target
@@ -550,6 +552,7 @@ def values_and_gradient(posterior, phi, xs, key):
     return jax.grad(total, has_aux=True)(phi.learned)
 
 
+@pytest.mark.fast_cases("last layer-False", "mean field-False")
 @pytest.mark.parametrize("linear", some_quick([False, True], [False]))
 @pytest.mark.parametrize("name", some_quick(FAMILIES, ON_CODES))
 def test_codes_are_one_hot_vectors(name, linear):
@@ -567,6 +570,7 @@ def test_codes_are_one_hot_vectors(name, linear):
         np.testing.assert_allclose(actual, expected, rtol=2e-5, atol=2e-6)
 
 
+@pytest.mark.fast_cases("conjugate")
 @pytest.mark.parametrize("name", some_quick(FAMILIES, ["conjugate", "low rank"]))
 def test_an_agent_learns_from_codes_as_from_vectors(name):
     """Two updates from the same transitions, which end in a zero vector."""

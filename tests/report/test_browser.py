@@ -47,6 +47,7 @@ def all_drawn(browser):
     return len(shapes)
 
 
+@pytest.mark.fast_cases("400-light")
 @pytest.mark.parametrize(
     ("width", "scheme"), [(1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")]
 )

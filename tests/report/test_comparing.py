@@ -23,6 +23,7 @@ from rove.reporting import folders
 from rove.reporting.labels import colours_of
 
 
+@pytest.mark.slow
 def test_runs_with_different_budgets_are_compared_on_the_part_that_they_share(runs, tmp_path):
     rng = np.random.default_rng(0)
     short, long = rng.random((5, 30)), rng.random((5, 60))
@@ -67,6 +68,7 @@ def test_the_same_agent_with_two_budgets_is_told_apart(runs, tmp_path):
     assert len({run["colour"] for run in group["runs"]}) == 2
 
 
+@pytest.mark.slow
 def test_budgets_of_episodes_and_of_steps_are_compared_over_steps(tmp_path):
     agent = rove.DQN(**SMALL)
     first = rove.train(agent, "cartpole", seeds=2, episodes=20, out=tmp_path / "a")
@@ -188,6 +190,7 @@ class Pair(rove.Environment):
         return Step(after, observation, jnp.ones(()) * (action == 1), done, jnp.zeros((), bool))
 
 
+@pytest.mark.slow
 def test_an_environment_of_the_users_own_has_its_visits_posterior_and_optimum(own, tmp_path):
     group = group_of(report([own / "pair"], tmp_path / "r.html"), "pair")
     (run,) = group["runs"]
@@ -204,6 +207,7 @@ def test_an_environment_of_the_users_own_has_its_visits_posterior_and_optimum(ow
     assert call.endswith("environment, seeds=2, episodes=30)")
 
 
+@pytest.mark.slow
 def test_a_board_has_the_coordinates_of_its_environment(own, tmp_path):
     group = group_of(report([own / "rooms"], tmp_path / "r.html"), "Rooms")
     visits = group["runs"][0]["visits"]

@@ -1,6 +1,7 @@
 """Evaluations during training are a curve of the report."""
 
 import numpy as np
+import pytest
 from made import group_of, run_of
 
 import rove
@@ -15,6 +16,7 @@ CHOOSE = """{
 }"""
 
 
+@pytest.mark.slow
 def test_evaluations_are_a_view_of_the_curves(browser, runs, tmp_path):
     agent = rove.GE(**SMALL, rho=-3.0)
     options = {"seeds": 2, "episodes": 12, "eval_every": 3, "eval_episodes": 2}
@@ -38,6 +40,7 @@ def test_evaluations_are_a_view_of_the_curves(browser, runs, tmp_path):
     assert browser.complaints() == []
 
 
+@pytest.mark.slow
 def test_long_curves_keep_their_last_evaluation(tmp_path):
     options = {"episodes": 299, "eval_every": 1, "eval_episodes": 1}
     run = rove.train(rove.PSRL(sweeps=5), "chain-3", out=tmp_path / "run", **options)

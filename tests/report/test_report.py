@@ -72,6 +72,7 @@ def test_a_name_that_is_no_unicode_is_written(tmp_path):
     assert source["picture"] is None
 
 
+@pytest.mark.slow
 def test_a_budget_of_steps_is_told_over_steps(tmp_path):
     """Its lanes have different numbers of episodes, the better ones fewer."""
     run = rove.train(
@@ -320,6 +321,7 @@ def test_thinning_keeps_moving_averages_exact(episodes):
         np.testing.assert_allclose(moving_average(binned, window // size), exact, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_lane_that_solved_its_task_keeps_its_score(tmp_path):
     run = rove.train(
         "psrl", "chain-5", seeds=2, episodes=200, until_solved=True, out=tmp_path / "p"

@@ -28,6 +28,7 @@ def values(run) -> np.ndarray:
     return q
 
 
+@pytest.mark.slow
 def test_reports(run, values, tmp_path):
     page = report([run.save(tmp_path / "run")], tmp_path / "r.html")
     (shown,) = group_of(page, "chain-5")["runs"]

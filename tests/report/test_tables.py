@@ -210,6 +210,7 @@ def test_where_settings_come_from(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_the_page_says_where_settings_come_from(browser, tmp_path):
     for agent, task in (("thompson", "bandit-3"), ("psrl", "deep-sea-4")):
         rove.train(agent, task, episodes=2, out=tmp_path / task)

@@ -105,6 +105,7 @@ def test_a_film_can_be_an_mp4(tmp_path, upwards):
     assert imageio.immeta(path)["fps"] == pytest.approx(5 / 3, rel=0.01)
 
 
+@pytest.mark.slow
 def test_compiled_environments_are_drawn_as_cells(tmp_path):
     """The chain's own greedy policy: the disc of each picture is where the state is."""
     run = rove.train("dqn", "chain-4", episodes=3, out=tmp_path, **DQN)
@@ -128,6 +129,7 @@ def said(monkeypatch):
     return written
 
 
+@pytest.mark.fast_cases("chain-4")
 @pytest.mark.parametrize("name", ["chain-4", "deep-sea-3"])
 def test_start_goal_episode_and_step_are_written(name, tmp_path, monkeypatch):
     run = rove.train("dqn", name, episodes=2, **DQN)
@@ -188,6 +190,7 @@ def test_a_pendulum_of_mujoco_is_filmed_by_the_command(tmp_path, capsys):
     assert "watch.gif" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_what_cannot_be_filmed_is_refused(tmp_path):
     run = rove.train("dqn", Dial, steps=20, **DQN)
     with pytest.raises(ConfigError, match=r"render_mode .* must be 'rgb_array', got None"):

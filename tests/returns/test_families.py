@@ -147,6 +147,7 @@ def test_extreme_outputs_have_finite_losses_and_slopes(returns, size, sign):
         assert np.all(np.isfinite(value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [
@@ -244,6 +245,7 @@ def test_a_return_has_six_required_members():
     assert Return.__abstractmethods__ == required
 
 
+@pytest.mark.fast_cases("posterior0")
 @pytest.mark.parametrize("posterior", [rove.Dirac(), rove.Ensemble(2)])
 def test_without_an_entropy_its_weight_has_no_effect(posterior):
     """Not even on Adam's ε: the same numbers are learned, to the bit."""

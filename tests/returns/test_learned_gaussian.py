@@ -34,6 +34,7 @@ def test_loss_is_scipys_log_density():
     np.testing.assert_allclose(loss, -stats.norm.logpdf(x, z[:, 0], std), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_best_fit_is_the_mean_and_standard_deviation_of_the_sample():
     """The loss's slope is 0 there, and positive definite curvature makes it the minimum."""
     returns = LearnedGaussian(floor=0.1)

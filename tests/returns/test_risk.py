@@ -228,6 +228,7 @@ def test_actions_targets_and_evaluation_use_the_risk_measure(risk, best):
     np.testing.assert_allclose(target, expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_policy_with_risk_is_not_exported_as_one_without():
     """Its values are not the means that a sum of networks would have."""
     for risk, exported in ((None, True), (CVaR(0.1), False)):
@@ -255,6 +256,7 @@ def test_bad_risk_is_refused(monkeypatch):
         rove.C51(risk="cvar", risk_level=1.0)
 
 
+@pytest.mark.slow
 def test_settings_and_folders_keep_it(tmp_path):
     agent = rove.C51(risk="cvar", risk_level=0.2, hidden=(4,), batch_size=4, learning_starts=4)
     assert agent.compose().returns.risk.level == pytest.approx(0.2)

@@ -109,6 +109,7 @@ def test_random_actions_break_a_cycle_too():
     assert np.mean(run.evaluated[0]) > 0.9
 
 
+@pytest.mark.slow
 def test_a_vote_that_outvotes_the_mean_is_delivered():
     """Two samples of three are right: a vote of 15 is with a chance of 91%, the mean never."""
     run = untrained(Three(), Choice(), "episode")
@@ -158,6 +159,7 @@ def test_the_p_values_are_those_of_exact_tests():
         assert unpaired_p(recent, mean) == pytest.approx(exact, abs=0.015)
 
 
+@pytest.mark.slow
 def test_the_policy_is_chosen_by_other_episodes_than_it_is_evaluated_in():
     """On Mountain Car, whose start is random, the two kinds of episodes differ."""
     run = rove.train("dqn", "mountain-car", episodes=1, learning_starts=5, **SMALL)
@@ -201,6 +203,7 @@ def trained(tmp_path_factory):
     return folder, rove.train(agent, "chain-4", seeds=2, episodes=6, out=folder)
 
 
+@pytest.mark.slow
 def test_a_choice_of_an_earlier_step_or_a_bad_file_is_made_again(trained):
     folder, run = trained
     path = folder / "diagnostics.json"

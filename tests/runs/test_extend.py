@@ -69,6 +69,7 @@ QUICK = ("episodes", "Gymnasium, normalised", "counts, running scale")
 """Cases of `make test`; the others compile programs of their own and are slow."""
 
 
+@pytest.mark.fast_cases("counts, running scale")
 @pytest.mark.parametrize(
     "case",
     [pytest.param(case, marks=() if case in QUICK else pytest.mark.slow) for case in CASES],

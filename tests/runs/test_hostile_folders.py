@@ -86,6 +86,7 @@ def test_wrong_facts_about_an_environment_are_refused(folder, task):
         rove.load(folder)
 
 
+@pytest.mark.slow
 def test_workers_do_not_import_from_the_current_folder(tmp_path):
     for module in ("signal", "queue", "colorsys"):
         (tmp_path / f"{module}.py").write_text("open('executed', 'w').close()")
@@ -98,6 +99,7 @@ def test_workers_do_not_import_from_the_current_folder(tmp_path):
     assert (tmp_path / "runs" / "dqn-chain-4" / "episodes.csv").exists()
 
 
+@pytest.mark.slow
 def test_an_optimum_can_be_stated_later(tmp_path):
     from gymnasium.envs.toy_text import FrozenLakeEnv
 
@@ -301,6 +303,7 @@ gymnasium.register("Swallows-v0", entry_point=Swallows)
 """
 
 
+@pytest.mark.slow
 def test_an_interrupt_that_a_callback_swallows_is_not_lost(tmp_path):
     (tmp_path / "swallowing.py").write_text(LOST)
     command = [sys.executable, "-m", "rove", "train", "dqn", "gym/swallowing:Swallows-v0"]

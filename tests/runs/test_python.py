@@ -135,6 +135,7 @@ def test_the_difference_of_solved_seeds_is_fishers():
     assert evaluated.value == pytest.approx(means[0] - means[1])
 
 
+@pytest.mark.slow
 def test_a_difference_that_cannot_be_told_is_refused():
     run = train("gym/CartPole-v1", seeds=1, episodes=2)
     with pytest.raises(ConfigError, match=r"State it with rove\.adopt\(…, optimum=…\)"):
@@ -182,6 +183,7 @@ def test_a_task_has_one_name(corridor):
     assert rove.adopt(corridor.Corridor()).name == "Corridor"
 
 
+@pytest.mark.slow
 def test_runs_of_one_task_extend_each_other(corridor, tmp_path, capsys):
     once = train("Corridor-v0", episodes=12)
     train(gymnasium.make("Corridor-v0"), tmp_path / "run", episodes=6)
@@ -193,6 +195,7 @@ def test_runs_of_one_task_extend_each_other(corridor, tmp_path, capsys):
         train(gymnasium.make("Corridor-v0", length=7), tmp_path / "run", episodes=15)
 
 
+@pytest.mark.slow
 def test_runs_of_one_task_are_grouped(corridor, tmp_path):
     runs = [train(gymnasium.make("Corridor-v0"), tmp_path / "runs" / "a"), train("Corridor-v0")]
     runs[1].save(tmp_path / "runs" / "b")
@@ -201,12 +204,14 @@ def test_runs_of_one_task_are_grouped(corridor, tmp_path):
     assert page.count('"task": "gym/Corridor-v0"') + page.count('"task":"gym/Corridor-v0"') == 1
 
 
+@pytest.mark.slow
 def test_the_report_repeats_the_package(corridor, tmp_path):
     train("gym/corridor:Corridor-v0", tmp_path / "run")
     page = rove.report(tmp_path / "run", tmp_path / "r.html").read_text()
     assert "rove train dqn gym/corridor:Corridor-v0" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", some_quick(["object", "id", "package", "sparse"], ["package"]))
 def test_results_are_loaded_without_the_environment(corridor, tmp_path, kind):
     environment = {

@@ -49,6 +49,7 @@ def assert_same(one: Path, other: Path) -> None:
             np.testing.assert_array_equal(mine[name], theirs[name], err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_run_killed_after_its_first_checkpoint_ends_bit_identical(tmp_path):
     killed = killing.start(train, tmp_path / "killed", "small")
     until_first_file(killed, tmp_path / "killed")

@@ -29,6 +29,7 @@ def made(tmp_path_factory):
     return folder, train(folder)
 
 
+@pytest.mark.slow
 def test_the_csv_holds_every_episode(made):
     folder, run = made
     with open(folder / "episodes.csv", newline="") as file:
@@ -379,6 +380,7 @@ def test_bad_budgets_are_refused_by_name(changes, field):
     assert caught.value.field == field
 
 
+@pytest.mark.slow
 def test_when_seeds_solved_their_task():
     run = rove.train(rove.PSRL(), "chain-4", seeds=2, episodes=60)
     for when, returns in zip(run.solved_at, run.returns, strict=True):

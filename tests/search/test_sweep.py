@@ -302,6 +302,7 @@ class PaysNaN(rove.Chain):
         return after._replace(reward=after.reward * jnp.nan)
 
 
+@pytest.mark.fast_cases("no episode")
 @pytest.mark.parametrize(
     ("environment", "message"),
     [

@@ -153,6 +153,7 @@ def test_a_refined_search_tries_neighbours_too_and_resumes(tmp_path):
     assert read_record(tmp_path) == raised
 
 
+@pytest.mark.slow
 def test_what_a_lane_scores_by_hand():
     """Five episodes of a budget of ten: the rest count as optimal. A bandit's is its regret."""
     run = rove.train("dqn", "chain-3", episodes=5, hidden=(8,), buffer_size=64)
@@ -184,6 +185,7 @@ def test_tuned_settings_are_those_of_the_nearest_size():
             assert all(getattr(settings, field) == value for field, value in chosen.items())
 
 
+@pytest.mark.slow
 def test_every_agent_has_settings_for_every_task_of_the_scoreboard():
     for (environment, agent), config in scoreboard.Scoreboard().configs().items():
         found = tuned(agent, environment, ["scoreboard"])

@@ -30,6 +30,7 @@ class VectorSea(DeepSea):
         return jnp.asarray(super().observe(row, column))
 
 
+@pytest.mark.fast_cases("dqn")
 @pytest.mark.parametrize(
     "agent",
     [
@@ -95,6 +96,7 @@ class Rooms(gymnasium.Env):
         return np.int64(3 + self.room), float(self.room == 4), self.room == 4, False, {}
 
 
+@pytest.mark.fast_cases("False")
 @pytest.mark.parametrize("normalise", [False, True])
 def test_a_discrete_space_is_coded_unless_it_is_normalised(normalise):
     task = rove.adopt(gymnasium.wrappers.TimeLimit(Rooms(), 20), normalise=normalise)
@@ -113,6 +115,7 @@ def test_a_discrete_space_is_coded_unless_it_is_normalised(normalise):
             run.policy()(wrong)
 
 
+@pytest.mark.slow
 def test_codes_are_in_checkpoints(tmp_path):
     agent = rove.AGENTS["ige"](**SMALL)
     run = rove.train(agent, "deep-sea-4", episodes=15, out=tmp_path / "run")

@@ -45,6 +45,7 @@ def test_minus_one_and_one_are_the_bounds_of_the_box():
     np.testing.assert_array_equal(decode([-3.0, 3.0]), [[-2.0, 10.0]])
 
 
+@pytest.mark.slow
 def test_every_action_is_in_the_box_and_as_the_replay_has_it(tmp_path, monkeypatch):
     """Two numbers, of bounds that differ; what the environment got is what was stored, scaled."""
     space = spaces.Box(np.array([-2.0, 0.0]), np.array([2.0, 10.0]), dtype=np.float64)
@@ -94,6 +95,7 @@ def test_agents_that_do_not_fit_are_refused():
         rove.train("td3", "gym/CartPole-v1", steps=10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["td3", pytest.param("ddpg_ge", marks=pytest.mark.slow)])
 def test_a_lane_goes_on_where_it_was(name, tmp_path, monkeypatch):
     """The policy, its moments and the noise are in the checkpoint: cut in two, the same bits."""

@@ -66,6 +66,7 @@ def steps_by_hand(seed: int, count: int, rounds: int) -> list[dict]:
     return steps
 
 
+@pytest.mark.slow
 def test_every_copy_has_its_own_return_in_the_scale_of_rewards():
     """The largest discounted return of one episode, not of the rewards of all copies in turn."""
     agent = rove.DQN(**FAST, gamma=GAMMA, reward_scale="running")
@@ -75,6 +76,7 @@ def test_every_copy_has_its_own_return_in_the_scale_of_rewards():
     assert float(run.outcomes[0].lane.agent.reward_scale.largest) == max(by_hand)
 
 
+@pytest.mark.fast_cases("4-2-12")
 @pytest.mark.parametrize(("count", "n_step", "rounds"), [(3, 3, 9), (4, 2, 12)])
 def test_every_transition_is_that_of_one_copys_own_steps(
     count, n_step, rounds, tmp_path, monkeypatch
@@ -234,6 +236,7 @@ class Kinds(gymnasium.Env):
         return 6 if over else 3 * self.kind + self.time, reward, over, False, {}
 
 
+@pytest.mark.slow
 def test_values_of_several_steps_are_learned_from_all_copies():
     """γ = ½, n = 3: ±(1 + ½ + ¼), ±(1 + ½), ±1. Rewards of another copy would move all of them
     towards 0; an update with the steps of one copy alone would take four times as many steps."""
@@ -276,6 +279,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_run_that_was_stopped_ends_bit_identical(case, tmp_path, monkeypatch):
     """Stopped three times, when an episode of one copy ends and the others are in the middle of
@@ -309,6 +313,7 @@ def test_a_run_that_was_stopped_ends_bit_identical(case, tmp_path, monkeypatch):
         assert int(lane.environment.statistics.count) == int(lane.step) + begun
 
 
+@pytest.mark.slow
 def test_budgets_end_with_a_round():
     """Copies take a step each: the budget may be exceeded by less than their number."""
     run = rove.train(rove.DQN(**FAST), rove.adopt(Varied, copies=4), steps=50)
@@ -332,6 +337,7 @@ class OneStep(gymnasium.Env):
         return 0, 1.0, True, False, {}
 
 
+@pytest.mark.slow
 def test_every_episode_is_written_down_where_all_copies_end_at_once():
     environment = rove.adopt(OneStep, copies=100, optimum=1.0)
     run = rove.train(rove.DQN(**FAST), environment, episodes=3 * LOG_CAPACITY, eval_every=200)
@@ -395,6 +401,7 @@ class Unrepeatable(gymnasium.Wrapper):
         return self.env.reset(options=options)
 
 
+@pytest.mark.slow
 def test_copies_whose_episodes_cannot_be_repeated_are_not_resumed(tmp_path):
     gymnasium.register("UnrepeatableCopies-v0", lambda: Unrepeatable(gymnasium.make("CartPole-v1")))
     task = make("gym/UnrepeatableCopies-v0", copies=2)

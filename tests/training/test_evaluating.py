@@ -63,6 +63,7 @@ def same(a, b):
     )
 
 
+@pytest.mark.fast_cases("compiled, steps", "Gymnasium, steps")
 def test_training_has_the_same_bits_without_it(case):
     run, _, agent, task, unit, _, budget = case
     plain = rove.train(agent, task, seeds=2, **{unit: budget})
@@ -70,6 +71,7 @@ def test_training_has_the_same_bits_without_it(case):
     assert [len(x.step) for x in plain.evaluations] == [0, 0]
 
 
+@pytest.mark.fast_cases("compiled, steps")
 def test_an_evaluation_is_that_of_the_policy_at_that_moment(case):
     """A run that is trained only so far is evaluated afterwards."""
     run, _, agent, task, unit, every, budget = case
@@ -110,6 +112,7 @@ def test_evaluations_are_in_the_run_folder(case):
         rove.train(agent, task, seeds=2, out=out, eval_every=1, **{unit: case[-1]})
 
 
+@pytest.mark.fast_cases("compiled, steps", "Gymnasium, episodes")
 def test_a_run_that_was_stopped_has_the_same_curve(case, tmp_path, monkeypatch):
     """It is stopped after every checkpoint, of which there is one in each chunk or episode, and
     then extended."""

@@ -106,6 +106,7 @@ class OneStep(gymnasium.Env):
         return 0, 1.0, self.ends, not self.ends, {}
 
 
+@pytest.mark.fast_cases("True-1.0")
 @pytest.mark.parametrize(("ends", "value"), [(True, 1.0), (False, 2.0)])
 def test_a_time_limit_is_bootstrapped_and_an_end_is_not(ends, value):
     """γ = ½: a return of 1 where the task ends, of 1 + ½ + ¼ + … = 2 where time runs out."""
@@ -244,6 +245,7 @@ class Image(gymnasium.Env):
         return np.full((2, 3), 7, np.uint8), 0.0, True, False, {}
 
 
+@pytest.mark.slow
 def test_pictures_are_flattened_and_actions_have_the_environments_numbers():
     run = rove.train(rove.DQN(**SMALL, epsilon=1.0), Image(), episodes=50)
     assert Image.taken == {5, 6, 7}

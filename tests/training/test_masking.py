@@ -84,6 +84,7 @@ def values(run) -> np.ndarray:
     return np.asarray(beliefs.values.mean(axis=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(x, marks=[pytest.mark.slow] * (x not in QUICK)) for x in AGENTS]
 )
@@ -100,6 +101,7 @@ def test_agents_learn_the_best_allowed_action(name):
     assert isinstance(run.outcomes[0].lane.observation, Masked)
 
 
+@pytest.mark.slow
 def test_the_compiled_loop_and_the_host_do_the_same():
     """The task has no randomness, so that its Gymnasium form has the same bits; it passes
     Gymnasium's own checks, with the mask in `info`."""

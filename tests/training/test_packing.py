@@ -10,6 +10,7 @@ from rove.training.lane import start
 from rove.training.packing import LARGE, divided, merged, pack, unpack
 
 
+@pytest.mark.fast_cases("ge", "psrl")
 @pytest.mark.parametrize("name", ["dqn", "ge", "bootstrapped_dqn", "psrl"])
 def test_a_lane_is_the_same_after_packing(name):
     agent, environment = rove.AGENTS[name]().compose(), rove.Chain(5)

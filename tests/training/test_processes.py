@@ -131,6 +131,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "ignored",
     [
@@ -172,6 +173,7 @@ def test_a_folder_that_holds_another_run_is_refused(tmp_path):
         run_all([(config(2, 4), tmp_path)], on="processes")
 
 
+@pytest.mark.slow
 def test_processes_that_were_started_early_are_used_and_the_rest_are_ended(tmp_path):
     with processes.started_early(3):
         early = list(processes._early)

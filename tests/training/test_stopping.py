@@ -66,6 +66,7 @@ def level(run):
     return chosen
 
 
+@pytest.mark.fast_cases("compiled")
 def test_a_seed_stops_at_the_first_episode_that_reaches_the_score(plain, tmp_path, monkeypatch):
     run, task = plain
     score = level(run)
@@ -96,6 +97,7 @@ def test_a_seed_stops_at_the_first_episode_that_reaches_the_score(plain, tmp_pat
         rove.train(RANDOM, task, seeds=2, episodes=90, out=tmp_path / "a")
 
 
+@pytest.mark.fast_cases("compiled-steps", "Gymnasium-episodes")
 @pytest.mark.parametrize("unit", ["episodes", "steps"])
 @pytest.mark.parametrize("task", TASKS)
 def test_with_evaluations_a_seed_stops_by_them(task, unit, tmp_path):
@@ -148,6 +150,7 @@ def test_a_score_that_cannot_be_reached_is_refused():
             configure("dqn", "chain-4", stop_at=value)
 
 
+@pytest.mark.slow
 def test_the_command_says_that_a_score_was_reached(capsys, tmp_path):
     words = ["train", "dqn", "chain-3", "--seeds", "2", "--episodes", "60", "--on", "threads"]
     words += ["--agent.hidden=4", "--agent.epsilon=1", "--agent.learning-starts=8"]

@@ -40,6 +40,7 @@ def test_a_lane_does_not_depend_on_its_neighbours(resample):
     assert same(alone, among)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resample", some_quick(["step", "episode", 5], [5]))
 def test_a_lane_does_not_depend_on_chunks(resample):
     job = ge(resample=resample).jobs(None)[0]
@@ -51,6 +52,7 @@ def test_a_lane_does_not_depend_on_chunks(resample):
     assert same(whole, outcomes.retired(flight))
 
 
+@pytest.mark.slow
 def test_theta_is_held_for_exactly_so_many_steps():
     """An episode of chain-5 has 14 steps: θ changes after 5, 10, 15, … of the lane's, learning
     or not."""
@@ -76,6 +78,7 @@ def test_seeds_differ():
     assert not np.allclose(weights[1], weights[2])
 
 
+@pytest.mark.slow
 def test_a_grid_of_numbers_compiles_one_program():
     """Over ρ, σ, α, γ, τ and seeds. No other test has a layer of this size."""
     jobs = []
@@ -168,6 +171,7 @@ UNSEEING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", some_quick(UNSEEING, ["low rank"]))
 def test_a_first_observation_that_is_not_finite_is_the_environments_fault(case):
     """Not the agent's, though its values of prior functions there, or its action, are no numbers

@@ -10,7 +10,7 @@ from rove.returns import Bernoulli, Gaussian
 _BETA: Any = Beta  # its attributes are the default values of its fields
 
 
-class ThompsonBeta(BanditSettings, name="thompson_beta", label="Thompson sampling, Beta"):
+class ThompsonBeta(BanditSettings, name="thompson_beta", label="Thompson, Beta"):
     """Thompson sampling with rewards of 0 or 1, for bandits: Bernoulli return, Beta posterior."""
 
     ones: float = _BETA.ones
@@ -23,7 +23,7 @@ class ThompsonBeta(BanditSettings, name="thompson_beta", label="Thompson samplin
         return Agent(Bernoulli(), posterior, **self.shared())
 
 
-class ThompsonLinear(BanditSettings, name="thompson_linear", label="Thompson sampling, linear"):
+class ThompsonLinear(BanditSettings, name="thompson_linear", label="Thompson, linear"):
     """Thompson sampling, for contextual bandits: Gaussian return, linear regression."""
 
     sigma: float = 0.5
