@@ -38,6 +38,7 @@ class Coins(Environment):
         return Step(state + 1, jax.nn.one_hot(1, 2), reward, over, jnp.zeros((), bool))
 
 
+@pytest.mark.slow
 def test_the_true_distribution_of_returns():
     """Returns r₀ + 0.6·r₁ of 0, 1, 1.2 and 2.2 with 0.15, 0.15, 0.35 and 0.35. A particle is a
     return that is about 1/α episodes old: the standard deviation of a frequency is at most

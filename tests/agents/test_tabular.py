@@ -296,6 +296,7 @@ def leaves(outcome):
     return jax.tree.leaves(outcome.lane._replace(log=None))
 
 
+@pytest.mark.fast_cases("bayesian_q_learning")
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_run_goes_on_from_its_checkpoint_to_the_same_bits(name, tmp_path):
     config = configure(SETTINGS[name], "deep-sea-4", seeds=[3], episodes=30)
@@ -312,6 +313,7 @@ def test_a_run_goes_on_from_its_checkpoint_to_the_same_bits(name, tmp_path):
     np.testing.assert_array_equal(whole.episodes.returns, flight.episodes.returns)
 
 
+@pytest.mark.fast_cases("psrl")
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_run_folder_gives_back_returns_and_policies(name, tmp_path):
     run = rove.train(SETTINGS[name], "chain-5", seeds=2, episodes=20, out=tmp_path / "a")

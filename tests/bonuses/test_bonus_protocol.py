@@ -116,6 +116,7 @@ def test_the_command_line_has_both_settings(tmp_path, capsys):
     assert "Did you mean 'counts'?" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_composed_agent_with_a_bonus_comes_back(tmp_path):
     agent = rove.Agent(
         rove.Gaussian(0.0), rove.Dirac(), bonus=rove.RND(0.2, hidden=(4,), outputs=2),

@@ -223,7 +223,7 @@ def test_limits_of_sigma_0_are_noisynet_and_dqn():
         assert gaps[0] > 5 * gaps[1] > 25 * gaps[2] > 0
 
 
-@pytest.mark.fast_cases("None-None")
+@pytest.mark.slow
 @pytest.mark.parametrize(("prior", "bound"), [(None, None), (0.1, None), (None, 0.2)])
 def test_minimiser_is_the_mean_field_posterior_of_linear_regression(prior, bound):
     """A linear Q and fixed targets: (4) is KL to the posterior N(θ_LS, σ²(XᵀX)⁻¹), whose best

@@ -89,7 +89,7 @@ def gradients(agent: Agent, phi: Phi, keys) -> np.ndarray:
 # Scores
 
 
-@pytest.mark.fast_cases("mean field, linear", "full covariance")
+@pytest.mark.fast_cases("mean field, linear")
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_both_estimators_have_the_same_mean(name):
     posterior, hidden = POSTERIORS[name]
@@ -197,6 +197,7 @@ def test_an_alpha_of_nearly_zero_is_the_mean_and_of_one_the_marginal_likelihood(
             assert found[row] == pytest.approx(mask[:, row].mean() * value, rel=1e-4, abs=1e-5)
 
 
+@pytest.mark.fast_cases("posterior1")
 @pytest.mark.parametrize("posterior", [MeanField(-1.0), FullCovariance(-1.0)])
 def test_alpha_of_one_is_the_marginal_likelihood_of_the_linear_gaussian_model(posterior):
     """θ ~ N(m, S) gives x ~ N(h·m, σ² + h·S·h); 4,000 draws. σ² times −log N, without log σ."""

@@ -144,6 +144,7 @@ def test_without_a_scale_the_unit_has_an_effect():
     assert any(np.any(x != y) for x, y in zip(*map(jax.tree.leaves, (one, other)), strict=True))
 
 
+@pytest.mark.slow
 def test_growing_leaves_returns_of_at_most_one_as_they_are():
     """Up to rounding, which differs between two compiled programs."""
     one, other = (

@@ -195,7 +195,7 @@ def made(kind):
     return lambda: kind(next(numbers))
 
 
-@pytest.mark.fast_cases("another shape", "a reward of NaN", "a NaN in the observation")
+@pytest.mark.fast_cases("another shape")
 @pytest.mark.parametrize(
     "case",
     [pytest.param(case, marks=[pytest.mark.slow] * (i % 3 > 0)) for i, case in enumerate(CASES)],

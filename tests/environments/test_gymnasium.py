@@ -51,6 +51,17 @@ def test_gymnasium_checker(kind, options):
         check_env(made(kind, options).unwrapped, skip_render_check=True)
 
 
+@pytest.mark.fast_cases(
+    "Chain-options0",
+    "Chain-options1",
+    "DeepSea-options2",
+    "DeepSea-options3",
+    "Bandit-options4",
+    "Bandit-options5",
+    "BernoulliBandit-options6",
+    "LinearBandit-options7",
+    "Cliff-options8",
+)
 @pytest.mark.parametrize(("kind", "options"), CASES)
 def test_agrees_with_the_compiled_environment(kind, options):
     """Step by step. An episode's key is from its seed, a step's from that and the time."""

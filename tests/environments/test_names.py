@@ -15,6 +15,25 @@ from rove.parts.onehot import OneHot
 from rove.runs.configure import check_environment
 
 
+@pytest.mark.fast_cases(
+    "chain-chain-6",
+    "permuted-chain-permuted-chain-6",
+    "deep-sea-deep-sea-6",
+    "bandit-bandit-6",
+    "bernoulli-bandit-bernoulli-bandit-6",
+    "linear-bandit-linear-bandit-6",
+    "cliff-cliff",
+    "cartpole-cartpole",
+    "mountain-car-mountain-car",
+    "acrobot-acrobot",
+    "sparse-cartpole-sparse-cartpole",
+    "sparse-mountain-car-sparse-mountain-car",
+    "sparse-acrobot-sparse-acrobot",
+    "linear-quadratic-linear-quadratic-6",
+    "point-rooms-point-rooms",
+    "swing-up-swing-up",
+    "minigrid-empty-minigrid-empty-6",
+)
 @pytest.mark.parametrize(
     ("family", "name"), list(zip(ENVIRONMENTS, environments.names("6"), strict=True))
 )

@@ -57,7 +57,7 @@ def test_an_image_has_its_shape():
     assert networks.forward(network.init(noise.root(0)), x).tolist() == [276.0, 276.0]
 
 
-@pytest.mark.fast_cases("MeanField0")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "posterior",
     [

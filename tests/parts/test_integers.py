@@ -39,7 +39,7 @@ def test_all_bytes_come_back():
     np.testing.assert_array_equal(form.from_bytes(form.to_bytes(jnp.asarray(levels)), 256), levels)
 
 
-@pytest.mark.fast_cases("form2-3-5-True")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "n_step", "masked", "prioritised"),
     [(FORMS[0], 3, 5, True), (FORMS[2], 1, 0, False), (FORMS[2], 3, 5, True)],

@@ -191,6 +191,19 @@ def test_cvar_tends_to_the_mean_and_lies_below_the_quantile(returns):
     assert float(returns.value(z)) == float(returns.mean(z))
 
 
+@pytest.mark.fast_cases(
+    "Gaussian-CVaR",
+    "Gaussian-ValueAtRisk",
+    "LearnedGaussian-CVaR",
+    "LearnedGaussian-ValueAtRisk",
+    "Laplace-CVaR",
+    "Laplace-ValueAtRisk",
+    "SkewedLaplace-CVaR",
+    "SkewedLaplace-ValueAtRisk",
+    "Mixture-ValueAtRisk",
+    "Categorical-CVaR",
+    "Categorical-ValueAtRisk",
+)
 @pytest.mark.parametrize("risk", [CVaR(0.2), ValueAtRisk(0.2)], ids=lambda r: type(r).__name__)
 @pytest.mark.parametrize(
     "returns", [*CLOSED, Mixture(), Categorical()], ids=lambda r: type(r).__name__

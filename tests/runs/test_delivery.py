@@ -219,6 +219,7 @@ def test_a_choice_of_an_earlier_step_or_a_bad_file_is_made_again(trained):
         path.write_text(text)
 
 
+@pytest.mark.slow
 def test_a_policy_is_asked_for_by_name(trained, capsys):
     folder, run = trained
     for name in ("mean", "sample", "vote", "behaviour"):

@@ -127,6 +127,7 @@ def test_a_checkpoint_whose_counts_are_wrong_is_damaged(tmp_path, change):
         rove.load(tmp_path)
 
 
+@pytest.mark.slow
 def test_seeds_can_be_added(tmp_path):
     agent = CASES["episodes"][0]
     rove.train(agent, "chain-5", seeds=[1], episodes=4, out=tmp_path / "a")

@@ -164,6 +164,7 @@ def test_the_papers_grid_is_one_command():
     assert len({json.dumps(point) for point in plan.points}) == 240
 
 
+@pytest.mark.slow
 def test_random_points_are_some_of_the_grid_and_stay_the_same():
     fields = {"rho": "-9:0:1000", "sigma": "1e-8:1:log1000"}
     options = {"method": "random", "points": 20, "episodes": 1}

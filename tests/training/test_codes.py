@@ -30,7 +30,7 @@ class VectorSea(DeepSea):
         return jnp.asarray(super().observe(row, column))
 
 
-@pytest.mark.fast_cases("dqn")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "agent",
     [

@@ -89,6 +89,7 @@ def test_an_evaluation_is_that_of_the_policy_at_that_moment(case):
     assert len({row.tobytes() for x in run.evaluations for row in x.scores}) > 1
 
 
+@pytest.mark.fast_cases("compiled, episodes", "compiled, steps", "Gymnasium, steps")
 def test_evaluations_are_in_the_run_folder(case):
     run, out, agent, task, unit, every, _ = case
     with (out / "evaluations.csv").open(newline="") as file:
