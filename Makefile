@@ -6,6 +6,7 @@ INSTALLED := $(VENV)/.installed
 ORACLES := $(VENV)/.oracles
 EXTRAS := $(VENV)/.extras
 DOCS := $(VENV)/.docs
+INCLUDED := dev,mujoco
 
 # Where this variable is set, every process would compile all modules of JAX from their sources.
 unexport PYTHONDONTWRITEBYTECODE
@@ -26,6 +27,7 @@ help:
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("rove needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[$(INCLUDED)]' || \
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[dev,mujoco]'
 	@touch $@
 
@@ -35,7 +37,9 @@ demo: $(INSTALLED)
 reproduce: $(INSTALLED)
 	$(BIN)/rove reproduce --quick
 
-# Libraries that tests compare with, or write for. Without them those tests are skipped.
+# Libraries that tests compare with, or write for. Without them those tests are skipped. A new
+# environment gets them in one installation, which is quicker than two.
+test check: INCLUDED := dev,mujoco,oracles,tensorboard
 # gymnax asks for an older Gymnasium than the newest, with which it works all the same.
 $(ORACLES): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check \

@@ -76,7 +76,7 @@ def test_a_step_keeps_the_shapes_of_the_state(name):
             assert (a.shape, a.dtype) == (b.shape, b.dtype)
 
 
-@pytest.mark.fast_cases("dqn-counts")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "bonus"),
     [pytest.param(*pair, marks=[pytest.mark.slow] * (pair not in TRAINED)) for pair in PAIRS],

@@ -549,6 +549,7 @@ def test_a_policy_that_diverges_is_not_its_environments_fault():
         outcomes.extended(flight, after(jnp.ones(1)))
 
 
+@pytest.mark.slow
 def test_an_action_that_is_not_finite_never_reaches_a_gymnasium_environment():
     rates = {"actor_lr": 1e30, "critic_lr": 1e30, "learning_starts": 20, "batch_size": 8}
     with pytest.raises(LaneError, match="the action was not a finite number at step"):

@@ -89,7 +89,7 @@ AGENTS = {
 }
 
 
-@pytest.mark.fast_cases("GE", "critic")
+@pytest.mark.fast_cases("GE")
 @pytest.mark.parametrize("name", AGENTS)
 def test_rho_of_a_feature_without_data_grows_at_the_full_rate_at_every_sigma(name):
     """Adam moves a parameter whose gradient has one sign by its learning rate in every step: 0.3 in

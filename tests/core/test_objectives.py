@@ -14,6 +14,7 @@ import rove
 from helpers import in_buffer
 from rove import (
     Agent,
+    Categorical,
     Dropout,
     Ensemble,
     Factorised,
@@ -30,7 +31,7 @@ from rove.parts.networks import Linear
 from rove.parts.replay import Transition
 from rove.posteriors import Phi
 from rove.posteriors.mean_field import MeanFieldLearned
-from rove.posteriors.several import Thetas, several
+from rove.posteriors.several import Thetas, matched, several
 from rove.training.solving import episodes_to_solve
 
 N, SIGMA, ACTIONS = 12, 0.5, 2
@@ -178,6 +179,17 @@ def test_bbvi_solves_a_short_chain():
     assert all(episodes_to_solve(o.scores, 11.0) is not None for o in run.outcomes)
 
 
+@pytest.mark.parametrize(("draws", "own"), [(1, 3), (3, 2), (4, 2)])
+def test_every_sample_has_a_target_whatever_their_numbers(draws, own):
+    x = matched(jnp.arange(own)[:, None], draws)
+    np.testing.assert_array_equal(x[:, 0], [i % own for i in range(draws)])
+    agent = Agent(
+        Gaussian(0.1), LowRank(2, rho=-1.0, draws=own), gradient="score", draws=draws,
+        hidden=(), batch_size=4, buffer_size=8, learning_starts=1,
+    )  # fmt: skip
+    jax.eval_shape(lambda key: agent.learn(agent.init(3, 2, key), key), noise.root(0))
+
+
 # α-divergences
 
 
@@ -195,6 +207,17 @@ def test_an_alpha_of_nearly_zero_is_the_mean_and_of_one_the_marginal_likelihood(
             kept = losses[mask[:, row] > 0, row]
             value = -c / alpha * np.log(np.mean(np.exp(-alpha / c * kept))) if len(kept) else 0.0
             assert found[row] == pytest.approx(mask[:, row].mean() * value, rel=1e-4, abs=1e-5)
+
+
+def test_alpha_of_one_is_the_marginal_likelihood_of_a_categorical():
+    """−log of the mean probability of an atom over the samples of θ, at any entropy weight."""
+    returns = Categorical(5, low=-1.0, high=1.0, weight=1e-4)
+    logits = np.random.default_rng(6).normal(size=(8, 5))
+    atom = jnp.asarray([0.0, 0.0, 0.0, 1.0, 0.0])
+    losses = jax.vmap(lambda z: returns.loss(z, atom))(jnp.asarray(logits, jnp.float32))
+    p = np.exp(logits)[:, 3] / np.exp(logits).sum(axis=1)
+    (value,) = alpha_loss(losses[:, None], jnp.ones((1, 1)), 1.0, returns.unit)
+    assert float(value) == pytest.approx(-np.log(p.mean()), rel=1e-5)
 
 
 @pytest.mark.fast_cases("posterior1")
@@ -221,7 +244,7 @@ def test_alpha_of_one_is_the_marginal_likelihood_of_the_linear_gaussian_model(po
     assert float(value) == pytest.approx(SIGMA**2 * total / N, rel=0.05)
 
 
-@pytest.mark.fast_cases("MeanField", "Dropout")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "posterior",
     [Dropout(0.3), Ensemble(3, mask=0.5), MeanField(-1.0), LowRank(2, draws=3)],

@@ -9,6 +9,7 @@ from scipy import stats
 import rove
 from rove.core.actor_critic import ActorCritic
 from rove.core.algorithm import Agent
+from rove.core.objectives import importance_weights
 from rove.parts import noise, replay
 from rove.parts.replay import Transition
 from rove.posteriors import Dirac, Ensemble
@@ -90,12 +91,11 @@ def test_a_family_of_ones_own_has_the_absolute_loss():
 
 @pytest.mark.parametrize("beta", [0.0, 0.5, 1.0])
 def test_weights_by_hand(beta):
-    """(N·P)^−β over the largest, with P = p/Σp of a buffer of priorities 1, 2, 4, 1."""
-    agent = Agent(Gaussian(0.0), Dirac(), **SETTINGS, importance=beta)
+    """(N·P)^−β over their mean, with P = p/Σp of a buffer of priorities 1, 2, 4, 1."""
     priority = np.array([4.0, 1.0, 2.0, 1.0])
     raw = (4 * priority / 8.0) ** -beta
     batch = Transition(*[jnp.zeros(4)] * 5, priority=jnp.asarray(priority, jnp.float32))
-    np.testing.assert_allclose(agent.importance_weights(batch), raw / raw.max(), rtol=1e-6)
+    np.testing.assert_allclose(importance_weights(batch, beta), raw / raw.mean(), rtol=1e-6)
 
 
 def test_weights_multiply_the_loss_and_not_the_entropy():
@@ -111,10 +111,46 @@ def test_weights_multiply_the_loss_and_not_the_entropy():
     entropy = 0.25 / 6 * float(agent.posterior.entropy(agent.posterior.law(phi)))
     losses = 0.5 * np.asarray(errors) ** 2
     weights = np.arange(1.0, 7.0) ** -0.5
+    weights /= weights.mean()
     assert float(value) == pytest.approx(np.mean(weights * losses) - entropy, rel=1e-4)
     assert float(mean) == pytest.approx(np.sum(weights * losses) / weights.sum(), rel=1e-4)
     value, (mean, _) = jax.jit(plain.objective)(phi, theta, batch._replace(priority=None), x)
     assert float(value) == pytest.approx(np.mean(losses) - entropy, rel=1e-4)
+
+
+def test_the_posterior_is_that_of_uniform_replay():
+    """Observations of weight + bias with σ = 1, 32 at a time: in the best mean field, each has a
+    standard deviation of 1/√32. Errors, and with them the probabilities of being sampled, differ by
+    orders of magnitude."""
+    settings = {"hidden": (), "batch_size": 32, "buffer_size": 64, "gamma": 0.0, "lr": 3e-3}
+    widths = {}
+    for prioritised, importance in ((None, 0.5), (0.6, 1.0)):
+        agent = Agent(
+            Gaussian(1.0), rove.MeanField(-2.0), prioritised=prioritised, importance=importance,
+            learning_starts=1, **settings,
+        )  # fmt: skip
+        rewards = jnp.asarray(np.random.default_rng(4).normal(size=64), jnp.float32)
+
+        @jax.jit
+        def widths_of(agent, rewards):
+            def save(i, state):
+                step = Transition(
+                    jnp.ones(1), jnp.int32(0), rewards[i], jnp.ones(1), jnp.asarray(True)
+                )
+                return agent.observe(state, step)
+
+            def update(state, t):
+                state, _ = agent.learn(state, noise.fold(noise.root(5), t))
+                law = agent.posterior.law(state.phi)
+                (std,) = law.std
+                return state, jnp.sqrt(std.weight[0, 0] ** 2 + std.bias[0] ** 2)
+
+            state = jax.lax.fori_loop(0, 64, save, agent.init(1, 1, noise.root(3)))
+            return jax.lax.scan(update, state, jnp.arange(4000))[1]
+
+        widths[prioritised] = float(jnp.mean(widths_of(agent, rewards)[2000:]))
+    assert widths[None] == pytest.approx(2**0.5 / 32**0.5, rel=0.1)
+    assert widths[0.6] == pytest.approx(widths[None], rel=0.15)
 
 
 # New priorities

@@ -90,6 +90,33 @@ def episodes(sea: DeepSea, rng):
     return actions.astype(np.int32)
 
 
+@pytest.mark.fast_cases(
+    "2-0-True-plain",
+    "2-0-True-bsuite",
+    "2-42-True-plain",
+    "2-42-True-bsuite",
+    "2-0-False-plain",
+    "2-0-False-bsuite",
+    "3-0-True-plain",
+    "3-0-True-bsuite",
+    "3-42-True-plain",
+    "3-42-True-bsuite",
+    "3-0-False-plain",
+    "3-0-False-bsuite",
+    "6-0-True-plain",
+    "6-0-True-bsuite",
+    "6-42-True-plain",
+    "6-42-True-bsuite",
+    "6-0-False-plain",
+    "6-0-False-bsuite",
+    "17-0-True-plain",
+    "17-0-True-bsuite",
+    "17-42-True-plain",
+    "17-42-True-bsuite",
+    "17-0-False-plain",
+    "17-0-False-bsuite",
+    "50-0-True-bsuite",
+)
 @pytest.mark.parametrize("oracle", ["plain", "bsuite"])
 @pytest.mark.parametrize(("map_seed", "randomised"), [(0, True), (42, True), (0, False)])
 @pytest.mark.parametrize("n", [2, 3, 6, 17, 50])

@@ -140,6 +140,7 @@ def test_an_image_is_drawn_where_there_are_no_cells():
 SMALL = {"hidden": (16,), "batch_size": 16, "buffer_size": 2000, "learning_starts": 50}
 
 
+@pytest.mark.slow
 def test_a_run_is_recorded_and_restored_by_name(tmp_path):
     task = environments.make("gymnax/Catch-bsuite", rows=5, columns=3, optimum=1.0)
     assert environments.options(task) == {

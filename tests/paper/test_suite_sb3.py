@@ -33,6 +33,24 @@ for file, task, agent, seed, steps in json.loads(sys.argv[1]):
 """
 
 
+@pytest.mark.fast_cases(
+    "minigrid-empty-6",
+    "minigrid-doorkey-5",
+    "frozenlake-4x4",
+    "frozenlake-4x4-slippery",
+    "sparse-mountain-car",
+    "deep-sea-10",
+    "permuted-chain-20",
+    "point-rooms",
+    "minatar-breakout",
+    "minigrid-unlock",
+    "frozenlake-8x8",
+    "cliffwalking",
+    "sparse-acrobot",
+    "deep-sea-20",
+    "permuted-chain-50",
+    "swing-up",
+)
 @pytest.mark.parametrize("name", [task.name for task in TASKS])
 def test_the_same_task_with_gymnasiums_interface(name):
     task = BY_NAME[name]

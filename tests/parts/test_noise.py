@@ -183,6 +183,7 @@ def pairs():
     return neighbours()
 
 
+@pytest.mark.slow
 def test_neighbours_are_uncorrelated(pairs):
     """Of values, squares, sizes and signs, and of a value with its neighbour's square."""
     forms = {

@@ -56,6 +56,7 @@ def python(script: str, **environment: str) -> subprocess.CompletedProcess:
     )
 
 
+@pytest.mark.slow
 def test_sums_are_right_after_import_rove():
     """XLA gives 1071645696 or 1065369600 for 32768² without the flag that `import rove` sets."""
     done = python(SUMS.format(first=""))

@@ -177,6 +177,7 @@ def test_what_makes_no_sense_is_refused():
         assert caught.value.field == field
 
 
+@pytest.mark.fast_cases("1.0-3")
 @pytest.mark.parametrize(("temperature", "solved"), [(1.0, 3), (0.0, 0)])
 def test_the_noise_makes_it_explore_a_short_chain(temperature, solved):
     """Ten optimal episodes in a row. Without noise, the network turns left and stays there."""

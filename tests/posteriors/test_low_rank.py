@@ -178,6 +178,7 @@ def test_several_draws_for_a_row_are_independent_and_of_one_law(posterior):
     assert np.max(np.abs(product[np.triu_indices(4, 1)])) * np.sqrt(DRAWS) < limit(6)
 
 
+@pytest.mark.slow
 def test_more_draws_are_the_same_objective_with_less_noise():
     """Over many keys: gradients of the same mean, and of a sixteenth of the variance, where the
     index is all that is drawn."""
@@ -334,6 +335,7 @@ def test_the_variance_is_softplus_of_rho_squared():
         np.testing.assert_allclose(v, np.log1p(np.exp(-2.0)) ** 2, rtol=1e-6)
 
 
+@pytest.mark.fast_cases("5-sizes0")
 @pytest.mark.parametrize(("rank", "sizes"), [(5, (1, 4)), (9, (3, 4, 2))])
 def test_more_directions_than_weights_have_no_density(rank, sizes):
     """The factors span no plane of so many dimensions: refused, unless there is a diagonal."""
@@ -348,6 +350,7 @@ def test_more_directions_than_weights_have_no_density(rank, sizes):
 # In training
 
 
+@pytest.mark.slow
 def test_prior_functions_never_change_while_the_rest_learns():
     agent = Agent(Gaussian(0.1), FULL, hidden=(6,), batch_size=4, buffer_size=16, lr=0.01)
     state = jax.jit(Agent.init, static_argnums=(1, 2))(agent, 3, 2, noise.root(0))

@@ -237,6 +237,17 @@ def test_mean_is_the_mean_where_values_are_linear_in_what_is_drawn(name):
 # (2) to (5) Keys, rows and shapes
 
 
+@pytest.mark.fast_cases(
+    "conjugate",
+    "dirac",
+    "ensemble",
+    "factorised",
+    "langevin",
+    "last layer",
+    "low rank",
+    "mean field, prior",
+    "parameter noise",
+)
 @all_families
 def test_a_key_decides_all_that_is_drawn(name):
     """The same law, states and key give the same values; another key gives others, in a
@@ -288,6 +299,17 @@ def test_shapes(name):
 # (6) Without hidden layers
 
 
+@pytest.mark.fast_cases(
+    "conjugate",
+    "dirac",
+    "ensemble",
+    "factorised",
+    "langevin",
+    "last layer",
+    "low rank",
+    "mean field, prior",
+    "parameter noise",
+)
 @all_families
 def test_no_hidden_layer_is_a_linear_value(name):
     """f_θ(x) is affine in x for every θ: f(x + y) + f(0) = f(x) + f(y)."""
@@ -383,6 +405,7 @@ def test_the_buffer_keeps_what_the_network_takes(name):
         np.testing.assert_allclose(cached, values, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some_quick(["low rank", "ensemble"], ["low rank"]))
 def test_values_that_are_far_more_than_an_observation_are_not_kept(name, monkeypatch):
     """Of 20 quantiles for each action they would be; an update is the same as if they were."""
@@ -602,3 +625,32 @@ def test_an_agent_learns_from_codes_as_from_vectors(name):
     ):
         np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=2e-5)
     assert states[1].replay.rows.shape == (12, 5)
+
+
+# Pairing
+
+PAIRED = {
+    "dropout": Dropout(0.3, paired=True), "factorised": Factorised(-1.0, paired=True),
+    "full covariance": FullCovariance(-1.0, paired=True), "low rank": LowRank(3),
+    "mean field": MeanField(-1.0, paired=True),
+    "mean field, one": MeanField(-1.0, paired=True, draws="minibatch"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAIRED)
+def test_paired_rows_are_one_theta_in_every_state(name):
+    """Without hidden layers f_θ is linear, so that f(x) + f(y) = f(x + y) + f(0) under one θ. Noise
+    that is drawn for the outputs does not satisfy it."""
+    posterior = PAIRED[name]
+    phi = some_phi(posterior, ())
+    law = law_of(posterior, phi)
+    theta = posterior.sample_rows(law, jnp.arange(5), noise.root(7))
+    assert theta.for_target(posterior.sample_rows(law, jnp.arange(5), noise.root(9))) is theta
+    rng = np.random.default_rng(8)
+    x, y = jnp.asarray(rng.normal(size=(2, 5, FEATURES)), jnp.float32)
+    f = {
+        which: np.asarray(theta(law, inputs(phi.priors, at)))
+        for which, at in {"x": x, "y": y, "sum": x + y, "zero": 0.0 * x}.items()
+    }
+    assert np.ptp(f["x"], axis=1).max() > 0.1
+    np.testing.assert_allclose(f["x"] + f["y"], f["sum"] + f["zero"], rtol=1e-4, atol=1e-4)

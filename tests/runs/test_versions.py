@@ -16,6 +16,9 @@ def train(folder, agent):
     return json.loads((folder / "config.json").read_text())
 
 
+@pytest.mark.fast_cases(
+    "False-missing-has no setting", "False-new-has the setting", "True-new-has the setting"
+)
 @pytest.mark.parametrize(
     ("change", "words"), [("missing", "has no setting"), ("new", "has the setting")]
 )

@@ -71,6 +71,7 @@ def in_floats(task):
     return dataclasses.replace(task, source=dataclasses.replace(task.source, integers=None))
 
 
+@pytest.mark.slow
 def test_results_are_those_of_a_buffer_of_floats():
     pytest.importorskip("gymnax")
     task = rove.make("gymnax/Breakout-MinAtar")

@@ -94,6 +94,7 @@ def test_a_grid_of_numbers_compiles_one_program():
     assert len(programs) == 1
 
 
+@pytest.mark.slow
 def test_together_agrees_with_apart():
     """In lockstep, with episodes of one lane budget ending before another's."""
     jobs = ge(seeds=2, episodes=12).jobs(None) + ge(seeds=[2], episodes=5).jobs(None)

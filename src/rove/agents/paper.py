@@ -76,7 +76,10 @@ class GaussSettings(NetworkSettings):
 
 
 class GE(GaussSettings, name="ge", label="GE"):
-    """GE (Gauss Exploration): Gaussian return, mean-field Gaussian posterior (Algorithm 2)."""
+    """GE (Gauss Exploration): Gaussian return, mean-field Gaussian posterior (Algorithm 2).
+
+    The default `prior_std` bounds the widths of q_φ. Without it, the entropy is the paper's.
+    """
 
     prior_std: float | None = 1.0
     """Standard deviation that a weight tends to without data, as a multiple of 1/√n for a layer

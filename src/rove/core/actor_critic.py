@@ -52,10 +52,10 @@ class ActorCritic(CriticLearner):
     updated as in Algorithm 2, with a′ = π_ψ⁻(s′) in place of the greedy action. The policy is
     updated by the gradient of E[Z_θ̂(s, π_ψ(s))], with one θ̂ ~ q_φ for the whole minibatch.
 
-    Details that the paper does not specify are as in DDPG: φ⁻ and ψ⁻ move towards φ and ψ by a
-    fraction τ in each update, the policy ends in a tanh, and noise can be added to its actions.
-    τ = 1 with a `target_period` gives the periodic copies of Algorithm 2. Two `critics` and target
-    smoothing give TD3.
+    As in DDPG, and unlike in the paper, φ⁻ and ψ⁻ move towards φ and ψ by a fraction τ in each
+    update, and a′ is that of ψ⁻. τ = 1 with a `target_period` gives the periodic copies of
+    Algorithm 2. The policy ends in a tanh, and noise can be added to its actions. Two `critics` and
+    target smoothing give TD3.
     """
 
     random_actions = ("noise_std", "random_steps")
@@ -79,7 +79,7 @@ class ActorCritic(CriticLearner):
     """Learning rate α of the critics."""
     tau: float | Array = 0.005
     """Fraction τ by which the targets move towards φ and ψ in each update. For φ⁻, this applies to
-    the result of `Posterior.law`, for example a Gaussian's means and variances."""
+    the result of `Posterior.law`, for example a Gaussian's means and standard deviations."""
     policy_period: int | Array = 1
     """Number of steps between updates of the policy (TD3's policy delay)."""
     smoothing_std: float | Array = 0.0
@@ -132,8 +132,8 @@ class ActorCritic(CriticLearner):
         """Draw the noise of the next action, and θ̂ ~ q_φ if it is used for more than one step."""
         x = jnp.where(begins, 0.0, (1.0 - self.noise_reversion) * state.random)
         x += self.noise_std * noise.normal(noise.fold(key, _NOISE), x.shape)
-        k, now = noise.fold(key, _RESAMPLE), (state.phi[0], state.theta, state.own_steps)
-        theta = control.next_theta(self.posterior, self.resample, *now, begins, k)
+        k, first = noise.fold(key, _RESAMPLE), state._replace(phi=state.phi[0])
+        theta = control.next_theta(self.posterior, self.resample, first, begins, k)
         return state._replace(theta=theta, random=x)
 
     def act(self, state: AgentState, observation: Observation, key: Key) -> Float[Array, " k"]:
@@ -174,10 +174,11 @@ class ActorCritic(CriticLearner):
         lookahead = partial(self.lookahead, priors, state.phi_target, actor.psi_target)
         x = lookahead(theta_minus, batch, key)  # 2.10
         moments, psi_moments = state.optimiser
-        phis, moments, buffer, loss = self.descend(  # 2.11–2.12
-            state, state.phi, moments, self.critic_lr, theta, batch, x, lookahead, reward,
-            k(_REFIT), k(_STEP),
-        )  # fmt: skip
+        phis, moments, (loss, errors) = self.descend(  # 2.11–2.12
+            state.phi, moments, self.critic_lr, theta, batch, x, k(_STEP)
+        )
+        phis = tuple(self.refit(state, phi, lookahead, reward, k(_REFIT)) for phi in phis)
+        buffer = replay.reprioritised(state.replay, batch, errors, self.prioritised)
         laws = self.laws(phis)
 
         def updated_policy() -> tuple[Theta, Any]:

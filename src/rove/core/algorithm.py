@@ -1,8 +1,9 @@
 """Algorithms 1 and 2 of the paper, for any return distribution Z_θ and any distribution q_φ(θ).
 
 The marks 1.k and 2.k refer to line k of Algorithm 1 and of Algorithm 2. The loops over episodes
-and steps (2.3–2.4) are in `rove.training`. `law` is q_φ in the form that sampling needs. The
-counter (2.5) is incremented when the transition is saved (2.8), to the same effect.
+and steps (2.3–2.4) are in `rove.training`; updates begin at step `learning_starts`. `law` is q_φ in
+the form that sampling needs. The counter (2.5) is incremented when the transition is saved (2.8),
+to the same effect.
 """
 
 from functools import partial
@@ -15,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 
 from rove.core import checks, control
 from rove.core.control import EpsilonGreedy
-from rove.core.critic import CriticLearner, of_action
+from rove.core.critic import CriticLearner
 from rove.core.diagnostics import Beliefs, beliefs_at
 from rove.core.folding import Folded, folded_values
 from rove.core.learner import AgentState
@@ -26,7 +27,7 @@ from rove.parts.onehot import VECTORS, Form, Observation
 from rove.parts.replay import Transition
 from rove.posteriors.base import Pairs, Rows
 from rove.posteriors.priors import cache_size, inputs, tabulated, with_cache
-from rove.returns.base import by_action
+from rove.returns.base import by_action, of_action
 
 # Indices of the random streams of a step.
 (
@@ -66,13 +67,11 @@ class Agent(EpsilonGreedy, CriticLearner):
     # Control
 
     def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
-        """1.4, 2.6: resample the stored θ if an episode begins or N steps have passed.
-
-        With resample="step", no θ is stored: `act` samples it.
-        """
-        k, now = noise.fold(key, _RESAMPLE), (state.phi, state.theta, state.own_steps)
-        theta = control.next_theta(self.posterior, self.resample, *now, begins, k)
-        random = self.next_random(state, begins, noise.fold(key, _REPEAT))
+        """1.4, 2.6: resample the stored θ when an episode begins or, with a number, every so many
+        steps. With resample="step", no θ is stored: `act` samples it."""
+        k = partial(noise.fold, key)
+        theta = control.next_theta(self.posterior, self.resample, state, begins, k(_RESAMPLE))
+        random = self.next_random(state, begins, k(_REPEAT))
         return state._replace(theta=theta, random=random)
 
     def act(self, state: AgentState, observation: Observation, key: Key) -> Int[Array, ""]:
@@ -104,18 +103,19 @@ class Agent(EpsilonGreedy, CriticLearner):
         return state._replace(counter=state.counter + 1)
 
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
-        """1.8, 2.9–2.15: update φ, and φ⁻ every `target_period` steps. Also return the loss."""
+        """1.7–1.8, 2.9–2.15: update φ, and φ⁻ every `target_period` steps. Also return the loss."""
         phi, law_minus = state.phi, state.phi_target
         law, k = self.posterior.law(phi), partial(noise.fold, key)
         reward = partial(self.reward, state, phi.priors, law, k(_BONUS))
         batch = self.minibatch(state.replay, reward, k(_MINIBATCH))  # 2.9
-        theta, theta_minus = self.draw(law, law_minus, batch, k(_THETA), k(_TARGET_THETA))  # 2.9/11
+        theta, theta_minus = self.draw(law, law_minus, batch, k(_THETA), k(_TARGET_THETA))
         lookahead = partial(self.lookahead, phi.priors, law, law_minus)
         x = lookahead(theta_minus, batch, k(_TARGET))  # 2.10
-        (phi,), moments, buffer, loss = self.descend(  # 2.11–2.12
-            state, (phi,), state.optimiser, self.lr, theta, batch, x, lookahead, reward,
-            k(_REFIT), k(_STEP),
-        )  # fmt: skip
+        (phi,), moments, (loss, errors) = self.descend(  # 2.11–2.12
+            (phi,), state.optimiser, self.lr, theta, batch, x, k(_STEP)
+        )
+        phi = self.refit(state, phi, lookahead, reward, k(_REFIT))
+        buffer = replay.reprioritised(state.replay, batch, errors, self.prioritised)
         due = state.counter % self.target_period == 0
         law_minus = lax.cond(due, lambda: self.posterior.law(phi), lambda: law_minus)  # 2.13–2.14
         state = state._replace(replay=buffer, bonus=self.bonus.update(state.bonus, batch))

@@ -79,8 +79,8 @@ def check_estimate(agent: Any) -> None:
     check_choice("gradient", agent.gradient, get_args(Gradient))
     if agent.alpha is not None:
         check_number("alpha", agent.alpha, above=0.0)
-        if float(agent.returns.scale) == 0.0:
-            reason = "needs a return with a width: set its sigma or weight above 0"
+        if float(agent.returns.unit) == 0.0:
+            reason = "needs a return with a width: set its sigma above 0"
             raise ConfigError("alpha", agent.alpha, reason)
     if agent.gradient == "score":
         if not isinstance(agent.posterior, Density):

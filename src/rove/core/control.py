@@ -13,7 +13,7 @@ from rove.parts import noise
 from rove.parts.masks import allowed_actions
 from rove.parts.noise import Key
 from rove.parts.onehot import Observation
-from rove.posteriors.base import Phi, Posterior
+from rove.posteriors.base import Posterior
 from rove.posteriors.priors import Input
 
 Resample: TypeAlias = Literal["step", "episode"] | int
@@ -31,20 +31,18 @@ def first_theta(posterior: Posterior[Any, Any], resample: Resample, law: Any, ke
 def next_theta(
     posterior: Posterior[Any, Any],
     resample: Resample,
-    phi: Phi,
-    theta: Any,
-    steps: Int[Array, ""],
+    state: AgentState,
     begins: Bool[Array, ""],
     key: Key,
 ) -> Any:
-    """Return θ for the next step, resampled if an episode begins or N steps have passed.
-
-    `steps` is the number of steps of the environment so far.
-    """
+    """Return θ for the next step, resampled if an episode begins or, if `resample` is a number,
+    every so many steps of the environment."""
     if resample == "step":
-        return theta
-    due = begins if isinstance(resample, str) else steps % resample == 0
-    return lax.cond(due, lambda: posterior.sample(posterior.law(phi), key), lambda: theta)
+        return state.theta
+    due = begins if resample == "episode" else state.own_steps % resample == 0
+    return lax.cond(
+        due, lambda: posterior.sample(posterior.law(state.phi), key), lambda: state.theta
+    )
 
 
 def outputs(

@@ -21,7 +21,13 @@ from rove.core.control import Resample
 from rove.core.diagnostics import density_curves
 from rove.core.families import check_bonus, check_posterior, check_returns
 from rove.core.learner import AgentState, Learner, Memory
-from rove.core.objectives import Gradient, alpha_loss, mean_errors, of_action, with_scores
+from rove.core.objectives import (
+    Gradient,
+    alpha_loss,
+    importance_weights,
+    mean_errors,
+    with_scores,
+)
 from rove.core.optimiser import posterior_step
 from rove.core.reward_scale import ConstantScale, RewardScale
 from rove.parts import noise, replay
@@ -34,7 +40,7 @@ from rove.parts.replay import Replay, Reward, Transition
 from rove.posteriors import Dirac
 from rove.posteriors.base import Data, Density, OneTheta, Pairs, Phi, Posterior, Rows, apply_all
 from rove.posteriors.several import Thetas, matched, several
-from rove.returns.base import Return, by_action, means, values
+from rove.returns.base import Return, by_action, means, of_action, values
 
 Lookahead: TypeAlias = Callable[[Rows, Transition, Key], Array]
 """Samples targets x for transitions, given θ⁻ and a key for all other randomness."""
@@ -87,7 +93,8 @@ class CriticLearner(Learner):
     """What r is divided by before the intrinsic reward is added."""
     draws: int = eqx.field(default=1, static=True)
     """Number of independent samples of θ for each transition of an update; with gradient="score",
-    for the whole minibatch. It multiplies the posterior's own number, such as `LowRank.draws`."""
+    for the whole minibatch. For the other gradient, it multiplies the posterior's own number, such
+    as `LowRank.draws`."""
     alpha: float | Array | None = None
     """α of the divergence that is minimised over several samples of θ: None for objective (4), its
     limit at 0, and 1 for the marginal likelihood (see `alpha_loss`)."""
@@ -152,16 +159,16 @@ class CriticLearner(Learner):
 
         c is `Return.scale`. For a Gaussian, c = σ² and the loss is −c·log Z_θ, so that this is (4),
         or (7), times c/N; the factor c/N does not change the minimiser. For the other families c
-        weights the entropy only (see `Return.scale`). Each term of the mean has its own samples of
-        θ, which reduces the variance; `x` contains a target for each sample and term.
+        weights the entropy only (see `Return.scale`). A posterior with a prior has −KL(q_φ ‖ prior)
+        in place of H. `x` contains a target for each sample of θ and each row.
         """
         law, (inputs, action) = self.posterior.law(phi), self.pairs(phi.priors, batch)
         z = of_action(by_action(self.returns, theta(law, inputs)), action)
-        x, importance = matched(x, z.shape[0]), self.importance_weights(batch)
+        x, importance = matched(x, z.shape[0]), importance_weights(batch, self.importance)
         losses, weights = jax.vmap(jax.vmap(self.returns.loss))(z, x), theta.weights * importance
         loss = value = jnp.mean(weights * losses)
         if self.alpha is not None:
-            rows = alpha_loss(losses, theta.weights, self.alpha, self.returns.scale)
+            rows = alpha_loss(losses, theta.weights, self.alpha, self.returns.unit)
             value = jnp.mean(importance * rows)
         if isinstance(theta, Thetas):
             shares = weights * losses / z.shape[1]
@@ -170,13 +177,6 @@ class CriticLearner(Learner):
         mean_loss = loss / jnp.maximum(jnp.mean(weights), 1e-6)
         return value - entropy, (mean_loss, mean_errors(self.returns, theta.weights, z, x))
 
-    def importance_weights(self, batch: Transition) -> float | Float[Array, " n"]:
-        """Return 1/P(j)^β of every row, divided by the largest, where P(j) is the probability with
-        which it was sampled; 1 if all were sampled uniformly."""
-        if batch.priority is None:
-            return 1.0
-        return (batch.priority / jnp.min(batch.priority)) ** -self.importance
-
     @property
     def entropy_weight(self) -> float | Array:
         """c of the objective, or 0 if q_φ has no entropy to weigh against the loss."""
@@ -184,22 +184,17 @@ class CriticLearner(Learner):
 
     def descend(
         self,
-        state: AgentState,
         phis: tuple[Phi, ...],
         moments: Any,
         lr: float | Array,
         theta: Rows,
         batch: Transition,
         x: Array,
-        lookahead: Lookahead,
-        reward: Reward,
-        k_refit: Key,
-        k_step: Key,
-    ) -> tuple[tuple[Phi, ...], Any, Replay, Float[Array, ""]]:
-        """2.11–2.12: φ ← φ − α·Δφ for every critic, with Adam or `Sampler.step`; then
-        `Posterior.refit`.
+        key: Key,
+    ) -> tuple[tuple[Phi, ...], Any, tuple[Float[Array, ""], Float[Array, " n"]]]:
+        """2.11–2.12: φ ← φ − α·Δφ for every critic, with Adam or `Sampler.step`.
 
-        Returns φ, the moments and the replay buffer after the step, and the mean loss before it.
+        Returns φ and the moments after the step, and the diagnostics of `objective` before it.
         """
 
         def total_objective(learned: tuple) -> tuple[Array, tuple[Array, Array]]:
@@ -210,11 +205,17 @@ class CriticLearner(Learner):
             return sum(objectives, jnp.zeros(())), means
 
         learned = tuple(phi.learned for phi in phis)
-        gradient, (loss, errors) = jax.grad(total_objective, has_aux=True)(learned)
-        buffer = replay.reprioritised(state.replay, batch, errors, self.prioritised)
+        gradient, diagnostics = jax.grad(total_objective, has_aux=True)(learned)
         scale = self.entropy_weight, self.returns.scale / batch.reward.shape[0]
-        step = learned, gradient, moments, lr, scale, k_step
+        step = learned, gradient, moments, lr, scale, key
         learned, moments = posterior_step(self.posterior, *step)
+        updated = [phi._replace(learned=part) for phi, part in zip(phis, learned, strict=True)]
+        return tuple(updated), moments, diagnostics
+
+    def refit(
+        self, state: AgentState, phi: Phi, lookahead: Lookahead, reward: Reward, key: Key
+    ) -> Phi:
+        """Return φ after `Posterior.refit`, if the minimiser of the objective has a closed form."""
 
         def refit_targets(batch: Transition, key: Key, block: int | Array) -> Array:
             """Sample targets with the same θ⁻ for all transitions.
@@ -233,10 +234,9 @@ class CriticLearner(Learner):
             reward=reward,
             pairs=self.pairs,
             target=refit_targets,
-            key=k_refit,
+            key=key,
         )
-        updated = [phi._replace(learned=part) for phi, part in zip(phis, learned, strict=True)]
-        return tuple(self.posterior.refit(phi, data) for phi in updated), moments, buffer, loss
+        return self.posterior.refit(phi, data)
 
     def reward(
         self, state: AgentState, priors: Any, law: Any, key: Key, steps: Transition

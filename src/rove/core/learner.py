@@ -152,7 +152,7 @@ class Learner(eqx.Module):
 
     @property
     def samples(self) -> bool:
-        """Whether `act` samples θ ~ q_φ, so that it differs from `greedy`."""
+        """Whether `act` uses a sample θ ~ q_φ, so that it can differ from `greedy`."""
         return not self.continuous
 
     @abc.abstractmethod

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Float, Int
 
+from rove.parts.replay import Transition
 from rove.posteriors.base import Phi
 from rove.posteriors.several import Thetas
 from rove.returns.base import Return
@@ -20,20 +21,32 @@ def alpha_loss(
     losses: Float[Array, "draws n"],
     weights: Float[Array, "#draws #n"],
     alpha: float | Array,
-    scale: float | Array,
+    unit: float | Array,
 ) -> Float[Array, " n"]:
     """Return −(c/α)·log of the mean over θ of exp(−(α/c)·loss), for each row.
 
-    c is `scale` and loss/c is −log Z_θ(x). At α = 1 this is −c times the logarithm of the marginal
-    likelihood of x; as α → 0 it tends to the mean of the loss, as in (4). A row is weighted by the
-    mean of its weights.
+    c is `unit`, so that loss/c is −log Z_θ(x). At α = 1 this is −c times the logarithm of the
+    marginal likelihood of x; as α → 0 it tends to the mean of the loss, as in (4). A row is
+    weighted by the mean of its weights.
     """
     weights = jnp.broadcast_to(weights, losses.shape)
     total = jnp.sum(weights, axis=0)
     safe = jnp.where(total > 0.0, weights, 1.0)
-    exponent = jax.nn.logsumexp(-alpha / scale * losses, axis=0, b=safe)
-    rows = -scale / alpha * (exponent - jnp.log(jnp.sum(safe, axis=0)))
+    exponent = jax.nn.logsumexp(-alpha / unit * losses, axis=0, b=safe)
+    rows = -unit / alpha * (exponent - jnp.log(jnp.sum(safe, axis=0)))
     return total / losses.shape[0] * rows
+
+
+def importance_weights(batch: Transition, exponent: float | Array) -> float | Float[Array, " n"]:
+    """Return 1/P(j)^β of every row, divided by their mean, where P(j) is the probability with which
+    it was sampled; 1 if all were sampled uniformly.
+
+    Weights of mean 1 leave the entropy its weight beside the loss.
+    """
+    if batch.priority is None:
+        return 1.0
+    weights = (batch.priority / jnp.min(batch.priority)) ** -exponent
+    return weights / jnp.mean(weights)
 
 
 class Scores(NamedTuple):
@@ -117,16 +130,6 @@ def with_scores(
     for x, g in zip(jax.tree.leaves(phi.learned), jax.tree.leaves(gradient), strict=True):
         value += jnp.sum(lax.stop_gradient(g) * (x - lax.stop_gradient(x)))
     return value
-
-
-def of_action(
-    z: Float[Array, "draws n actions outputs"], action: Int[Array, "*draws n"]
-) -> Float[Array, "draws n outputs"]:
-    """Return each row's outputs for the given action."""
-    if z.shape[2] == 1:
-        return jnp.squeeze(z, axis=2)
-    action = action.reshape(-1, z.shape[1], 1, 1)
-    return jnp.take_along_axis(z, action, axis=2)[:, :, 0]
 
 
 def mean_errors(

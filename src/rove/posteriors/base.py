@@ -21,7 +21,7 @@ from rove.posteriors.priors import Input
 
 Law = TypeVar("Law")
 """The parameters of q_φ in the form that sampling needs, as a pytree: a Gaussian's means and
-variances, for example."""
+standard deviations, for example."""
 Draw = TypeVar("Draw")
 """A sample θ ~ q_φ, in whatever form suits the family: weights, the index of an ensemble member, an
 epistemic index z, or dropout masks."""
@@ -148,8 +148,8 @@ class Posterior(eqx.Module, Generic[Law, Draw]):
     """A family of parameter distributions q_φ(θ).
 
     A subclass implements five methods: `init`, `law`, `sample`, `apply` and `mean`. The others have
-    defaults. `law` converts φ to the form that sampling needs; it is computed once per update, and
-    the target network stores its result instead of φ⁻.
+    defaults. `law` converts φ to the form that sampling needs, and the target network stores its
+    result instead of φ⁻.
     """
 
     @abc.abstractmethod

@@ -14,7 +14,6 @@ from rove.parts.noise import Key
 from rove.posteriors.base import (
     Density,
     Foldable,
-    OneTheta,
     Paired,
     Phi,
     Rows,
@@ -95,10 +94,10 @@ class FullCovariance(Foldable[LastLayerLaw, Array], Density[LastLayerLaw, Array]
     def sample_rows(
         self, law: LastLayerLaw, ids: Int[Array, " n"] | None, key: Key
     ) -> Rows[LastLayerLaw]:
-        if ids is None:
-            return OneTheta(self, key)
-        rows = LastLayerRows(noise.normal(key, (ids.shape[0], law.head.mean.shape[0])))
-        return Paired(rows) if self.paired else rows
+        if ids is None or self.paired:
+            rows = super().sample_rows(law, ids, key)
+            return Paired(rows) if self.paired else rows
+        return LastLayerRows(noise.normal(key, (ids.shape[0], law.head.mean.shape[0])))
 
     def entropy(self, law: LastLayerLaw) -> Float[Array, ""]:
         """Return Σ log L_ii, which is ½·log det(L·Lᵀ).

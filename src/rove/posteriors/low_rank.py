@@ -116,7 +116,8 @@ class LowRank(Foldable[LowRankLaw, Draw], Density[LowRankLaw, Draw]):
     prior_std: float | Array | None = eqx.field(default=None, kw_only=True)
     """As `MeanField.prior_std`, for the weights of the last layer; None: no such prior."""
     paired: bool = eqx.field(default=True, static=True, kw_only=True)
-    """Whether the target of a transition uses the same z and diagonal noise for θ⁻ as for θ."""
+    """Whether the target of a transition uses the same z for θ⁻ as for θ. With `rho`, it also uses
+    the same noise of the outputs, which is not that of the same weights in another state."""
 
     def __check_init__(self) -> None:
         check_integer("rank", self.rank, at_least=1, at_most=10_000)

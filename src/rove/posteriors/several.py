@@ -4,7 +4,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int, UInt32
 
@@ -62,9 +62,9 @@ def several(
 
 
 def matched(x: Array, draws: int) -> Array:
-    """Return targets for every sample of θ: those of the samples of θ⁻, repeated as needed."""
-    times = draws // x.shape[0]
-    return x if times == 1 else jnp.tile(x, (times, *(1 for _ in x.shape[1:])))
+    """Return a target for each sample of θ: those of the samples of θ⁻ in turn. If their numbers
+    differ, some are repeated or left out."""
+    return x if x.shape[0] == draws else x[np.arange(draws) % x.shape[0]]
 
 
 def _map_samples(function: Any, rows: Rows[Law]) -> Array:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from rove.errors import ConfigError, check_number
 from rove.parts.noise import Key
@@ -45,6 +45,12 @@ class Return(eqx.Module):
         tempered posterior, Π Z_θ(x_j)^(1/c). c = 1 treats the minibatch as the whole data set, a
         smaller c as a sample of a data set of N/c transitions, and c = 0 removes the entropy.
         """
+
+    @property
+    def unit(self) -> float | Array:
+        """The factor c for which `loss` is −c·log Z_θ(x), up to a constant: σ² for a Gaussian, and
+        1 for other families."""
+        return 1.0
 
     @property
     def discrete(self) -> bool:
@@ -176,6 +182,16 @@ def visible(mean: Float[Array, ""], std: Float[Array, ""]) -> Float[Array, ""]:
 def by_action(returns: Return, z: Float[Array, "*n numbers"]) -> Float[Array, "*n actions outputs"]:
     """Reshape a network's output to one row per action."""
     return z.reshape(*z.shape[:-1], -1, returns.outputs)
+
+
+def of_action(
+    z: Float[Array, "draws n actions outputs"], action: Int[Array, "*draws n"]
+) -> Float[Array, "draws n outputs"]:
+    """Return each row's outputs for the given action."""
+    if z.shape[2] == 1:
+        return jnp.squeeze(z, axis=2)
+    action = action.reshape(-1, z.shape[1], 1, 1)
+    return jnp.take_along_axis(z, action, axis=2)[:, :, 0]
 
 
 def means(returns: Return, z: Float[Array, "*n outputs"]) -> Float[Array, "*n"]:

@@ -42,6 +42,10 @@ class Gaussian(Return):
         return self.sigma**2
 
     @property
+    def unit(self) -> float | Array:
+        return self.sigma**2
+
+    @property
     def exact(self) -> bool:
         return True
 
