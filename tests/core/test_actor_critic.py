@@ -295,9 +295,9 @@ def test_smoothing_is_clipped_noise_within_the_bounds_of_actions():
 def test_a_target_of_ge_has_the_returns_noise_and_a_theta_of_its_own():
     learner = agent(MeanField(-2.0), 0.5, hidden=(), gamma=0.9)
     rows = jax.tree.map(lambda x: jnp.tile(x, (20_000, *[1] * (x.ndim - 1))), one_row(0.0, False))
-    std = jax.tree.map(lambda w: jnp.full_like(w, 0.2), constant(0.0))
+    variance = jax.tree.map(lambda w: jnp.full_like(w, 0.04), constant(0.0))
     laws = (MeanField(-2.0).law(rove.posteriors.Phi((constant(1.0), constant(0.0)))),)
-    laws = (laws[0]._replace(std=std),)
+    laws = (laws[0]._replace(variance=variance),)
     x = np.asarray(target(learner, laws, PSI, rows, *map(noise.root, range(2))))
     a = np.tanh(0.8)
     spread = 0.9 * np.sqrt(0.04 * (1 + 0.5**2 + a**2) + 0.5**2)

@@ -78,7 +78,7 @@ def problem(seed: int) -> tuple[MeanFieldLearned, MeanFieldLaw, Transition]:
     """φ and q_φ⁻ that differ, and a minibatch in which some transitions end the task."""
     rng = np.random.default_rng(seed)
     phi = MeanFieldLearned(layers(rng, 0.7), layers(rng, 0.3, -1.0))
-    phi_target = MeanFieldLaw(layers(rng, 0.7), jax.tree.map(jnp.abs, layers(rng, 0.2, 0.4)))
+    phi_target = MeanFieldLaw(layers(rng, 0.7), jax.tree.map(jnp.square, layers(rng, 0.2, 0.4)))
     batch = Transition(
         observation=jnp.asarray(rng.normal(size=(N, FEATURES)), jnp.float32),
         action=jnp.asarray(rng.integers(ACTIONS, size=N), jnp.int32),
@@ -96,13 +96,13 @@ def f64(tree):
     return jax.tree.map(lambda x: np.asarray(x, np.float64), tree)
 
 
-def np_forward(mean, std, x, epsilons):
+def np_forward(mean, variance, x, epsilons):
     """A draw of each layer's pre-activations, which are Gaussian given its input. `epsilons` are
     the draws of all layers in a row."""
     at = 0
-    for i, ((weight, bias), (s, s_bias)) in enumerate(zip(mean, std, strict=True)):
+    for i, ((weight, bias), (v, v_bias)) in enumerate(zip(mean, variance, strict=True)):
         centre = bias + np.array([np.sum(x * weight[:, j]) for j in range(len(bias))])
-        spread = [np.sum(x**2 * s[:, j] ** 2) + s_bias[j] ** 2 for j in range(len(bias))]
+        spread = [np.sum(x**2 * v[:, j]) + v_bias[j] for j in range(len(bias))]
         x = centre + np.sqrt(spread) * epsilons[at : at + len(bias)]
         at += len(bias)
         if i < len(mean) - 1:
@@ -140,11 +140,12 @@ def np_targets(draws: Draws, phi_target, batch, gamma: float, sigma: float) -> l
 def np_objective(draws: Draws, mu, rho, xs, batch, sigma: float) -> float:
     """σ²/N times Σ(Q − x)²/2σ² − H, H = Σ log σ_θ, of (7), with a θ for each term."""
     stds = [np.logaddexp(0.0, r) for r in rho]
-    mean, std = (list(zip(flat[::2], flat[1::2], strict=True)) for flat in (mu, stds))
+    variances = [std**2 for std in stds]
+    mean, variance = (list(zip(flat[::2], flat[1::2], strict=True)) for flat in (mu, variances))
     total = 0.0
     for row in range(N):
         x = np.asarray(batch.observation[row], np.float64)
-        q = np_forward(mean, std, x, draws.theta[row])
+        q = np_forward(mean, variance, x, draws.theta[row])
         total += (q[int(batch.action_index[row])] - xs[row]) ** 2 / 2
     return total / N - sigma**2 / N * sum(np.sum(np.log(s)) for s in stds)
 
@@ -462,7 +463,7 @@ def test_act_is_greedy_on_one_draw_and_greedy_on_the_mean():
     for a, b in zip(jax.tree.leaves(stays.theta), jax.tree.leaves(held_state.theta), strict=True):
         assert np.array_equal(a, b)
     law = f64(learner.posterior.law(phi))
-    none, units = jax.tree.map(np.zeros_like, law.std), sum(SIZES[1:])
+    none, units = jax.tree.map(np.zeros_like, law.variance), sum(SIZES[1:])
     taken = []
     for row in range(N):
         s = batch.observation[row]

@@ -235,8 +235,8 @@ def test_bbq_differs_from_vdqn_by_the_prior_alone(batch):
     assert eqx.tree_equal(eqx.tree_at(lambda a: a.posterior, vdqn, MeanField(-2.0, 0.3)), bbq)
     assert np.array_equal(targets(vdqn, batch), targets(bbq, batch))
     phi, x, key = state(vdqn).phi, targets(vdqn, batch), noise.root(7)
-    mean, std = vdqn.posterior.law(phi)
+    mean, variance = vdqn.posterior.law(phi)
     squares = sum(float(jnp.sum(m**2)) for m in jax.tree.leaves(mean))
-    squares += sum(float(jnp.sum(s**2)) for s in jax.tree.leaves(std))
+    squares += sum(float(jnp.sum(v)) for v in jax.tree.leaves(variance))
     apart = objective(bbq, phi, batch, x, key)[0] - objective(vdqn, phi, batch, x, key)[0]
     assert float(apart) == pytest.approx(0.5**2 / N * squares / (2 * 0.3**2), rel=1e-4)

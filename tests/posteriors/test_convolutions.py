@@ -56,15 +56,15 @@ WINDOW = Window(4, 4, 2, 3, 1, 2)
 
 
 def conv_law(seed: int = 0) -> MeanFieldLaw:
-    std = jax.tree.map(lambda w: 0.1 + 0.3 * jnp.abs(w), layer_of(WINDOW, seed + 1))
-    return MeanFieldLaw((layer_of(WINDOW, seed),), (std,))
+    variance = jax.tree.map(lambda w: (0.1 + 0.3 * jnp.abs(w)) ** 2, layer_of(WINDOW, seed + 1))
+    return MeanFieldLaw((layer_of(WINDOW, seed),), (variance,))
 
 
 def test_positions_of_a_mean_field_convolution_covary_as_they_share_weights():
     """Closed form: within a channel, Cov(y_p, y_q) = Σ_k x_pk·x_qk·σ_k² + σ_b²; 0 between
     channels. Independent noise for each position would have the variances, but no covariance."""
     law, rng = conv_law(), np.random.default_rng(8)
-    (mean,), (std,) = law
+    (mean,), (variance,) = law
     x = rng.normal(size=32).astype(np.float32)
     count = sum(w.size for w in jax.tree.leaves(mean))
     rows = NoiseRows(noise.normal(noise.root(3), (DRAWS, count)))
@@ -72,8 +72,8 @@ def test_positions_of_a_mean_field_convolution_covary_as_they_share_weights():
     y = np.asarray(y, np.float64).reshape(DRAWS, 4, 2)
     centre = by_hand(mean, x.reshape(4, 4, 2).astype(np.float64)).reshape(4, 2)
     patches = np.asarray(WINDOW.patches(jnp.asarray(x)), np.float64)
-    variance = np.asarray(std.weight, np.float64) ** 2
-    exact = np.einsum("pk,qk,kc->pqc", patches, patches, variance) + np.square(std.bias)
+    weights = np.asarray(variance.weight, np.float64)
+    exact = np.einsum("pk,qk,kc->pqc", patches, patches, weights) + np.asarray(variance.bias)
     deviation = y - centre
     error = y.std(0) / np.sqrt(DRAWS)
     assert np.max(np.abs(deviation.mean(0)) / error) < limit(8)
@@ -97,7 +97,7 @@ def test_gradients_of_a_mean_field_convolution_are_those_of_its_weights():
         return jnp.sum(jnp.sin(NoiseRows(epsilon)(law, Input(xs))))
 
     def other(law):
-        (mean,), (std,) = law
+        (mean,), (std,) = law.mean, law.std
         total = 0.0
         for i in range(n):
             parts = jnp.split(epsilon[i], [sizes[0]])

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from rove.parts import noise
 from rove.parts.functions import Function, Parameters
 from rove.parts.noise import Key
-from rove.parts.onehot import Features, Scaled
+from rove.parts.onehot import Features, OneHot, Scaled
 
 
 class Linear(NamedTuple):
@@ -38,7 +38,25 @@ class Linear(NamedTuple):
         return self.bias.shape[-1]
 
     def __call__(self, x: Features | Scaled) -> Float[Array, "*n outputs"]:
-        return x @ self.weight + self.bias
+        return product(x, self.weight) + self.bias
+
+
+NARROW = 4
+"""Largest number of columns for which `product` computes them one at a time."""
+
+
+def product(
+    x: Features | Scaled, weight: Float[Array, "inputs outputs"]
+) -> Float[Array, "*n outputs"]:
+    """Return x·weight.
+
+    XLA computes a product with a few columns, and the gradient with respect to them, up to five
+    times as fast if they are separate vectors.
+    """
+    columns = weight.shape[-1]
+    if columns > NARROW or isinstance(x, OneHot | Scaled):
+        return x @ weight
+    return jnp.stack([x @ weight[:, i] for i in range(columns)], axis=-1)
 
 
 class Dense(NamedTuple):

@@ -10,10 +10,10 @@ generator is suitable for simulation, not for cryptography.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -92,17 +92,51 @@ def uniform(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
 
 @partial(jax.jit, static_argnums=1, inline=True)
 def normal(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
-    """Draw standard normals. |x| is at most 5.8, and never 0."""
-    *rows, count = shape or (1,)
-    both = box_muller(*bits(key, (2, *rows, (count + 1) // 2)))
-    return jnp.concatenate(both, axis=-1)[..., :count].reshape(shape)
+    """Draw standard normals (Box and Muller 1958). |x| is at most 5.8, and never 0."""
+    count = math.prod(shape)
+    half = (count + 1) // 2
+    once = partial(_once, key) if count >= _MANY else lambda compute: compute()
+
+    def polar() -> tuple[Array, Array]:
+        radius, angle = bits(key, (2, half))
+        return _distance(radius), angle
+
+    def pairs() -> Array:
+        return jnp.concatenate(_turned(*once(polar)))[:count].reshape(shape)
+
+    return once(pairs)
+
+
+_MANY = 1000
+"""From so many numbers on, `_once` saves more time than a conditional takes."""
+
+
+def _once(key: Key, compute: Callable[[], Any]) -> Any:
+    """Return what `compute` does, computed once.
+
+    XLA would merge it into every operation that uses it, and repeat it there. It does not merge the
+    branch of a conditional. The condition always holds, which XLA does not find out.
+    """
+    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(compute))
+    return lax.cond((key[0] | np.uint32(1)) != 0, compute, lambda: none)
 
 
 def box_muller(
     radius: UInt32[Array, "*n"], angle: UInt32[Array, "*n"]
 ) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
-    """Return two standard normals for each pair of uniform words (Box and Muller 1958)."""
-    r = jnp.sqrt(-2.0 * _log(0.5 * _unit(radius)))
+    """Return two standard normals for each pair of uniform words."""
+    return _turned(_distance(radius), angle)
+
+
+def _distance(words: UInt32[Array, "*n"]) -> Float[Array, "*n"]:
+    """Map uniform words to distances from the origin of points with two normal coordinates."""
+    return jnp.sqrt(-2.0 * _log(0.5 * _unit(words)))
+
+
+def _turned(
+    r: Float[Array, "*n"], angle: UInt32[Array, "*n"]
+) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
+    """Return the coordinates of points, given their distances and, as words, their angles."""
     sine, cosine = (_sin_pi(_unit(turn) - 1.0) for turn in (angle, angle + _QUARTER_TURN))
     return r * sine, r * cosine
 

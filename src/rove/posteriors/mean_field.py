@@ -41,10 +41,15 @@ class MeanFieldLearned(NamedTuple):
 
 
 class MeanFieldLaw(NamedTuple):
-    """Means and standard deviations of every parameter, each in the structure of θ."""
+    """Means and variances of every parameter, each in the structure of θ."""
 
     mean: Theta
-    std: Theta
+    variance: Theta
+
+    @property
+    def std(self) -> Theta:
+        """Standard deviations of every parameter."""
+        return jax.tree.map(jnp.sqrt, self.variance)
 
 
 class NoiseRows(Rows[MeanFieldLaw]):
@@ -63,15 +68,16 @@ class NoiseRows(Rows[MeanFieldLaw]):
 
     def __call__(self, law: MeanFieldLaw, x: Input) -> Float[Array, "1 n outputs"]:
         def linear(layer: tuple[Layer, Layer, Array], x: Features) -> Array:
-            mean, std, epsilon = layer
+            mean, variance, epsilon = layer
             if isinstance(mean, Linear):
-                spread = jnp.sqrt(networks.affine(jax.tree.map(jnp.square, std), x**2))
+                spread = jnp.sqrt(networks.affine(variance, x**2))
                 return networks.affine(mean, x) + spread * epsilon
+            std = jax.tree.map(jnp.sqrt, variance)
             return jax.vmap(lambda epsilon, x: _perturbed(mean, std, epsilon)(x))(epsilon, x)
 
         ends = list(accumulate(_counts(law)[:-1]))
         epsilons = jnp.split(self.epsilon, ends, axis=1)
-        layers = list(zip(law.mean, law.std, epsilons, strict=True))
+        layers = list(zip(law.mean, law.variance, epsilons, strict=True))
         return networks.forward(layers, x.features, linear)[None]
 
 
@@ -133,7 +139,7 @@ class MeanField(Foldable[MeanFieldLaw, Theta], Density[MeanFieldLaw, Theta]):
 
     def law(self, phi: Phi) -> MeanFieldLaw:
         mu, rho = phi.learned
-        return MeanFieldLaw(mu, jax.tree.map(softplus, rho))
+        return MeanFieldLaw(mu, jax.tree.map(lambda x: softplus(x) ** 2, rho))
 
     def sample(self, law: MeanFieldLaw, key: Key) -> Theta:
         """Sample θ = μ_θ + σ_θ·ε."""
@@ -169,14 +175,14 @@ class MeanField(Foldable[MeanFieldLaw, Theta], Density[MeanFieldLaw, Theta]):
         Σ log σ_θ − (μ_θ² + σ_θ²)/2s² for N(0, s²), and the same without μ_θ² for N(μ_θ, s²).
         """
         total = jnp.zeros(())
-        for std in jax.tree.leaves(law.std):
-            total += jnp.sum(jnp.log(std))
+        for variance in jax.tree.leaves(law.variance):
+            total += 0.5 * jnp.sum(jnp.log(variance))
         if self.prior is not None:
-            squares = [jnp.sum(x**2) for x in jax.tree.leaves((law.mean, law.std))]
+            squares = [jnp.sum(x**2) for x in jax.tree.leaves(law.mean)]
+            squares += [jnp.sum(x) for x in jax.tree.leaves(law.variance)]
             total -= sum(squares) / (2.0 * self.prior**2)
         if self.prior_std is not None:
-            variance = jax.tree.map(jnp.square, law.std)
-            total -= sum(prior_penalty(layer, self.prior_std) for layer in variance)
+            total -= sum(prior_penalty(layer, self.prior_std) for layer in law.variance)
         return total
 
     def log_density(
