@@ -131,15 +131,16 @@ def test_libraries_beside_xla_get_one_thread_unless_a_person_says_else(monkeypat
 
 
 EIGEN = "--xla_cpu_multi_thread_eigen=false"
+ORDER = "--xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("", EIGEN),
-        (EIGEN, EIGEN),
-        ("--xla_cpu_multi_thread_eigen=true", "--xla_cpu_multi_thread_eigen=true"),
-        ("--xla_cpu_prefer_vector_width=256", f"--xla_cpu_prefer_vector_width=256 {EIGEN}"),
+        ("", f"{EIGEN} {ORDER}"),
+        (EIGEN, f"{EIGEN} {ORDER}"),
+        ("--xla_cpu_multi_thread_eigen=true", f"--xla_cpu_multi_thread_eigen=true {ORDER}"),
+        (f"{ORDER} --xla_foo=1", f"{ORDER} --xla_foo=1 {EIGEN}"),
         ("flags.txt", "flags.txt"),
     ],
 )
