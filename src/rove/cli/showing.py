@@ -31,8 +31,8 @@ def evaluate(
         run: Run folder written by rove train.
         episodes: Number of episodes to play with each seed.
         seed: Seed whose policy is played.
-        policy: mean: greedy on the posterior mean; sample: greedy on samples of θ, drawn as in
-            training; vote: the majority of 15 samples; behaviour: as in training.
+        policy: mean: greedy on the posterior mean; sample: greedy on samples of θ, as in training;
+            vote: the majority of 15 samples; behaviour: as in training.
         json: Print the scores as JSON.
         trust: Allow importing the package of the run's environment (gym/PACKAGE:ID).
     """
@@ -59,8 +59,8 @@ def watch(
     Args:
         run: Run folder written by rove train.
         seed: Seed whose policy is shown.
-        policy: mean: greedy on the posterior mean; sample: greedy on samples of θ, drawn as in
-            training; vote: the majority of 15 samples; behaviour: as in training.
+        policy: mean: greedy on the posterior mean; sample: greedy on samples of θ, as in training;
+            vote: the majority of 15 samples; behaviour: as in training.
         episodes: Number of episodes to record.
         out: Video file to write, .gif or .mp4.
         trust: Allow importing the package of the run's environment (gym/PACKAGE:ID).

@@ -44,7 +44,7 @@ class Beta(Foldable[Pseudocounts, Array]):
     """
 
     ones: float | Array = 1.0
-    """Prior α, as a number of ones; 1 and 1 are the uniform prior."""
+    """Prior α, as a number of ones. With α = β = 1, the prior is uniform."""
     zeros: float | Array = 1.0
     """Prior β, as a number of zeros."""
     period: int | Array = 1

@@ -127,14 +127,13 @@ def tallies(
 
 def check_table(posterior: Posterior[Any, Any], spec: Spec) -> None:
     """Raise `ConfigError` unless the network is a table: no hidden layers, one-hot observations."""
-    name = type(posterior).__name__
-    for field, value, needed in (("hidden", spec.hidden, ()), ("network", spec.network, None)):
-        if value != needed:
-            message = f"{field} must be {needed} for {name}, which is a table, got {value!r}"
-            raise ConfigError(field, value, f"{needed}", message)
-    x = spec.observation
+    name, x = type(posterior).__name__, spec.observation
     if x is not None and not (np.sum(x != 0) == 1 and x.max() == 1):
         allowed = "one-hot observations, such as those of bandit-10, or of a chain "
         allowed += "with --env.features one-hot"
         message = f"{name} requires {allowed}; the observations of this environment are not one-hot"
         raise ConfigError("observation", x, allowed, message)
+    for field, value, needed in (("hidden", spec.hidden, ()), ("network", spec.network, None)):
+        if value != needed:
+            message = f"{field} must be {needed} for {name}, which is a table, got {value!r}"
+            raise ConfigError(field, value, f"{needed}", message)

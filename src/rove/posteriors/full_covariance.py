@@ -115,10 +115,10 @@ class FullCovariance(Foldable[LastLayerLaw, Array], Density[LastLayerLaw, Array]
     def log_density(
         self, law: LastLayerLaw, draw: Float[Array, "outputs weights"]
     ) -> tuple[Float[Array, ""], Float[Array, " outputs"]]:
-        apart = (draw - law.head.mean)[:, :, None]
-        white = jax.scipy.linalg.solve_triangular(law.head.root, apart, lower=True)
+        difference = (draw - law.head.mean)[:, :, None]
+        whitened = jax.scipy.linalg.solve_triangular(law.head.root, difference, lower=True)
         logs = jnp.log(jnp.diagonal(law.head.root, axis1=1, axis2=2))
-        return jnp.zeros(()), -0.5 * jnp.sum(white**2, axis=(1, 2)) - jnp.sum(logs, axis=1)
+        return jnp.zeros(()), -0.5 * jnp.sum(whitened**2, axis=(1, 2)) - jnp.sum(logs, axis=1)
 
     def validate(self, spec: Spec) -> None:
         check_layers(self, spec, "of which the last one is linear")

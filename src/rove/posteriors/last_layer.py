@@ -176,8 +176,9 @@ def regression(
 
         def add(i: Array, triangle: Array) -> Array:
             a, b = block(i)
-            left = b - jnp.einsum("anw,aw->an", a, mean)
-            return _triangle(triangle, jnp.concatenate([a @ root, left[:, :, None]], axis=2))
+            residual = b - jnp.einsum("anw,aw->an", a, mean)
+            rows = jnp.concatenate([a @ root, residual[:, :, None]], axis=2)
+            return _triangle(triangle, rows)
 
         before = jnp.concatenate([root, -mean[:, :, None]], axis=2) / deviation
         triangle = _triangle(jnp.zeros_like(before[:, :1]), before)

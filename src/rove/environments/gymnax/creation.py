@@ -141,10 +141,10 @@ def _create(name: str, **options: Any) -> Any:
     except ImportError as error:
         install = 'pip install "rove[gymnax]"'
         raise _unusable(name, f"needs gymnax: {install} ({_one_line(error)})") from None
-    known = [PREFIX + identifier for identifier in gymnax.registered_envs]
-    if name not in known:
-        message = unknown_name("environment", name, known)
-        raise ConfigError("environment", name, "one of " + ", ".join(known), message)
+    identifiers = gymnax.registered_envs
+    if name.removeprefix(PREFIX) not in identifiers:
+        message = unknown_name("gymnax environment", name.removeprefix(PREFIX), identifiers)
+        raise ConfigError("environment", name, "one of " + ", ".join(identifiers), message)
     try:
         return gymnax.make(name.removeprefix(PREFIX), **options)[0]
     except Exception as error:

@@ -154,7 +154,7 @@ class Suite(Experiment):
                 results.append(result_of(task, who.rpartition("-")[0], run))
         peer_runs = self.peer_runs(out)
         sb3.run(peer_runs, workers, self.say)
-        results += [one.result() for one in peer_runs]
+        results += [peer.result() for peer in peer_runs]
         claims = adjusted(self.write_results(results, out))
         if self.quick:
             known = verdicts().get(self.name, {})
@@ -198,5 +198,5 @@ def result_of(task: SuiteTask, agent: str, run: Run) -> SeedResult:
             text = json.dumps({"policies": {outcome.job.seed: record}}) + "\n"
             publish(run.path / "diagnostics.json", text.encode())
     scores, ends = np.asarray(outcome.scores, float), np.asarray(outcome.episodes.step, float)
-    who = (task, agent, outcome.job.seed, steps)
-    return seed_result(*who, scores, ends, policy, delivered)
+    identity = task, agent, outcome.job.seed, steps
+    return seed_result(*identity, scores, ends, policy, delivered)
