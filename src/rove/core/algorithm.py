@@ -92,7 +92,7 @@ class Agent(EpsilonGreedy, CriticLearner):
     def observe(
         self, state: AgentState, transition: Transition, where: bool | Array = True
     ) -> AgentState:
-        """2.5, 2.8: increment the counter and save {s, a, r, s′} to B, with values of prior functions.
+        """2.5, 2.8: increment the counter and save {s, a, r, s′} to B, with values of the priors.
 
         `where`: False leaves the buffer's rows unchanged.
         """
