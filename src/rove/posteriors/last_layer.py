@@ -61,7 +61,24 @@ class LastLayerRows(Rows[LastLayerLaw]):
         return (h @ law.head.mean.T + spread.T * self.epsilon)[None]
 
 
-class LastLayer(Foldable[LastLayerLaw, Array]):
+class GaussianHead(Foldable[LastLayerLaw, Array]):
+    """A point estimate of the hidden layers, and a Gaussian for each output's weights."""
+
+    def sample(self, law: LastLayerLaw, key: Key) -> Float[Array, "actions weights"]:
+        """Sample the last layer's weights. The hidden layers continue to learn."""
+        epsilon = noise.normal(key, law.head.mean.shape)
+        return law.head.mean + jnp.einsum("avw,aw->av", law.head.root, epsilon)
+
+    def apply(
+        self, law: LastLayerLaw, draw: Float[Array, "actions weights"], x: Input
+    ) -> Float[Array, " actions"]:
+        return draw @ hidden(law.body, x.features)
+
+    def mean(self, law: LastLayerLaw, x: Input) -> Float[Array, " actions"]:
+        return law.head.mean @ hidden(law.body, x.features)
+
+
+class LastLayer(GaussianHead):
     """A point estimate of the hidden layers, and the exact posterior of the last layer.
 
     The hidden layers are trained by gradient descent. Every `period` steps, the posterior of the
@@ -87,19 +104,6 @@ class LastLayer(Foldable[LastLayerLaw, Array]):
 
     def law(self, phi: Phi) -> LastLayerLaw:
         return LastLayerLaw(phi.learned, phi.fitted)
-
-    def sample(self, law: LastLayerLaw, key: Key) -> Float[Array, "actions weights"]:
-        """Sample the last layer's weights. The hidden layers continue to learn."""
-        epsilon = noise.normal(key, law.head.mean.shape)
-        return law.head.mean + jnp.einsum("avw,aw->av", law.head.root, epsilon)
-
-    def apply(
-        self, law: LastLayerLaw, draw: Float[Array, "actions weights"], x: Input
-    ) -> Float[Array, " actions"]:
-        return draw @ hidden(law.body, x.features)
-
-    def mean(self, law: LastLayerLaw, x: Input) -> Float[Array, " actions"]:
-        return law.head.mean @ hidden(law.body, x.features)
 
     def mean_networks(self, phi: Phi) -> tuple[Stack, ...]:
         head = phi.fitted.mean
