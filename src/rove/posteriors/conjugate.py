@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 from jaxtyping import Float, Int
 
 from rove.errors import ConfigError, check_integer, check_number
@@ -25,6 +25,7 @@ from rove.posteriors.base import (
 )
 from rove.posteriors.last_layer import check_conjugate
 from rove.posteriors.priors import Input
+from rove.posteriors.refitting import refitted
 
 
 class Table(NamedTuple):
@@ -90,12 +91,7 @@ class Conjugate(Foldable[Table, Array]):
 
     def refit(self, phi: Phi, data: Data) -> Phi:
         """Compute the exact posterior given the whole replay buffer, every `period` steps."""
-        table = lax.cond(
-            data.counter % self.period == 0,
-            lambda: self._posterior(phi, data),
-            lambda: phi.fitted,
-        )
-        return phi._replace(fitted=table)
+        return refitted(phi, data, self.period, self._posterior)
 
     def validate(self, spec: Spec) -> None:
         check_conjugate(self, spec)

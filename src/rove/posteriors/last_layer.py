@@ -27,6 +27,7 @@ from rove.posteriors.base import (
     single,
 )
 from rove.posteriors.priors import Input
+from rove.posteriors.refitting import refitted
 
 
 class Head(NamedTuple):
@@ -118,12 +119,7 @@ class LastLayer(GaussianHead):
 
     def refit(self, phi: Phi, data: Data) -> Phi:
         """Compute the posterior of the last layer from the replay buffer, every `period` steps."""
-        head = lax.cond(
-            data.counter % self.period == 0,
-            lambda: self._regression(phi, data),
-            lambda: phi.fitted,
-        )
-        return phi._replace(fitted=head)
+        return refitted(phi, data, self.period, self._regression)
 
     def validate(self, spec: Spec) -> None:
         check_conjugate(self, spec)
