@@ -180,7 +180,7 @@ class Suite(Experiment):
 
 
 def _agent_of(lane: str) -> str:
-    """Return the agent of a run that is called by its agent and its seed, such as "dqn-0"."""
+    """Return the agent of a run whose name consists of its agent and its seed, as in "dqn-0"."""
     return lane.rpartition("-")[0]
 
 
