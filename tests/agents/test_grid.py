@@ -1,5 +1,7 @@
 """The grid: every return family with every parameter family, through all of a run's life."""
 
+from pathlib import Path
+
 import jax
 import numpy as np
 import pytest
@@ -37,8 +39,8 @@ def test_only_pairs_without_a_closed_form_are_refused():
         for returns in grid.RETURNS
         if returns != needed
     }
-    assert len(grid.RETURNS) == 8
-    assert len(WORKING) == 8 * (len(grid.POSTERIORS) - 3) + 3 >= 83
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    assert f"{len(WORKING)} pairs work." in readme
 
 
 def usable(agent: Agent, chain: rove.Chain) -> bool:

@@ -50,8 +50,8 @@ def test_seeds_with_the_same_kind_of_alarm_share_a_sentence():
         sentence for x in (lost(0, 20), NOTHING, lost(2, 25), lost(3, 45)) for sentence in alarms(x)
     ]
     assert grouped(three) == [
-        "seeds 0, 2 and 3: solved at episode 20–45 and lost again: of the last 20 episodes 0–5 are "
-        "optimal",
+        "seeds 0, 2 and 3: solved at episode 20 to 45 and lost again: of the last 20 episodes 0 to "
+        "5 are optimal",
         "seed 1: all 60 episodes scored 0: nothing better was found",
     ]
     assert grouped(alarms(NOTHING)) == alarms(NOTHING)
@@ -61,6 +61,8 @@ def test_seeds_with_the_same_kind_of_alarm_share_a_sentence():
         "seed 0: all 20 episodes scored -0.2 to 0: x",
         "seed 1: all 20 episodes scored -0.1 to 0: x",
     ]
-    assert grouped(costs) == ["seeds 0 and 1: all 20 episodes scored -0.2–-0.1 to 0: x"]
+    assert grouped(costs) == ["seeds 0 and 1: all 20 episodes scored -0.2 to 0: x"]
+    nothing = ["seed 2: all 20 episodes scored 0.1: x"]
+    assert grouped(costs + nothing) == ["seeds 0, 1 and 2: all 20 episodes scored -0.2 to 0.1: x"]
     large = ["seed 0: Q is 1e+09", "seed 1: Q is 1,250.5"]
-    assert grouped(large) == ["seeds 0 and 1: Q is 1,250.5–1e+09"]
+    assert grouped(large) == ["seeds 0 and 1: Q is 1,250.5 to 1e+09"]

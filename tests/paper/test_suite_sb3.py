@@ -3,7 +3,6 @@
 The library is not installed for tests: `rove reproduce suite` installs it when it is asked for.
 """
 
-import json
 import sys
 
 import gymnasium
@@ -149,7 +148,7 @@ def test_a_record_becomes_a_result(tmp_path, fake):
     assert (found.agent, found.seed, found.episodes, found.policy) == ("sb3", 4, 2, "greedy")
     assert found.last == pytest.approx(0.495)
     assert found.delivered_score == 1.0
-    assert sb3.read_results(tmp_path) == [found] or np.isnan(found.tenths[-1])
+    np.testing.assert_equal(sb3.read_results(tmp_path), [found])  # NaN equals NaN
     assert one._replace(steps=400).record is None
 
 
@@ -159,7 +158,6 @@ def test_the_suite_asks_for_seed_after_seed(tmp_path):
     assert {(r.task.name, r.agent) for r in runs[:4]} == {
         (task, agent) for task in ("deep-sea-10", "cliffwalking") for agent in SETTINGS
     }
-    assert json.dumps([str(r.file) for r in runs])
 
 
 def test_an_environment_is_made_once(tmp_path, monkeypatch):

@@ -17,6 +17,7 @@ import pytest
 from made import group_of, run_of, sweep_of, told, write_run
 
 import rove
+from helpers import SMALL
 from rove import report, reporting
 from rove.analysis.curves import area_under_curve, moving_average, recent_at
 from rove.analysis.intervals import (
@@ -268,10 +269,13 @@ def test_learning_starts_actions_and_a_note_are_told(page, runs):
     assert group_of(page, "deep-sea-4")["runs"][0]["beliefs"]["actions"] == ["action 0", "action 1"]
 
 
-def test_values_above_the_optimum_are_explained(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr(rove.Chain, "optimum", property(lambda self: 1e-9))
-    page = report([runs / "ge"], tmp_path / "r.html")
-    assert "time limit" in group_of(page, "chain-5")["runs"][0]["beliefs"]["note"]
+def test_values_above_the_optimum_are_explained(tmp_path):
+    """A chain pays in its last step too, and values include rewards after it."""
+    chain = rove.make("gym/rove/Chain-v0", n=4, optimum=-1.0)
+    rove.train(rove.DQN(**SMALL), chain, episodes=3, out=tmp_path / "run")
+    page = report([tmp_path / "run"], tmp_path / "r.html")
+    note = group_of(page, "gym/rove/Chain-v0")["runs"][0]["beliefs"]["note"]
+    assert "targets bootstrap past it" in note
 
 
 def test_visits_and_beliefs_are_those_of_the_run(page, runs):

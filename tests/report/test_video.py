@@ -62,24 +62,22 @@ def seconds(path) -> float:
     return total
 
 
-class Upwards:
-    """A policy that always goes up."""
+class Upwards(Dial):
+    """A dial that only allows to go up, so that every policy does."""
 
-    def reset(self):
-        pass
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=seed)[0], {"action_mask": np.array([0, 1], np.int8)}
 
-    def __call__(self, observation, action_mask=None):
-        return 1
+    def step(self, action):
+        *result, _ = super().step(action)
+        return *result, {"action_mask": np.array([0, 1], np.int8)}
 
 
 @pytest.fixture
-def upwards(monkeypatch):
-    """A run on the dial whose policy always goes up: five pictures, of which the colours are
-    known."""
-    env = lambda: gymnasium.wrappers.TimeLimit(Dial("rgb_array"), 9)  # noqa: E731
-    run = rove.train("dqn", env, episodes=2, **DQN)
-    monkeypatch.setattr(rove.Run, "policy", lambda run, seed, kind: Upwards())
-    return run
+def upwards():
+    """A run whose policy always goes up: five pictures, of which the colours are known."""
+    env = lambda: gymnasium.wrappers.TimeLimit(Upwards("rgb_array"), 9)  # noqa: E731
+    return rove.train("dqn", env, episodes=2, **DQN)
 
 
 def test_a_film_shows_the_policy_step_by_step(tmp_path, upwards):

@@ -368,7 +368,7 @@ def test_copies_that_cannot_be_are_refused(capsys):
         ):
             configure("dqn", rove.adopt(task, copies=2))
     with pytest.raises(
-        ConfigError, match="chain-5 cannot have copies; only Gymnasium environments"
+        ConfigError, match="chain-5 cannot have copies: only Gymnasium environments"
     ):
         make("chain-5", copies=2)
     with pytest.raises(ConfigError, match=r"rove\.make\('CartPole-v1', copies=8\)"):

@@ -32,7 +32,7 @@ class ActorCriticSettings(Settings):
     n_step: int = _AGENT.n_step
     """Number of rewards in a target; above 1, sparse rewards travel faster."""
     one_step: float = _AGENT.one_step
-    """Fraction of targets with one reward instead of n-step; only with n-step above 1."""
+    """Fraction of targets with a single reward; only with n-step above 1."""
     tau: float = _AGENT.tau
     """Fraction τ by which the targets φ⁻ and ψ⁻ move towards φ and ψ; 1: they are copied."""
     target_period: int = _AGENT.target_period
@@ -60,11 +60,13 @@ class ActorCriticSettings(Settings):
     hidden: tuple[int, ...] = _AGENT.hidden
     """Widths of the hidden layers of the policy and of the critic."""
     bonus: BonusName = "none"
-    """Intrinsic reward: the spread of Q over θ, visit counts, or random network distillation."""
+    """Intrinsic reward: disagreement (the spread of Q over θ), counts (of visits to states), or rnd
+    (random network distillation)."""
     bonus_weight: float = BONUS_WEIGHT
     """Weight η of the intrinsic reward; only with a bonus."""
     reward_scale: float | ScaleName = 1.0
-    """What rewards are divided by: a number, or the largest return so far (growing: at least 1)."""
+    """What rewards are divided by: a number; running: the largest return so far; growing: the same,
+    but at least 1."""
 
     def shared(self) -> dict[str, Any]:
         """Return the arguments of `ActorCritic`, including `noise_reversion` for the chosen kind of
@@ -132,8 +134,9 @@ class DDPGDropout(ActorCriticSettings, name="ddpg_dropout", label="DDPG, dropout
     """Standard deviation σ of a target around Q(s, a)."""
 
     def compose(self) -> ActorCritic:
-        returns, how = Gaussian(self.sigma, "mean"), {"alpha": self.alpha, "draws": self.draws}
-        return ActorCritic(returns, Dropout(self.rate), **how, **self.shared())
+        objective = {"alpha": self.alpha, "draws": self.draws}
+        returns, posterior = Gaussian(self.sigma, "mean"), Dropout(self.rate)
+        return ActorCritic(returns, posterior, **objective, **self.shared())
 
 
 class TD3(ActorCriticSettings, name="td3", label="TD3"):

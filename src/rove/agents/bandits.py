@@ -16,7 +16,7 @@ class ThompsonBeta(BanditSettings, name="thompson_beta", label="Thompson, Beta")
     ones: float = _BETA.ones
     """Prior α of the probability of an arm, as a number of ones."""
     zeros: float = _BETA.zeros
-    """Prior β, as a number of zeros; 1 and 1 are the uniform prior."""
+    """Prior β of that probability, as a number of zeros; ones 1 and zeros 1: the uniform prior."""
 
     def compose(self) -> Agent:
         posterior = Beta(ones=self.ones, zeros=self.zeros, period=self.period)

@@ -64,10 +64,10 @@ def families_of(agent: Agent) -> tuple[str, str]:
     return _nearest(RETURNS, agent.returns), _nearest(POSTERIORS, agent.posterior)
 
 
-def _nearest(families: Mapping[str, Return | Posterior], one: Return | Posterior) -> str:
-    """Return the name of the family of the same class that differs in the fewest optional parts."""
-    alike = [name for name, family in families.items() if type(family) is type(one)]
-    return min(alike, key=lambda name: len(_parts(families[name]) ^ _parts(one)))
+def _nearest(families: Mapping[str, Return | Posterior], family: Return | Posterior) -> str:
+    """Return the name of the family of the same class whose optional parts differ the least."""
+    names = [name for name, other in families.items() if type(other) is type(family)]
+    return min(names, key=lambda name: len(_parts(families[name]) ^ _parts(family)))
 
 
 def _parts(family: Return | Posterior) -> set[str]:

@@ -46,15 +46,18 @@ class Auto(DQN, name="auto", label="Auto"):
     epsilon_steps: int = 15_000
     """Number of steps over which ε falls from epsilon-start to epsilon; 0: constant."""
     repeat: int = 100
-    """Maximum duration of a random action; it lasts at least n steps with probability 1/n."""
+    """Maximum duration of a random action, in steps; in half of the episodes, it lasts at least n
+    steps with probability 1/n."""
     n_step: int = 5
     """Number of rewards in a target; above 1, sparse rewards travel faster."""
     bonus: BonusName = "counts"
-    """Intrinsic reward: the spread of Q over θ, visit counts, or random network distillation."""
+    """Intrinsic reward: disagreement (the spread of Q over θ), counts (of visits to states), or rnd
+    (random network distillation)."""
     bonus_weight: float = 0.1
     """Weight η of the intrinsic reward; only with a bonus."""
     reward_scale: float | ScaleName = "growing"
-    """What rewards are divided by: a number, or the largest return so far (growing: at least 1)."""
+    """What rewards are divided by: a number; running: the largest return so far; growing: the same,
+    but at least 1."""
 
 
 class QRDQN(DistributionalSettings, name="qr_dqn", label="QR-DQN"):
@@ -159,13 +162,15 @@ class AdamLMC(NetworkSettings, name="adam_lmc", label="Adam LMC"):
     """Adam LMC: Gaussian return, θ follows Langevin dynamics with Adam's direction in its drift."""
 
     resample: Literal["step", "episode"] | int = _AGENT.resample
-    """When to take the chain's current state for acting: every step, episode, or N steps."""
+    """When acting takes over the current state of the chain: every step, every episode, or every N
+    steps."""
     sigma: float = 0.5
     """Standard deviation σ of the return; the noise of an update is proportional to it."""
     adam: float | None = 1.0
     """Weight a of Adam's direction in the drift; None: plain Langevin Monte Carlo (LMC)."""
     temperature: float = 1.0
-    """Factor of the squared noise; 1: the chain samples the posterior, if its steps are small."""
+    """Factor of the variance of the noise. At 1, the chain samples the posterior if its steps are
+    small."""
 
     def compose(self) -> Agent:
         posterior = Langevin(self.adam, temperature=self.temperature)
@@ -209,8 +214,8 @@ class BBVI(NetworkSettings, name="bbvi", label="Black-box VI"):
 
     def compose(self) -> Agent:
         posterior = MeanField(self.rho, prior_std=self.prior_std)
-        how: dict[str, Any] = {"draws": self.draws, "gradient": "score"}
-        return Agent(gaussian_with_entropy(self.sigma), posterior, **how, **self.shared())
+        estimator: dict[str, Any] = {"draws": self.draws, "gradient": "score"}
+        return Agent(gaussian_with_entropy(self.sigma), posterior, **estimator, **self.shared())
 
 
 class PSRL(Settings, name="psrl", label="PSRL"):
@@ -243,7 +248,7 @@ class BayesianQLearning(Settings, name="bayesian_q_learning", label="Bayesian Q-
     alpha: float = _Q_SAMPLING.alpha
     """Shape α of the prior on the precision of a return; worth 2α returns."""
     beta: float = _Q_SAMPLING.beta
-    """Rate β of that prior; the prior variance of a return is about β/(α − 1)."""
+    """Rate β of the prior on the precision; the prior variance of a return is about β/(α − 1)."""
 
     def compose(self) -> Learner:
         return QValueSampling(**dataclasses.asdict(self))

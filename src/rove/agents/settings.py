@@ -117,7 +117,7 @@ class NetworkSettings(Settings):
     n_step: int = _AGENT.n_step
     """Number of rewards in a target; above 1, sparse rewards travel faster."""
     one_step: float = _AGENT.one_step
-    """Fraction of targets with one reward instead of n-step; only with n-step above 1."""
+    """Fraction of targets with a single reward; only with n-step above 1."""
     resample: Literal["step", "episode"] | int = _AGENT.resample
     """When to resample θ for acting: every step (the paper), every episode, or every N steps."""
     epsilon: float = _AGENT.epsilon
@@ -127,7 +127,8 @@ class NetworkSettings(Settings):
     epsilon_steps: int = _AGENT.epsilon_steps
     """Number of steps over which ε falls from epsilon-start to epsilon; 0: constant."""
     repeat: int = _AGENT.repeat
-    """Maximum duration of a random action; it lasts at least n steps with probability 1/n."""
+    """Maximum duration of a random action, in steps; in half of the episodes, it lasts at least n
+    steps with probability 1/n."""
     batch_size: int = _AGENT.batch_size
     """Number of transitions N in a minibatch."""
     buffer_size: int = _AGENT.buffer_size
@@ -146,11 +147,13 @@ class NetworkSettings(Settings):
     """The network: a `ConvNet` for images, or a custom function; None: chosen to suit the
     observations."""
     bonus: BonusName = "none"
-    """Intrinsic reward: the spread of Q over θ, visit counts, or random network distillation."""
+    """Intrinsic reward: disagreement (the spread of Q over θ), counts (of visits to states), or rnd
+    (random network distillation)."""
     bonus_weight: float = BONUS_WEIGHT
     """Weight η of the intrinsic reward; only with a bonus."""
     reward_scale: float | ScaleName = 1.0
-    """What rewards are divided by: a number, or the largest return so far (growing: at least 1)."""
+    """What rewards are divided by: a number; running: the largest return so far; growing: the same,
+    but at least 1."""
 
     def shared(self) -> dict[str, Any]:
         """Return the arguments of `Agent` that all agents share, including the `Bonus` and the
@@ -162,7 +165,7 @@ class NetworkSettings(Settings):
 
 
 def scale_of_rewards(scale: float | ScaleName) -> RewardScale:
-    """Return what `reward_scale` stands for."""
+    """Return the `RewardScale` that the setting `reward_scale` stands for."""
     names = {"running": LargestReturn(), "growing": LargestReturn(least=1.0)}
     return names[scale] if isinstance(scale, str) else ConstantScale(scale)
 

@@ -10,7 +10,7 @@ SOURCES = ("figure-2", "figure-3", "figure-4", "scoreboard", "deep-sea")
 """The searches with a file in defaults/; at equal distance, the earlier one takes precedence."""
 
 RELATED = ("permuted-", "bernoulli-", "linear-")
-"""Without one of these prefixes, the name of an environment is that of a similar one."""
+"""Prefixes of names of environments: without one, a name is that of a similar environment."""
 
 
 def tuned(agent: str, environment: str, searches: Sequence[str] = SOURCES) -> dict[str, Any]:

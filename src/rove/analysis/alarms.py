@@ -119,8 +119,8 @@ def remedies(seeds: Sequence[Seed], agent: str) -> list[str]:
 def _loses(seed: Seed) -> bool:
     if seed.optimum is None:
         return False
-    known = seed.scores, seed.optimum, seed.evaluated
-    return is_lost(*known) or successes_forgotten(*known) > 0
+    results = seed.scores, seed.optimum, seed.evaluated
+    return is_lost(*results) or successes_forgotten(*results) > 0
 
 
 def _solved(seed: Seed) -> bool:
@@ -170,8 +170,8 @@ def successes_forgotten(
     low = float(np.min(scores, initial=optimum))
     half = low + 0.5 * (optimum - low)
     successes = scores > half
-    kept = np.any(successes[-LAST:]) or (evaluated is not None and np.mean(evaluated) > half)
-    return 0 if kept else int(np.sum(successes))
+    succeeds = np.any(successes[-LAST:]) or (evaluated is not None and np.mean(evaluated) > half)
+    return 0 if succeeds else int(np.sum(successes))
 
 
 def rewarded_at_limit(
@@ -192,12 +192,12 @@ def start_value(
     """Return the highest posterior mean of Q in the first probe state, in the last snapshot. None
     if fewer than 20 episodes have ended since learning started (`learned`), if the score is not the
     return, or if a time limit ends most episodes and Q includes rewards after it."""
-    taken = min(len(terminated).bit_length(), len(values))
+    snapshots = min(len(terminated).bit_length(), len(values))
     if learned < PATIENCE or label != "return":
         return None
     if np.mean(terminated) < 0.5 and rewarded_at_limit(scores, terminated):
         return None
-    return float(np.max(np.mean(values[taken - 1, :, 0], axis=0)))
+    return float(np.max(np.mean(values[snapshots - 1, :, 0], axis=0)))
 
 
 def is_exceeded(seed: Seed) -> bool:

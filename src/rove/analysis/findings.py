@@ -13,7 +13,9 @@ from rove.analysis.alarms import (
 )
 from rove.training.solving import is_lost
 
-_NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
+_NUMBER = r"(-?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?)"
+_RANGE = re.compile(f"{_NUMBER}(?: to {_NUMBER})?")
+"""Matches a number, or a range such as 0 to 0.1."""
 
 
 def _lost(seed: Seed) -> bool:
@@ -56,12 +58,12 @@ def finding(seeds: Sequence[Seed]) -> str | None:
 
 def grouped(alarms: Sequence[str]) -> list[str]:
     """Join the alarms of several seeds that differ in their numbers only: "seeds 0, 2 and 3: solved
-    at episode 41–97 and lost again"."""
+    at episode 41 to 97 and lost again"."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for alarm in alarms:
         match = re.fullmatch(r"seed (\d+): (.*)", alarm)
         seed, sentence = match.groups() if match else ("", alarm)
-        groups.setdefault(_NUMBER.sub("#", sentence) if match else alarm, []).append(
+        groups.setdefault(_RANGE.sub("#", sentence) if match else alarm, []).append(
             (seed, sentence)
         )
     return [_joined(*zip(*group, strict=True)) for group in groups.values()]
@@ -69,15 +71,20 @@ def grouped(alarms: Sequence[str]) -> list[str]:
 
 def _joined(seeds: Sequence[str], sentences: Sequence[str]) -> str:
     """Return one sentence for several that have the same words, with the ranges of the numbers."""
-    columns = zip(*map(_NUMBER.findall, sentences), strict=True)
-    ranges = iter(
-        ["–".join(dict.fromkeys((min(x, key=_value), max(x, key=_value)))) for x in columns]
-    )
-    text = _NUMBER.sub(lambda match: next(ranges), sentences[0])
+    columns = zip(*map(_RANGE.findall, sentences), strict=True)
+    ranges = map(_range_of, columns)
+    text = _RANGE.sub(lambda match: next(ranges), sentences[0])
     if not seeds[0]:
         return text
     listed = " and ".join([*([", ".join(seeds[:-1])] if len(seeds) > 1 else []), seeds[-1]])
     return f"seed{'s' * (len(seeds) > 1)} {listed}: {text}"
+
+
+def _range_of(ranges: Sequence[tuple[str, str]]) -> str:
+    """Return the range of several ranges; the second part of a single number is empty."""
+    low = min((low for low, _ in ranges), key=_value)
+    high = max((high or low for low, high in ranges), key=_value)
+    return low if low == high else f"{low} to {high}"
 
 
 def _value(number: str) -> float:

@@ -96,8 +96,8 @@ def mean_band(
     seen: Support | None = None,
     draws: int = BAND_DRAWS,
 ) -> tuple[Float[np.ndarray, "*rest"], Float[np.ndarray, "*rest"]]:
-    """Return the 95% interval of the mean over seeds, for a picture. Without a support, where it is
-    Student's, it is cut off at the range of the values `seen`, so that no impossible score is
+    """Return the 95% interval of the mean over seeds, for a picture. Without a support, this is
+    Student's interval, clipped to the range of the values `seen`, so that no impossible score is
     drawn."""
     low, high = mean_interval(values, support, draws=draws)
     if support is not None and within(np.asarray(values, float), support):

@@ -92,8 +92,8 @@ def _all_lost(first: Result, results: Sequence[Result]) -> str:
         return (
             f"{first.agent} keeps no solution of {first.task}: solved and lost on {_seeds(first)}"
         )
-    who = f"No {_kind(results)} keeps a solution of {first.task}"
-    return f"{who}: {first.agent} solved and lost it on {_seeds(first)}"
+    nobody = f"No {_kind(results)} keeps a solution of {first.task}"
+    return f"{nobody}: {first.agent} solved and lost it on {_seeds(first)}"
 
 
 def _unsolved(first: Result, results: Sequence[Result]) -> str:

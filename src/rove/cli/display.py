@@ -177,7 +177,7 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
         regret = bandit.regret(np.stack([outcome.visits for outcome in run.outcomes]))
         pulls = [len(outcome.scores) for outcome in run.outcomes]
         mean = mean_and_interval(regret, (0.0, max(pulls) * bandit.regrets.max()))
-        text = f"regret: {mean} seeds"
+        text = f"regret: {mean} seed{'s' * (len(pulls) != 1)}"
         if (rate := bandit.lai_robbins) is not None:
             text += f"; Lai and Robbins' rate times log {np.mean(pulls):.0f}: "
             text += f"{rate * np.log(np.mean(pulls)):.1f}"

@@ -39,10 +39,11 @@ def reproduce(
     out: Annotated[Path | None, optional("DIR", "reproduction/EXPERIMENT")] = None,
     workers: Annotated[int | None, optional("N", "one per core")] = None,
 ) -> None:
-    """Run an experiment, draw its figure and check its claims; or run all and write a report.
+    """Run an experiment, draw its figure and check its claims; or run all experiments and write a
+    report.
 
-    To repeat a search behind the default settings, use rove reproduce tuning SEARCH. The experiment
-    suite has further options: see rove reproduce suite --help.
+    To repeat a search behind the default settings, use rove reproduce tuning SEARCH. For the
+    options of the suite, see rove reproduce suite --help.
 
     Args:
         experiment: Name of an experiment (see rove list), or all (hours without --quick).
@@ -58,7 +59,7 @@ def reproduce(
         )
     experiment = experiment or "all"
     if experiment != "all" and experiment not in EXPERIMENTS:
-        raise RoveError(unknown_name("experiment", experiment, ["all", *EXPERIMENTS, "tuning"]))
+        raise RoveError(unknown_name("experiment", experiment, [*EXPERIMENTS, "tuning", "all"]))
     platform.prepare(lanes=1)  # the seeds train in worker processes
     root = out or Path("reproduction")
     if experiment != "all":
@@ -111,9 +112,10 @@ def suite(
 ) -> None:
     """Run agents on 18 tasks, each agent with one setting for all of them.
 
-    Defaults may be chosen on the development half of the tasks, and nothing on the held-out half.
-    Agents are those of rove with their plain defaults, and stable-baselines3's DQN (sb3, sb3-zoo),
-    which is installed into a separate virtual environment (about 1 GB). In full, it takes hours.
+    Half of the tasks are for development: default settings may be chosen on them, but not on the
+    other, held-out half. The agents are those of rove with their default settings, and
+    stable-baselines3's DQN (sb3, sb3-zoo), which is installed into a separate virtual environment
+    (about 1 GB). In full, it takes hours.
 
     Args:
         quick: Use few tasks, steps and seeds, without stable-baselines3 unless it is named.

@@ -14,6 +14,15 @@ from rove.runs.train import load
 
 Kind = Literal["mean", "sample", "vote", "behaviour"]
 KINDS = "{mean,sample,vote,behaviour}"
+POLICY = (
+    "mean: greedy on the posterior mean; sample: greedy on samples of θ, as in training; vote: the "
+    "majority of 15 samples; behaviour: as in training."
+)
+FORMATS = (
+    "numpy: a function that needs only NumPy (policy.py); onnx: policy.onnx; stablehlo: "
+    "policy.stablehlo, for JAX."
+)
+"""Help for options, as constants because line breaks in docstrings would be kept."""
 
 
 def evaluate(
@@ -21,7 +30,9 @@ def evaluate(
     /,
     episodes: int = 20,
     seed: Annotated[int | None, optional("SEED", "all seeds of the run")] = None,
-    policy: Annotated[Kind | None, optional(KINDS, "the policy that each seed delivers")] = None,
+    policy: Annotated[
+        Kind | None, optional(KINDS, "the policy that each seed delivers", POLICY)
+    ] = None,
     json: bool = False,
     trust: bool = False,
 ) -> None:
@@ -31,8 +42,6 @@ def evaluate(
         run: Run folder written by rove train.
         episodes: Number of episodes to play with each seed.
         seed: Seed whose policy is played.
-        policy: mean: greedy on the posterior mean; sample: greedy on samples of θ, drawn as in
-            training; vote: the majority of 15 samples; behaviour: as in training.
         json: Print the scores as JSON.
         trust: Allow importing the package of the run's environment (gym/PACKAGE:ID).
     """
@@ -49,7 +58,9 @@ def watch(
     run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")],
     /,
     seed: Annotated[int | None, optional("SEED", "the first seed of the run")] = None,
-    policy: Annotated[Kind | None, optional(KINDS, "the policy that the seed delivers")] = None,
+    policy: Annotated[
+        Kind | None, optional(KINDS, "the policy that the seed delivers", POLICY)
+    ] = None,
     episodes: int = 1,
     out: Annotated[Path | None, optional("FILE", "watch.gif in the run folder")] = None,
     trust: bool = False,
@@ -59,8 +70,6 @@ def watch(
     Args:
         run: Run folder written by rove train.
         seed: Seed whose policy is shown.
-        policy: mean: greedy on the posterior mean; sample: greedy on samples of θ, drawn as in
-            training; vote: the majority of 15 samples; behaviour: as in training.
         episodes: Number of episodes to record.
         out: Video file to write, .gif or .mp4.
         trust: Allow importing the package of the run's environment (gym/PACKAGE:ID).
@@ -81,7 +90,9 @@ def export(
     /,
     out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")],
     seed: Annotated[int | None, optional("SEED", "the first seed of the run")] = None,
-    formats: tuple[Literal["numpy", "onnx", "stablehlo"], ...] = ("numpy", "onnx"),
+    formats: Annotated[
+        tuple[Literal["numpy", "onnx", "stablehlo"], ...], tyro.conf.arg(help=FORMATS)
+    ] = ("numpy", "onnx"),
     trust: bool = False,
 ) -> None:
     """Write a trained policy, greedy on the posterior mean, as files that do not need rove.
@@ -90,8 +101,6 @@ def export(
         run: Run folder written by rove train.
         out: Folder to write to.
         seed: Seed whose policy is written.
-        formats: numpy: a function that needs only NumPy (policy.py); onnx: policy.onnx;
-            stablehlo: policy.stablehlo, for JAX.
         trust: Allow importing the package of the run's environment (gym/PACKAGE:ID).
     """
     from rove.runs.exporting import export as write

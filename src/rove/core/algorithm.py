@@ -1,9 +1,9 @@
 """Algorithms 1 and 2 of the paper, for any return distribution Z_θ and any distribution q_φ(θ).
 
 The marks 1.k and 2.k refer to line k of Algorithm 1 and of Algorithm 2. The loops over episodes
-and steps (2.3–2.4) are in `rove.training`; updates begin at step `learning_starts`. `law` is q_φ in
-the form that sampling needs. The counter (2.5) is incremented when the transition is saved (2.8),
-to the same effect.
+and steps (1.2, 2.3–2.4) are in `rove.training`; updates begin at step `learning_starts`. `law` is
+q_φ in the form that sampling needs, and φ⁻ is stored in this form. The counter (2.5) is incremented
+when the transition is saved (2.8), to the same effect. z is what the network puts out for (s, ·).
 """
 
 from functools import partial
@@ -67,8 +67,8 @@ class Agent(EpsilonGreedy, CriticLearner):
     # Control
 
     def resample_theta(self, state: AgentState, begins: Bool[Array, ""], key: Key) -> AgentState:
-        """1.4, 2.6: resample the stored θ when an episode begins or, with a number, every so many
-        steps. With resample="step", no θ is stored: `act` samples it."""
+        """1.4, 2.6: sample θ at the start of an episode, or every `resample` steps. With "step", as
+        in the paper, `act` samples it. Random actions that last for several steps begin here."""
         k = partial(noise.fold, key)
         theta = control.next_theta(self.posterior, self.resample, state, begins, k(_RESAMPLE))
         random = self.next_random(state, begins, k(_REPEAT))
@@ -92,7 +92,7 @@ class Agent(EpsilonGreedy, CriticLearner):
     def observe(
         self, state: AgentState, transition: Transition, where: bool | Array = True
     ) -> AgentState:
-        """2.5, 2.8: increment the counter and save {s, a, r, s′} to B, with cached prior values.
+        """2.5, 2.8: increment the counter and save {s, a, r, s′} to B, with values of the priors.
 
         `where`: False leaves the buffer's rows unchanged.
         """
@@ -108,13 +108,13 @@ class Agent(EpsilonGreedy, CriticLearner):
         law, k = self.posterior.law(phi), partial(noise.fold, key)
         reward = partial(self.reward, state, phi.priors, law, k(_BONUS))
         batch = self.minibatch(state.replay, reward, k(_MINIBATCH))  # 2.9
-        theta, theta_minus = self.draw(law, law_minus, batch, k(_THETA), k(_TARGET_THETA))
+        theta, theta_minus = self.draw(law, law_minus, batch, k(_THETA), k(_TARGET_THETA))  # 2.9
         lookahead = partial(self.lookahead, phi.priors, law, law_minus)
         x = lookahead(theta_minus, batch, k(_TARGET))  # 2.10
         (phi,), moments, (loss, errors) = self.descend(  # 2.11–2.12
             (phi,), state.optimiser, self.lr, theta, batch, x, k(_STEP)
         )
-        phi = self.refit(state, phi, lookahead, reward, k(_REFIT))
+        phi = self.refit(state, phi, lookahead, reward, k(_REFIT))  # the exact minimiser, if known
         buffer = replay.reprioritised(state.replay, batch, errors, self.prioritised)
         due = state.counter % self.target_period == 0
         law_minus = lax.cond(due, lambda: self.posterior.law(phi), lambda: law_minus)  # 2.13–2.14

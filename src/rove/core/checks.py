@@ -62,7 +62,8 @@ def check_critic(agent: Any) -> None:
 
 
 def check_reward_scale(agent: Any) -> None:
-    """Raise `ConfigError` unless the scale of rewards is one, and 1 for returns that are 0 or 1."""
+    """Raise `ConfigError` unless `reward_scale` is a `RewardScale`, and is 1 if the return is 0 or
+    1."""
     scale = agent.reward_scale
     if not isinstance(scale, RewardScale):
         allowed = "a rove.RewardScale, such as rove.LargestReturn() or rove.ConstantScale(100.0)"
@@ -74,13 +75,14 @@ def check_reward_scale(agent: Any) -> None:
 
 
 def check_estimate(agent: Any) -> None:
-    """Raise `ConfigError` unless the objective and its gradient can be estimated as asked for."""
+    """Raise `ConfigError` if `draws`, `gradient` or `alpha` is invalid, or if a family of the agent
+    does not support it."""
     check_integer("draws", agent.draws, at_least=1, at_most=10_000)
     check_choice("gradient", agent.gradient, get_args(Gradient))
     if agent.alpha is not None:
         check_number("alpha", agent.alpha, above=0.0)
         if float(agent.returns.unit) == 0.0:
-            reason = "needs a return with a width: set its sigma above 0"
+            reason = "needs a return with a standard deviation above 0: set its sigma"
             raise ConfigError("alpha", agent.alpha, reason)
     if agent.gradient == "score":
         if not isinstance(agent.posterior, Density):
@@ -149,8 +151,8 @@ def check_resample(resample: Any) -> None:
 def memory_of(
     state: AgentState, features: int, buffer_size: int, hidden: tuple[int, ...]
 ) -> Memory:
-    """Return the memory that an agent's state needs, computed from its shapes, and which part of it
-    needs most."""
+    """Return the memory that an agent's state needs, computed from its shapes, and the part of the
+    state that needs the most."""
     replay, total, per_copy = (
         sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(part))
         for part in (state.replay, state, (state.theta, state.random))

@@ -35,8 +35,8 @@ def next_theta(
     begins: Bool[Array, ""],
     key: Key,
 ) -> Any:
-    """Return θ for the next step, resampled if an episode begins or, if `resample` is a number,
-    every so many steps of the environment."""
+    """Return θ for the next step. It is resampled at the start of an episode or, if `resample` is a
+    number N, every N steps of the environment."""
     if resample == "step":
         return state.theta
     due = begins if resample == "episode" else state.own_steps % resample == 0
@@ -102,7 +102,7 @@ class RandomAction(NamedTuple):
     number: Float[Array, ""]
     """A number between 0 and 1 that determines the action."""
     left: Int[Array, ""]
-    """Number of steps that remain of it; 0: the best action is taken."""
+    """Number of steps for which the action is still to be taken; 0 if the best action is taken."""
     repeats: Bool[Array, ""]
     """Whether random actions are repeated in this episode."""
 

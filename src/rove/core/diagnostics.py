@@ -27,7 +27,8 @@ class Beliefs(NamedTuple):
     stds: Float[Array, "n actions"]
     """The standard deviations of Z(s, ·) at the posterior mean."""
     reward_scale: float | Float[Array, ""] = 1.0
-    """What rewards were divided by. Z(s, ·) is in this unit, which is undone in all the others."""
+    """What rewards were divided by. `outputs` describe the divided returns; the other fields are in
+    the unit of the task's rewards."""
 
 
 def beliefs_at(

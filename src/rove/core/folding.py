@@ -1,4 +1,4 @@
-"""Greedy policies as weighted sums of ordinary networks, to be exported."""
+"""Greedy policies as weighted sums of ordinary networks, for export."""
 
 from typing import Any, NamedTuple
 
@@ -29,8 +29,8 @@ class Folded(NamedTuple):
 def folded_values(
     returns: Return, posterior: Posterior[Any, Any], phi: Phi, reward_scale: Float[Array, ""]
 ) -> Folded | None:
-    """Return `Return.value` at the posterior mean, times what rewards were divided by; None if it
-    is not a sum of networks."""
+    """Return the networks whose sum is `Return.value` at the posterior mean, in the unit of the
+    task's rewards; None if it is not such a sum."""
     if not isinstance(posterior, Foldable):
         return None
     stacks = posterior.mean_networks(phi)

@@ -42,8 +42,8 @@ class AgentState(NamedTuple):
 
     @property
     def own_steps(self) -> Int[Array, ""]:
-        """Number of steps of the copy of the environment that took the last one: copies take turns.
-        If there is one, it is the counter."""
+        """Number of steps of the copy of the environment that took the latest step. Copies take
+        turns; with a single copy, this is the counter."""
         return -(-self.counter // self.replay.layout.stride)
 
 
@@ -53,7 +53,7 @@ class Memory(NamedTuple):
     nbytes: int
     """Number of bytes."""
     what: str
-    """The part of the agent that needs most of the memory, for messages."""
+    """The part of the agent that needs the most memory, for messages."""
     field: str
     """The field that determines the size of that part."""
     value: Any
@@ -137,7 +137,7 @@ class Learner(eqx.Module):
         """Raise `ConfigError` if the agent cannot use observations like this one."""
 
     def folded(self, state: AgentState) -> Folded | None:
-        """Return `greedy` as a sum of networks, to be exported; None if it is not one."""
+        """Return `greedy` as a sum of networks, for export; None if it is not such a sum."""
         return None
 
     @property

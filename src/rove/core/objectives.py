@@ -41,7 +41,7 @@ def importance_weights(batch: Transition, exponent: float | Array) -> float | Fl
     """Return 1/P(j)^β of every row, divided by their mean, where P(j) is the probability with which
     it was sampled; 1 if all were sampled uniformly.
 
-    Weights of mean 1 leave the entropy its weight beside the loss.
+    Since their mean is 1, they do not change the balance between the loss and the entropy.
     """
     if batch.priority is None:
         return 1.0
@@ -67,9 +67,10 @@ def scores(
 ) -> Scores:
     """Return the terms of the score-function estimator (Ranganath et al. 2014).
 
-    Rao–Blackwellisation: a factor of q_φ that only one output depends on is multiplied by the
-    losses of the rows whose action has this output; the others do not depend on it, and would only
-    add noise. (The entropy is not part of the terms: it is known in closed form.)
+    Rao–Blackwellisation: the score of parameters that only one output depends on is multiplied by
+    the losses of the rows whose action has this output. The losses of the other rows do not depend
+    on these parameters and would only add noise. (The entropy is not part of the terms: it is known
+    in closed form.)
 
     **Arguments**
     - `theta`: samples of θ, each for all rows.

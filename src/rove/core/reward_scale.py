@@ -1,8 +1,8 @@
-"""What rewards are divided by when they are learned from, so that settings in the unit of returns
-suit a task whatever the unit of its rewards is.
+"""Scales by which rewards are divided before an agent learns from them, so that its settings suit
+tasks with rewards of any size.
 
-The buffer stores r, and r/c is computed when a step is sampled, so that steps that were stored long
-ago have the scale c of now. What an agent reports is multiplied by c again.
+The buffer stores r, and r/c is computed when a step is sampled, so that old steps are divided by
+the current scale c as well. The values that an agent reports are multiplied by c.
 """
 
 import abc
@@ -20,12 +20,12 @@ __all__ = ["ConstantScale", "LargestReturn", "RewardScale"]
 
 
 class ScaleState(NamedTuple):
-    """What a scale has seen so far; () for what it does not need."""
+    """Running statistics of a scale; () for those that it does not use."""
 
     current: Any = ()
-    """Of the current episode; each copy of an environment has its own."""
+    """Statistic of the current episode; each copy of an environment has a separate one."""
     largest: Any = ()
-    """Of all episodes."""
+    """Statistic of all episodes."""
 
 
 class RewardScale(eqx.Module):
@@ -53,7 +53,7 @@ class RewardScale(eqx.Module):
 
 
 class ConstantScale(RewardScale):
-    """A number: about the largest return that is expected. 1 leaves rewards as they are."""
+    """A constant scale, ideally close to the largest return. 1 leaves rewards unchanged."""
 
     constant: float | Array = 1.0
     """The scale c."""
@@ -68,15 +68,15 @@ class ConstantScale(RewardScale):
 class LargestReturn(RewardScale):
     """The largest |Gₜ| so far, where Gₜ = rₜ + γ·Gₜ₋₁ begins at 0 in every episode.
 
-    Later rewards count most in Gₜ, so that a single reward counts the same at any step. c is 1 as
-    long as all rewards were 0. It never decreases. If all rewards are multiplied by a number, so is
-    c, and the agent takes the same actions: exactly if the number is a power of two, and otherwise
-    up to rounding.
+    Gₜ discounts earlier rewards, not later ones, so that a single reward contributes its full value
+    at whichever step it is received. c is 1 until the first reward that is not 0, and after that it
+    never decreases. If all rewards are multiplied by a number, so is c, and the agent takes the
+    same actions: exactly if the number is a power of two, and otherwise up to rounding.
     """
 
     least: float | Array = 0.0
-    """Lower bound on c. Above 0, small rewards remain small: those that distract from a larger one
-    that was not found yet, for example."""
+    """Lower bound on c. It keeps small rewards small, such as those that would distract from a
+    larger one that has not been found yet."""
 
     def __check_init__(self) -> None:
         check_number("least", self.least, at_least=0.0)

@@ -141,8 +141,8 @@ ENVIRONMENTS: dict[str, Family] = {
 
 
 NO_COPIES = (
-    "only Gymnasium environments have copies, to save compiled calls; the steps of other "
-    "environments are compiled: train several seeds instead"
+    "only Gymnasium environments have copies. Those of other environments would not save time, "
+    "because all of their steps are compiled: train several seeds instead"
 )
 """Why compiled environments have no copies."""
 _VERSIONED = re.compile(r"-v\d+$")
@@ -172,7 +172,7 @@ def make(name: str, **settings: Any) -> Task:
     if _VERSIONED.search(name) and not name.startswith(GYMNAX):
         return from_name(PREFIX + name, **settings)
     if settings.pop("copies", 1) != 1:
-        raise ConfigError("copies", name, NO_COPIES, f"{name} cannot have copies; {NO_COPIES}")
+        raise ConfigError("copies", name, NO_COPIES, f"{name} cannot have copies: {NO_COPIES}")
     frames = settings.pop("frame_stack", 1)
     compiled = from_gymnax_name if name.startswith(GYMNAX) else _compiled
     return stacked(compiled(name, **settings), frames)

@@ -38,7 +38,7 @@ THOMPSON = {
 """Agents for one kind of bandit each. They know the distribution of the arms, so there is nothing
 to tune."""
 TABLES = ("psrl", "bayesian_q_learning", "particles")
-"""Agents with a table, for which a context is not one of a number of states."""
+"""Tabular agents, which cannot represent the contexts of the linear bandit."""
 UNTUNED = ("auto", *THOMPSON)
 """Agents without a search: `auto` has one setting for all tasks."""
 AGENTS = (*SCOREBOARD.grids, *UNTUNED)

@@ -215,9 +215,9 @@ class Density(Posterior[Law, Draw]):
     def log_density(
         self, law: Law, draw: Draw
     ) -> tuple[Float[Array, ""], Float[Array, " outputs"]]:
-        """Return log q_φ(θ) in two parts, up to constants that do not depend on φ: that of the
-        parameters which several outputs depend on and, for each output, that of the parameters
-        which only this output depends on."""
+        """Return log q_φ(θ) in two parts, up to constants that do not depend on φ: the part of the
+        parameters that several outputs depend on, and for each output the part of the parameters
+        that no other output depends on."""
 
 
 class Sampler(Posterior[Law, Draw]):

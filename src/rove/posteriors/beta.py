@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 from jaxtyping import Float, Int, UInt32
 
 from rove.errors import ConfigError, check_integer, check_number
@@ -14,6 +14,7 @@ from rove.parts.noise import Key
 from rove.posteriors.base import Data, Foldable, OneTheta, Phi, Rows, Spec, Stack, single
 from rove.posteriors.conjugate import check_table, tallies
 from rove.posteriors.priors import Input
+from rove.posteriors.refitting import refitted
 
 
 class Pseudocounts(NamedTuple):
@@ -44,7 +45,7 @@ class Beta(Foldable[Pseudocounts, Array]):
     """
 
     ones: float | Array = 1.0
-    """Prior α, as a number of ones; 1 and 1 are the uniform prior."""
+    """Prior α, as a number of ones. With α = β = 1, the prior is uniform."""
     zeros: float | Array = 1.0
     """Prior β, as a number of zeros."""
     period: int | Array = 1
@@ -89,19 +90,18 @@ class Beta(Foldable[Pseudocounts, Array]):
 
         A target x between 0 and 1, which is a probability, counts as x ones and 1 − x zeros.
         """
-
-        def counted() -> Pseudocounts:
-            count, total = tallies(phi, data, phi.fitted.ones)
-            return Pseudocounts(self.ones + total, self.zeros + count - total)
-
-        due = data.counter % self.period == 0
-        return phi._replace(fitted=lax.cond(due, counted, lambda: phi.fitted))
+        return refitted(phi, data, self.period, self._counted)
 
     def validate(self, spec: Spec) -> None:
         if not spec.binary:
             reason = "Beta requires a Bernoulli return: Bernoulli × Beta works"
             raise ConfigError("posterior", "Beta", reason, reason)
         check_table(self, spec)
+
+    def _counted(self, phi: Phi, data: Data) -> Pseudocounts:
+        """Return the prior's numbers of ones and zeros plus those in the whole replay buffer."""
+        count, total = tallies(phi, data, phi.fitted.ones)
+        return Pseudocounts(self.ones + total, self.zeros + count - total)
 
 
 def sampled_logits(law: Pseudocounts, key: Key) -> Float[Array, "..."]:

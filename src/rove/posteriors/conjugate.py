@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 from jaxtyping import Float, Int
 
 from rove.errors import ConfigError, check_integer, check_number
@@ -25,6 +25,7 @@ from rove.posteriors.base import (
 )
 from rove.posteriors.last_layer import check_conjugate
 from rove.posteriors.priors import Input
+from rove.posteriors.refitting import refitted
 
 
 class Table(NamedTuple):
@@ -90,12 +91,7 @@ class Conjugate(Foldable[Table, Array]):
 
     def refit(self, phi: Phi, data: Data) -> Phi:
         """Compute the exact posterior given the whole replay buffer, every `period` steps."""
-        table = lax.cond(
-            data.counter % self.period == 0,
-            lambda: self._posterior(phi, data),
-            lambda: phi.fitted,
-        )
-        return phi._replace(fitted=table)
+        return refitted(phi, data, self.period, self._posterior)
 
     def validate(self, spec: Spec) -> None:
         check_conjugate(self, spec)
@@ -127,14 +123,13 @@ def tallies(
 
 def check_table(posterior: Posterior[Any, Any], spec: Spec) -> None:
     """Raise `ConfigError` unless the network is a table: no hidden layers, one-hot observations."""
-    name = type(posterior).__name__
-    for field, value, needed in (("hidden", spec.hidden, ()), ("network", spec.network, None)):
-        if value != needed:
-            message = f"{field} must be {needed} for {name}, which is a table, got {value!r}"
-            raise ConfigError(field, value, f"{needed}", message)
-    x = spec.observation
+    name, x = type(posterior).__name__, spec.observation
     if x is not None and not (np.sum(x != 0) == 1 and x.max() == 1):
         allowed = "one-hot observations, such as those of bandit-10, or of a chain "
         allowed += "with --env.features one-hot"
         message = f"{name} requires {allowed}; the observations of this environment are not one-hot"
         raise ConfigError("observation", x, allowed, message)
+    for field, value, needed in (("hidden", spec.hidden, ()), ("network", spec.network, None)):
+        if value != needed:
+            message = f"{field} must be {needed} for {name}, which is a table, got {value!r}"
+            raise ConfigError(field, value, f"{needed}", message)

@@ -13,7 +13,6 @@ from rove.parts.networks import Linear, Network, Theta
 from rove.parts.noise import Key
 from rove.posteriors.base import (
     Density,
-    Foldable,
     Paired,
     Phi,
     Rows,
@@ -22,9 +21,8 @@ from rove.posteriors.base import (
     check_layers,
     single,
 )
-from rove.posteriors.last_layer import Head, LastLayerLaw, LastLayerRows, hidden
+from rove.posteriors.last_layer import GaussianHead, Head, LastLayerLaw, LastLayerRows
 from rove.posteriors.mean_field import check_prior_std, check_rho, softplus
-from rove.posteriors.priors import Input
 
 
 class FullCovarianceLearned(NamedTuple):
@@ -40,7 +38,7 @@ class FullCovarianceLearned(NamedTuple):
     """L below its diagonal; other entries have no effect."""
 
 
-class FullCovariance(Foldable[LastLayerLaw, Array], Density[LastLayerLaw, Array]):
+class FullCovariance(GaussianHead, Density[LastLayerLaw, Array]):
     """A point estimate of the hidden layers, and a Gaussian for the last layer: the weights of an
     output, and its bias, are N(m, L·Lᵀ) with a Cholesky factor L that is learned.
 
@@ -75,19 +73,6 @@ class FullCovariance(Foldable[LastLayerLaw, Array], Density[LastLayerLaw, Array]
         mean = jnp.concatenate([head.weight.T, head.bias[:, None]], axis=1)
         return LastLayerLaw(body, Head(mean, jnp.tril(lower, -1) + diagonal))
 
-    def sample(self, law: LastLayerLaw, key: Key) -> Float[Array, "outputs weights"]:
-        """Sample the last layer's weights. The hidden layers continue to learn."""
-        epsilon = noise.normal(key, law.head.mean.shape)
-        return law.head.mean + jnp.einsum("ovw,ow->ov", law.head.root, epsilon)
-
-    def apply(
-        self, law: LastLayerLaw, draw: Float[Array, "outputs weights"], x: Input
-    ) -> Float[Array, " outputs"]:
-        return draw @ hidden(law.body, x.features)
-
-    def mean(self, law: LastLayerLaw, x: Input) -> Float[Array, " outputs"]:
-        return law.head.mean @ hidden(law.body, x.features)
-
     def mean_networks(self, phi: Phi) -> tuple[Stack, ...]:
         return single((*phi.learned.body, phi.learned.head))
 
@@ -115,10 +100,10 @@ class FullCovariance(Foldable[LastLayerLaw, Array], Density[LastLayerLaw, Array]
     def log_density(
         self, law: LastLayerLaw, draw: Float[Array, "outputs weights"]
     ) -> tuple[Float[Array, ""], Float[Array, " outputs"]]:
-        apart = (draw - law.head.mean)[:, :, None]
-        white = jax.scipy.linalg.solve_triangular(law.head.root, apart, lower=True)
+        difference = (draw - law.head.mean)[:, :, None]
+        whitened = jax.scipy.linalg.solve_triangular(law.head.root, difference, lower=True)
         logs = jnp.log(jnp.diagonal(law.head.root, axis1=1, axis2=2))
-        return jnp.zeros(()), -0.5 * jnp.sum(white**2, axis=(1, 2)) - jnp.sum(logs, axis=1)
+        return jnp.zeros(()), -0.5 * jnp.sum(whitened**2, axis=(1, 2)) - jnp.sum(logs, axis=1)
 
     def validate(self, spec: Spec) -> None:
         check_layers(self, spec, "of which the last one is linear")

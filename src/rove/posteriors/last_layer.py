@@ -28,6 +28,7 @@ from rove.posteriors.base import (
     single,
 )
 from rove.posteriors.priors import Input
+from rove.posteriors.refitting import refitted
 
 
 class Head(NamedTuple):
@@ -64,7 +65,24 @@ class LastLayerRows(Rows[LastLayerLaw]):
         return (product(h, law.head.mean.T) + spread.T * self.epsilon)[None]
 
 
-class LastLayer(Foldable[LastLayerLaw, Array]):
+class GaussianHead(Foldable[LastLayerLaw, Array]):
+    """A point estimate of the hidden layers, and a Gaussian for each output's weights."""
+
+    def sample(self, law: LastLayerLaw, key: Key) -> Float[Array, "actions weights"]:
+        """Sample the last layer's weights. The hidden layers continue to learn."""
+        epsilon = noise.normal(key, law.head.mean.shape)
+        return law.head.mean + jnp.einsum("avw,aw->av", law.head.root, epsilon)
+
+    def apply(
+        self, law: LastLayerLaw, draw: Float[Array, "actions weights"], x: Input
+    ) -> Float[Array, " actions"]:
+        return draw @ hidden(law.body, x.features)
+
+    def mean(self, law: LastLayerLaw, x: Input) -> Float[Array, " actions"]:
+        return law.head.mean @ hidden(law.body, x.features)
+
+
+class LastLayer(GaussianHead):
     """A point estimate of the hidden layers, and the exact posterior of the last layer.
 
     The hidden layers are trained by gradient descent. Every `period` steps, the posterior of the
@@ -91,19 +109,6 @@ class LastLayer(Foldable[LastLayerLaw, Array]):
     def law(self, phi: Phi) -> LastLayerLaw:
         return LastLayerLaw(phi.learned, phi.fitted)
 
-    def sample(self, law: LastLayerLaw, key: Key) -> Float[Array, "actions weights"]:
-        """Sample the last layer's weights. The hidden layers continue to learn."""
-        epsilon = noise.normal(key, law.head.mean.shape)
-        return law.head.mean + jnp.einsum("avw,aw->av", law.head.root, epsilon)
-
-    def apply(
-        self, law: LastLayerLaw, draw: Float[Array, "actions weights"], x: Input
-    ) -> Float[Array, " actions"]:
-        return draw @ hidden(law.body, x.features)
-
-    def mean(self, law: LastLayerLaw, x: Input) -> Float[Array, " actions"]:
-        return law.head.mean @ hidden(law.body, x.features)
-
     def mean_networks(self, phi: Phi) -> tuple[Stack, ...]:
         head = phi.fitted.mean
         return single((*phi.learned, Linear(head[:, :-1].T, head[:, -1])))
@@ -117,12 +122,7 @@ class LastLayer(Foldable[LastLayerLaw, Array]):
 
     def refit(self, phi: Phi, data: Data) -> Phi:
         """Compute the posterior of the last layer from the replay buffer, every `period` steps."""
-        head = lax.cond(
-            data.counter % self.period == 0,
-            lambda: self._regression(phi, data),
-            lambda: phi.fitted,
-        )
-        return phi._replace(fitted=head)
+        return refitted(phi, data, self.period, self._regression)
 
     def validate(self, spec: Spec) -> None:
         check_conjugate(self, spec)
@@ -179,8 +179,9 @@ def regression(
 
         def add(i: Array, triangle: Array) -> Array:
             a, b = block(i)
-            left = b - jnp.einsum("anw,aw->an", a, mean)
-            return _triangle(triangle, jnp.concatenate([a @ root, left[:, :, None]], axis=2))
+            residual = b - jnp.einsum("anw,aw->an", a, mean)
+            rows = jnp.concatenate([a @ root, residual[:, :, None]], axis=2)
+            return _triangle(triangle, rows)
 
         before = jnp.concatenate([root, -mean[:, :, None]], axis=2) / deviation
         triangle = _triangle(jnp.zeros_like(before[:, :1]), before)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 from jaxtyping import Float, Int
 
 from rove.errors import check_integer, check_number
@@ -13,6 +13,7 @@ from rove.parts.networks import Network, Theta
 from rove.parts.noise import Key
 from rove.posteriors.base import Data, Foldable, OneTheta, Phi, Rows, Stack, single
 from rove.posteriors.priors import Input
+from rove.posteriors.refitting import refitted
 
 _STATES = 64
 """Number of states on which the distance is measured."""
@@ -84,12 +85,7 @@ class ParameterNoise(Foldable[ParameterNoiseLaw, Theta]):
 
     def refit(self, phi: Phi, data: Data) -> Phi:
         """Adapt σ every `period` steps."""
-        std = lax.cond(
-            data.counter % self.period == 0,
-            lambda: self._adapted(phi, data),
-            lambda: phi.fitted,
-        )
-        return phi._replace(fitted=std)
+        return refitted(phi, data, self.period, self._adapted)
 
     def _adapted(self, phi: Phi, data: Data) -> Float[Array, ""]:
         """Return σ, larger if the networks are closer than `distance` and smaller otherwise."""

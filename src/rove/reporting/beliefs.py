@@ -85,9 +85,9 @@ def beliefs(run: RunData, optimum: float | None) -> dict[str, Any] | None:
     scales = arrays.get(".snapshots.reward_scale", np.ones(len(outputs)))
     task = run.task
     probes = _names(list(task.probes()) or ["start"], values.shape[2], "state")
-    taken = min(len(columns["score"]).bit_length(), SNAPSHOTS)
+    count = min(len(columns["score"]).bit_length(), SNAPSHOTS)
     actions = min(values.shape[-1], ACTIONS)
-    values = values[:taken, ..., :actions]
+    values = values[:count, ..., :actions]
     rows = columns["score"], columns["terminated"]
     return {
         "seed": seed,
@@ -95,11 +95,11 @@ def beliefs(run: RunData, optimum: float | None) -> dict[str, Any] | None:
         "starts": learning_start([columns["step"]], run.learning_starts),
         "optimum": optimum and number(optimum),
         "note": note_above_optimum(values, optimum, *rows, task.score_label, run.intrinsic),
-        "episodes": [2**k for k in range(taken)],
+        "episodes": [2**k for k in range(count)],
         "probes": probes,
         # [snapshot][probe][action][draw]
         "values": numbers(values.transpose(0, 2, 3, 1), 3),
-        "returns": _returns(run, outputs[:taken], scales[:taken], actions),
+        "returns": _returns(run, outputs[:count], scales[:count], actions),
     }
 
 
@@ -111,12 +111,12 @@ def _returns(
     densities_of = _densities(run)
     if densities_of is None:
         return None
-    taken, probes, size = outputs.shape
+    count, probes, size = outputs.shape
     flat = jnp.asarray(outputs.reshape(-1, size))
     drawn = [tuple(map(np.asarray, pair)) for pair in jax.vmap(densities_of)(flat)][:actions]
     drawn = [(x * np.repeat(scales, probes)[:, None], y) for x, y in drawn]
     return [
-        _pictures([[(x[k], y[k]) for x, y in drawn] for k in range(probe, taken * probes, probes)])
+        _pictures([[(x[k], y[k]) for x, y in drawn] for k in range(probe, count * probes, probes)])
         for probe in range(probes)
     ]
 

@@ -39,8 +39,8 @@ def of_run(run: RunData) -> str:
 
 
 def _needs_import(raw: dict[str, Any]) -> bool:
-    """Whether a module that the name of a run's environment does not tell has to be imported, since
-    it registers the environment with Gymnasium."""
+    """Whether a module has to be imported that registers a run's environment with Gymnasium, but is
+    not part of the environment's name."""
     facts = raw.get("task") or {}
     return bool(facts.get("module")) and not facts.get("package")
 
@@ -52,8 +52,8 @@ def _full_name(raw: dict[str, Any]) -> str:
 
 
 def of_sweep(raw: dict[str, Any]) -> str:
-    """Return the `rove sweep` command for the identity of a sweep with the facts about its task, or
-    Python code if the command line cannot express it."""
+    """Return the `rove sweep` command of a sweep, or Python code if the command line cannot express
+    it. `raw` is the result of `Plan.identity`, with the facts about its task."""
     fields, agent = raw["fields"], raw["agent"]
     words = ["rove", "sweep", agent["name"], _full_name(raw)]
     words += [f"--agent.{k.replace('_', '-')}={_span(v)}" for k, v in fields.items()]

@@ -178,12 +178,12 @@ def _posterior(run: Run) -> str:
     """Draw how much more one seed of GE expects of "right" than of "left", for sampled θ."""
     outcome, environment = run.outcomes[0], run.config.environment
     values = np.asarray(outcome.lane.snapshots.values)
-    taken = len(outcome.scores).bit_length()
+    count = len(outcome.scores).bit_length()
     probes = list(environment.probes())[:2]  # the start and the middle of the chain
     figure = plots.figure(1, len(probes), width=9.6, height=2.4)
     for column, (axes, name) in enumerate(zip(figure.axes, probes, strict=True)):
-        left, right = np.moveaxis(values[:taken, :, column], -1, 0)
-        panels.differences(axes, right - left, 2 ** np.arange(taken))
+        left, right = np.moveaxis(values[:count, :, column], -1, 0)
+        panels.differences(axes, right - left, 2 ** np.arange(count))
         axes.set_title(f"Q(right) − Q(left), state “{name}”", loc="left")
     return _svg(figure)
 

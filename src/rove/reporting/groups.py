@@ -89,8 +89,8 @@ class Group:
 
     @property
     def standings(self) -> dict[str, float]:
-        """The mean score of each run, by label, on a scale that all tasks have: as a fraction of
-        the optimum or, if that is not known, the fraction of all runs that are no better."""
+        """The mean score of each run, by label, on a scale that tasks have in common: as a fraction
+        of the optimum or, if that is not known, the fraction of all runs that are no better."""
         means = np.array([np.mean(self.areas[id(run)]) for run in self.runs])
         shares = np.less_equal.outer(means, means).mean(axis=0)
         if self.optimum is not None and self.optimum > 0:

@@ -46,9 +46,9 @@ def _of_claims(claims: Sequence[dict[str, str]]) -> str:
 
 
 def _of_tasks(tasks: Sequence[Sequence[Result]], agents: int) -> str:
-    """Say what several tasks show: of few, the first agent of each; of more, how many seeds each
-    agent solved that was run on all tasks whose optimum is known. Runs of one agent with different
-    settings have different labels, and are counted apart."""
+    """Say what several tasks show. For two, name the first agent of each; for more, count the
+    solved seeds of each agent that was run on all tasks with a known optimum. Runs of one agent
+    with different settings have different labels, and count as different agents."""
     if len(tasks) <= NAMED:
         return "; ".join(map(_of_task, tasks))
     solvable, totals = _solvable(tasks), _totals(tasks)

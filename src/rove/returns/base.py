@@ -229,14 +229,14 @@ def normal_shortfall(error: Float[Array, "*n"], std: Float[Array, "*#n"]) -> Flo
 
 
 LEAST_SLOPE = 1e-2
-"""Where the derivative of a scale with respect to its output is smaller than this, natural
-gradients are damped: their exact values are not bounded."""
+"""Minimum derivative of a scale with respect to its output, as used in natural gradients, which
+would otherwise be unbounded."""
 
 
 def preconditioned(
     z: Float[Array, " outputs"], matrix: Float[Array, "outputs outputs"]
 ) -> Float[Array, " outputs"]:
-    """Return z, whose gradients are multiplied by a symmetric matrix."""
+    """Return z unchanged, with its gradient multiplied by a symmetric matrix."""
     fixed = lax.stop_gradient(z)
     return fixed + lax.stop_gradient(matrix) @ (z - fixed)
 
@@ -244,7 +244,7 @@ def preconditioned(
 def natural(
     z: Float[Array, " outputs"], inverse: Float[Array, "outputs outputs"]
 ) -> Float[Array, " outputs"]:
-    """Return z, whose gradients are natural gradients.
+    """Return z unchanged, with its gradient replaced by the natural gradient.
 
     `inverse` is the inverse of the Fisher information of the location z₀ and of the scales, which
     are softplus(zᵢ) plus a constant.

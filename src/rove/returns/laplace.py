@@ -13,10 +13,11 @@ from rove.parts.noise import Key
 from rove.returns.base import GRID, Return, check_weight, natural, visible
 
 Sides = tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]
+"""The location of a distribution, and its scales on the left and on the right of the location."""
 
 
 class TwoSided(Return):
-    """What a Laplace and a skewed Laplace return share: scales, options and quantiles."""
+    """The base class of `Laplace` and `SkewedLaplace`, with their options and quantiles."""
 
     floor: float | Array = 1e-2
     """Minimum of the scales. Gradients of the loss can grow as large as its inverse."""
@@ -105,8 +106,8 @@ def one_sided_means(
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Return E[X⁻] and E[X⁺] of a skewed Laplace variable X; see `SkewedLaplace`.
 
-    The smaller part is s²·exp(−|location|/s)/(left + right), where s is the scale of the tail that
-    reaches over 0, and they differ by E[X] = location + right − left. Scales may be 0.
+    The smaller of the two is s²·exp(−|location|/s)/(left + right), where s is the scale of the tail
+    that extends beyond 0. Their difference is E[X] = location + right − left. Scales may be 0.
     """
     tail = jnp.maximum(jnp.where(location >= 0.0, left, right), 1e-30)
     weight = tail / jnp.maximum(left + right, 1e-30)

@@ -18,9 +18,9 @@ class LearnedGaussian(Return):
     """A Gaussian whose mean and standard deviation are outputs of the network.
 
     z = (m, ϱ), with mean m and standard deviation s = softplus(ϱ) + `floor`. The loss is minus the
-    log-density of the target. With draw="distribution", it is the mean of this over r + γZ_θ⁻, a
-    Gaussian with mean r + γm′ and standard deviation γs′, as in parametric return density
-    estimation (Morimura et al. 2012).
+    log-density of the target. With draw="distribution", it is the expectation of this over
+    r + γZ_θ⁻, a Gaussian with mean r + γm′ and standard deviation γs′, as in parametric return
+    density estimation (Morimura et al. 2012).
     """
 
     floor: float | Array = 1e-2
@@ -28,7 +28,7 @@ class LearnedGaussian(Return):
     weight: float | Array = 1e-4
     """Weight c of the entropy of q_φ (see `Return.scale`)."""
     draw: Literal["sample", "mean", "distribution"] = eqx.field(default="sample", static=True)
-    """Targets: samples of r + γZ, its mean, or all of its distribution."""
+    """Targets: samples of r + γZ, its mean, or its whole distribution."""
     natural: bool = eqx.field(default=False, static=True)
     """Replace the gradient of the loss by the natural gradient."""
 

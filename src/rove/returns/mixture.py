@@ -14,7 +14,7 @@ from rove.parts.noise import Key
 from rove.returns.base import GRID, Return, check_weight, log_density, normal_shortfall, visible
 
 BISECTIONS = 30
-"""Number of halvings of the interval that contains a quantile: float32 has fewer digits."""
+"""Number of halvings of the interval that contains a quantile; a float32 has 24 binary digits."""
 
 
 class Mixture(Return):
@@ -65,7 +65,7 @@ class Mixture(Return):
 
     def quantile(self, z: Float[Array, " outputs"], level: float | Array) -> Float[Array, ""]:
         """Return the quantile, by bisection between the lowest and the highest quantile of a
-        component, and a last step of Newton's method, which also gives it its gradient."""
+        component and a final step of Newton's method, through which it is differentiated."""
         log_weights, means, stds = self.parts(z)
         quantiles = means + stds * jax.scipy.special.ndtri(level)
 

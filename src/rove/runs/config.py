@@ -285,10 +285,10 @@ def _check_fields(name: str, fields: dict[str, Any], kind: type) -> None:
 
     A missing field would silently take its default value.
     """
-    known = [f.name for f in dataclasses.fields(kind)]
-    if changed := sorted(set(known) ^ set(fields)):
-        verb = "has no" if changed[0] in known else "has the"
+    current = {f.name for f in dataclasses.fields(kind)}
+    if changed := sorted(current ^ set(fields)):
+        verb = "has no" if changed[0] in current else "has the"
         raise RunFolderError(
-            f"the run was written by another version of rove: its {name} {verb} setting "
+            f"the run was written by another version of rove, in which {name} {verb} setting "
             f"{changed[0]!r}. Use that version, or train again in another folder"
         )

@@ -158,16 +158,16 @@ def configure(
 
 def _check_reachable(stop_at: float, environment: Task) -> None:
     """Raise `ConfigError` if no episode can have the score at which to stop."""
-    known = [environment.optimum, *(environment.score_range or ())[1:]]
-    highest = min((limit for limit in known if limit is not None), default=math.inf)
+    limits = [environment.optimum, *(environment.score_range or ())[1:]]
+    highest = min((limit for limit in limits if limit is not None), default=math.inf)
     if lowest_optimal(stop_at) > highest:
         reason = f"at most {highest:g}, the best possible {environment.score_label} of "
         raise ConfigError.must_be("stop_at", stop_at, reason + environment.name)
 
 
 def _check_second(environment: HostEnvironment, field: str) -> None:
-    """Raise `ConfigError` if only one environment can be created, which its copies or evaluations
-    during training, the field that needs a second one, would share."""
+    """Raise `ConfigError` if a second environment cannot be created. `field` is the argument that
+    requires it: several copies, or evaluations during training."""
     first, second = environment.make(), environment.make()
     if first.env.unwrapped is second.env.unwrapped:
         reason = "needs a second environment: pass a function that returns a new one each time"
@@ -190,16 +190,16 @@ def _check_not_an_option(field: str, value: Any, environment: Task, given: Any) 
     if field not in known:
         return
     maker = "rove.adopt(env" if field in ROVE_OPTIONS else f"gymnasium.make({environment.name!r}"
-    how = f"{maker}, {field}={value!r})".replace(PREFIX, "")
+    remedy = f"{maker}, {field}={value!r})".replace(PREFIX, "")
     if isinstance(given, str):
-        how = f"rove.make({given!r}, {field}={value!r})"
+        remedy = f"rove.make({given!r}, {field}={value!r})"
     elif isinstance(environment, GymnaxEnvironment):
         of_rove = field in ("optimum", "score_range")
         setting = f"{field}={value!r}" if of_rove else f"params.replace({field}={value!r})"
-        how = f"rove.adopt_gymnax(env, {setting})"
+        remedy = f"rove.adopt_gymnax(env, {setting})"
     elif isinstance(given, Environment):
-        how = f"rove.{type(given).__name__}(…, {field}={value!r})"
-    message = f"{field} is an option of the environment, not of the agent: pass {how}"
+        remedy = f"rove.{type(given).__name__}(…, {field}={value!r})"
+    message = f"{field} is an option of the environment, not of the agent: pass {remedy}"
     raise ConfigError(field, value, "an option of the environment", message)
 
 
@@ -284,9 +284,10 @@ def _fits(environment: Task, agent: str) -> bool:
 
 
 def default_settings(agent: str, environment: Task, searches: Sequence[str] = SOURCES) -> Settings:
-    """Return a named agent's default settings on an environment, with the default network for its
-    images: those that the searches found for it, or else those for new tasks. With continuous
-    actions, "auto" is TD3."""
+    """Return a named agent's default settings on an environment, with its default network.
+
+    They are those that the searches found or, without a search of the environment, those for new
+    tasks. With continuous actions, "auto" is TD3."""
     kind = settings_of(agent)
     if kind is Auto and environment.continuous:
         kind = TD3

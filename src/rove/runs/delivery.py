@@ -22,7 +22,7 @@ EPISODES = 20
 MOST_STEPS = 20_000
 """Maximum total number of steps of these episodes; if they are long, fewer are played."""
 RECENT = 50
-"""Number of last training episodes that the posterior mean should not fall behind."""
+"""Number of last training episodes whose scores the posterior mean is compared with."""
 LEVEL = 0.2
 """Significance level of the tests. A worse posterior mean costs more than a needless change."""
 PERMUTATIONS = 9_999
@@ -40,7 +40,7 @@ class Delivered(NamedTuple):
 
 
 def deliver(outcome: Outcome) -> Delivered:
-    """Choose the policy of a seed: the posterior mean if the environment fails."""
+    """Choose the policy of a seed. If the environment fails, it is the posterior mean."""
     agent, environment = outcome.job.agent, outcome.job.environment
     selection: dict[str, np.ndarray] = {}
     for name in candidates_of(agent):
@@ -72,9 +72,9 @@ def preferred(
     """Return the name of the policy to deliver, given the scores of each candidate in the same
     episodes, the posterior mean first, and the scores of the last training episodes.
 
-    It is the posterior mean unless the best candidate scores more in the same episodes, or the last
-    training episodes score more, beyond chance (one-sided permutation tests at 20%). In that case
-    it is the best candidate.
+    It is the posterior mean, unless the best candidate scores significantly more in the same
+    episodes, or the last training episodes score significantly more (one-sided permutation tests at
+    20%). In that case it is the best candidate.
     """
     first, *_ = selection
     mean, best = selection[first], max(selection, key=lambda name: np.mean(selection[name]))

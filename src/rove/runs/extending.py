@@ -40,9 +40,11 @@ def first_difference(existing: dict[str, Any], new: dict[str, Any], within: str 
             if reason := _not_extended(existing, new):
                 return reason
             continue
-        what = within if key == "name" else key
-        verb = "are" if what == "seeds" else "is"
-        return f"its {what} {verb} {json.dumps(a)}, not {json.dumps(b)}"
+        if within == "settings" and key not in existing:
+            return f"it was written by another version of rove, without the setting {key}"
+        field = within if key == "name" else key
+        verb = "are" if field == "seeds" else "is"
+        return f"its {field} {verb} {json.dumps(a)}, not {json.dumps(b)}"
     return "its fields differ"
 
 

@@ -129,7 +129,7 @@ class RunFolder:
         return False
 
     def _claim(self, identity: dict[str, Any], extendable: bool, task: Task | None) -> None:
-        """Write config.json. That of a run which is extended keeps the versions before."""
+        """Write config.json, including the earlier budgets and versions of an extended run."""
         versions: dict[str, Any] = {name: metadata.version(name) for name in _PACKAGES}
         versions["python"] = platform.python_version()
         about = {"schema": SCHEMA, **identity, "extendable": extendable, "versions": versions}

@@ -155,6 +155,8 @@ class Run:
         True
         """
         run = self.only(self._outcome(seed).job.seed)
+        if kind is not None:
+            check_choice("kind", kind, policies_of(run.outcomes[0].job.agent))
         check_created(self.config.environment)
         return TrainedPolicy(run.outcomes[0], kind or run.delivered[0].policy)
 

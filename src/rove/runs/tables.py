@@ -56,14 +56,14 @@ def episodes_csv(
     varying = [n for n in names if len({json.dumps(s.get(n)) for s in settings_of_runs}) > 1]
     rows = []
     for agent, (config, seed, x), settings in zip(agents, runs, settings_of_runs, strict=True):
-        who = (agent, config.environment.name, seed)
+        identity = agent, config.environment.name, seed
         extra = [settings.get(name, "") for name in varying]
         scores = config.environment.score(x.returns, x.length, x.terminated)
         for i in range(len(x.returns)):
             ended, score = int(x.terminated[i]), _decimals(scores[i])
             played = (i + 1, x.step[i], _decimals(x.returns[i]), x.length[i], ended, score)
             diagnostics = (f"{x.spread[i]:.4g}", f"{x.return_spread[i]:.4g}", x.coverage[i])
-            rows.append((*who, *played, *diagnostics, *extra))
+            rows.append((*identity, *played, *diagnostics, *extra))
     return as_csv((*COLUMNS, *varying), rows)
 
 
@@ -74,9 +74,9 @@ EVALUATION_COLUMNS = (
 
 def evaluations_csv(config: Config, evaluations: Mapping[int, Evaluations]) -> str:
     """Return a CSV table with one line per evaluation, given those of each seed."""
-    who = config.agent_name, config.environment.name
+    identity = config.agent_name, config.environment.name
     rows = [
-        (*who, seed, x.episode[i], x.step[i], len(scores), *map(_decimals, _summary(scores)))
+        (*identity, seed, x.episode[i], x.step[i], len(scores), *map(_decimals, _summary(scores)))
         for seed, x in evaluations.items()
         for i, scores in enumerate(x.scores)
     ]

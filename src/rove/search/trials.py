@@ -33,9 +33,9 @@ def halving(points: int, seeds: Sequence[int]) -> list[Rung]:
     in total, the better half of those on four, and so on."""
     rungs, used = [], 0
     while used < len(seeds):
-        upto = max(1, 2 * used)
-        rungs.append(Rung(points, tuple(seeds[used:upto])))
-        points, used = max(1, -(-points // 2)), upto
+        end = max(1, 2 * used)
+        rungs.append(Rung(points, tuple(seeds[used:end])))
+        points, used = max(1, -(-points // 2)), end
     return rungs
 
 
@@ -55,8 +55,8 @@ def race(
     scores: list[list[float]] = [[] for _ in range(points)]
     for rung in rungs:
         chosen = sorted(ranking(scores)[: rung.points])
-        for i, more in zip(chosen, try_points(chosen, rung.seeds), strict=True):
-            scores[i] += more
+        for i, new_scores in zip(chosen, try_points(chosen, rung.seeds), strict=True):
+            scores[i] += new_scores
     return scores
 
 

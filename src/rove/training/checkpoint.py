@@ -93,10 +93,13 @@ def flatten(tree: Any) -> dict[str, np.ndarray]:
 
 def incompatible(path: Path, name: str, array: np.ndarray | None, needed: str) -> RunFolderError:
     """Return the error for an array whose shape or type is not what the run needs."""
-    actual = "missing" if array is None else f"{array.dtype}{list(array.shape)}"
+    difference = f"does not contain {name.lstrip('.')}"
+    if array is not None:
+        actual = f"{array.dtype}{list(array.shape)}"
+        difference = f"contains {name.lstrip('.')} as {actual} instead of {needed}"
     return RunFolderError(
-        f"{path} was written by another version of rove: {name} is {actual}, but the run needs "
-        f"{needed}. Use that version, or remove the file to train its seed again"
+        f"{path} {difference}, because it was written by another version of rove. Use that "
+        "version, or remove the file to train its seed again"
     )
 
 

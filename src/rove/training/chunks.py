@@ -46,7 +46,7 @@ def drive(
         began = time.monotonic()
         lanes = advance([before for _, before in running], steps, chunk)
         done = [int(lane.step) - step for lane, step in zip(lanes, steps, strict=True)]
-        took = max(time.monotonic() - began, 1e-6)
+        seconds = max(time.monotonic() - began, 1e-6)
         due = time.monotonic() - last_save > progress.CHECKPOINT_SECONDS
         for (i, before), lane, count in zip(running, lanes, done, strict=True):
             try:
@@ -59,9 +59,9 @@ def drive(
                 saved(outcome.job, outcome.tables)
                 last_save = time.monotonic()
             results[i] = outcomes.retired(outcome)
-            report(_progress(outcome, count / took))
-        if not 0.8 * progress.CHUNK_SECONDS < took < 1.5 * progress.CHUNK_SECONDS:
-            chunk = int(min(max(max(done) / took * progress.CHUNK_SECONDS, 50), 4 * chunk))
+            report(_progress(outcome, count / seconds))
+        if not 0.8 * progress.CHUNK_SECONDS < seconds < 1.5 * progress.CHUNK_SECONDS:
+            chunk = int(min(max(max(done) / seconds * progress.CHUNK_SECONDS, 50), 4 * chunk))
     for result in results:  # save those that were stopped
         if isinstance(result, Outcome) and result.job.path is not None and not result.finished:
             storage.save(result)

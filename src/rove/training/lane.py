@@ -29,7 +29,8 @@ HISTORY_BINS = 10_000
 UNLIMITED = 2**31 - 1
 """A number of steps or episodes that is never reached."""
 FAULTS = ("", "observation", "action", "reward", "loss", "optimiser", "action_mask")
-"""Where the first number that is not finite can occur, or a mask that allows no action."""
+"""What can be the first to contain a number that is not finite; or an action mask that allows no
+action."""
 
 
 class Log(NamedTuple):
@@ -62,7 +63,7 @@ class Snapshots(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """What a lane has for each copy of its environment."""
+    """The part of a lane's state that each copy of its environment has separately."""
 
     observation: Observation
     returns: Float[Array, ""]
@@ -73,7 +74,7 @@ class Copy(NamedTuple):
     random: Any
     """The random action, or noise, in this copy; see `AgentState`."""
     reward_scale: Any
-    """What the scale of rewards has seen of this copy's episode; see `ScaleState.current`."""
+    """The statistic of the reward scale for this copy's episode; see `ScaleState.current`."""
 
 
 class Lane(NamedTuple):
@@ -156,27 +157,32 @@ def start(agent: Learner, environment: Task, seed: Int[Array, ""]) -> Lane:
         return lane
 
     def other(key: Key) -> Copy:
-        """Return a copy with a θ of its own."""
-        begun = agent.resample_theta(lane.agent, jnp.ones((), bool), key)
-        return copy_of(lane._replace(agent=begun))
+        """Return a copy with a separate θ."""
+        resampled = agent.resample_theta(lane.agent, jnp.ones((), bool), key)
+        return copy_of(lane._replace(agent=resampled))
 
     keys = noise.folds(noise.fold(key, COPIES), environment.copies - 1)
     return lane._replace(others=jax.vmap(other)(keys))
 
 
 def copy_of(lane: Lane) -> Copy:
-    """Return what a lane has for the copy of the environment whose turn it is."""
-    agent = lane.agent
-    own = agent.theta, agent.random, agent.reward_scale.current
-    return Copy(lane.observation, lane.returns, lane.length, lane.seen, *own)
+    """Return the `Copy` of the environment whose turn it is."""
+    return Copy(
+        observation=lane.observation,
+        returns=lane.returns,
+        length=lane.length,
+        seen=lane.seen,
+        theta=lane.agent.theta,
+        random=lane.agent.random,
+        reward_scale=lane.agent.reward_scale.current,
+    )
 
 
 def with_copy(lane: Lane, copy: Copy) -> Lane:
     """Return the lane at the turn of a copy of the environment."""
     scale = lane.agent.reward_scale._replace(current=copy.reward_scale)
-    own = {"theta": copy.theta, "random": copy.random, "reward_scale": scale}
     return lane._replace(
-        agent=lane.agent._replace(**own),
+        agent=lane.agent._replace(theta=copy.theta, random=copy.random, reward_scale=scale),
         observation=copy.observation,
         returns=copy.returns,
         length=copy.length,

@@ -58,8 +58,8 @@ def take_step(
     learn: bool,
     where: bool | Bool[Array, ""] = True,
 ) -> Lane:
-    """Do what every step needs: the part of `complete_step` that leaves `BETWEEN_EPISODES` as it
-    is."""
+    """Carry out the part of `complete_step` that every step needs. It does not change the fields
+    `BETWEEN_EPISODES`."""
     key = step_key(lane)
     transition = Transition(
         observation=lane.observation,

@@ -21,7 +21,7 @@ from rove.errors import (
     check_flag,
     check_integer,
     check_number,
-    unknown_name,
+    nearest,
     unknown_option,
 )
 
@@ -141,10 +141,13 @@ def _create(name: str, **options: Any) -> Any:
     except ImportError as error:
         install = 'pip install "rove[gymnax]"'
         raise _unusable(name, f"needs gymnax: {install} ({_one_line(error)})") from None
-    known = [PREFIX + identifier for identifier in gymnax.registered_envs]
-    if name not in known:
-        message = unknown_name("environment", name, known)
-        raise ConfigError("environment", name, "one of " + ", ".join(known), message)
+    known = {identifier: PREFIX + identifier for identifier in gymnax.registered_envs}
+    if name.removeprefix(PREFIX) not in known:
+        near = nearest(name.removeprefix(PREFIX), known)
+        hint = f" Did you mean {known[near]!r}?" if near else ""
+        allowed = "one of " + ", ".join(known.values())
+        message = f"unknown environment {name!r}.{hint} Use {allowed}"
+        raise ConfigError("environment", name, allowed, message)
     try:
         return gymnax.make(name.removeprefix(PREFIX), **options)[0]
     except Exception as error:

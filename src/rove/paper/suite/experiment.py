@@ -150,11 +150,11 @@ class Suite(Experiment):
             runs = run_all(plan, report, workers, "processes") if plan else []
             if failed := [e for run in runs for e in run.errors if not isinstance(e, Diverged)]:
                 raise LaneError("\n".join(map(str, failed)))
-            for (_, who), run in zip(of_task, runs, strict=True):
-                results.append(result_of(task, who.rpartition("-")[0], run))
+            for (_, lane), run in zip(of_task, runs, strict=True):
+                results.append(result_of(task, _agent_of(lane), run))
         peer_runs = self.peer_runs(out)
         sb3.run(peer_runs, workers, self.say)
-        results += [one.result() for one in peer_runs]
+        results += [peer.result() for peer in peer_runs]
         claims = adjusted(self.write_results(results, out))
         if self.quick:
             known = verdicts().get(self.name, {})
@@ -164,8 +164,7 @@ class Suite(Experiment):
 
     def write(self, runs: Runs, out: Path) -> list[Claim]:
         results = [
-            result_of(BY_NAME[task], who.rpartition("-")[0], run)
-            for (task, who), run in runs.items()
+            result_of(BY_NAME[task], _agent_of(lane), run) for (task, lane), run in runs.items()
         ]
         return self.write_results(results, out)
 
@@ -178,6 +177,11 @@ class Suite(Experiment):
         table = ResultTable(results)
         picture.write(table, out)
         return judging.claims(table)
+
+
+def _agent_of(lane: str) -> str:
+    """Return the agent of a run whose name consists of its agent and its seed, as in "dqn-0"."""
+    return lane.rpartition("-")[0]
 
 
 def result_of(task: SuiteTask, agent: str, run: Run) -> SeedResult:
@@ -198,5 +202,5 @@ def result_of(task: SuiteTask, agent: str, run: Run) -> SeedResult:
             text = json.dumps({"policies": {outcome.job.seed: record}}) + "\n"
             publish(run.path / "diagnostics.json", text.encode())
     scores, ends = np.asarray(outcome.scores, float), np.asarray(outcome.episodes.step, float)
-    who = (task, agent, outcome.job.seed, steps)
-    return seed_result(*who, scores, ends, policy, delivered)
+    identity = task, agent, outcome.job.seed, steps
+    return seed_result(*identity, scores, ends, policy, delivered)

@@ -49,20 +49,20 @@ class PeerRun(NamedTuple):
         scores = sb3_worker.scores_of(environment, record)
         greedy = sb3_worker.scores_of(environment, record["greedy"])
         ends = np.cumsum(record["lengths"])
-        who = (self.task, self.agent, self.seed, self.steps)
-        return seed_result(*who, scores, ends, "greedy", greedy.tolist())
+        identity = self.task, self.agent, self.seed, self.steps
+        return seed_result(*identity, scores, ends, "greedy", greedy.tolist())
 
 
 def run(runs: Sequence[PeerRun], workers: int, say: Say) -> None:
     """Train the runs that have no result yet, divided among a few processes, and report progress
     and the time left."""
-    waiting = [one for one in runs if one.record is None]
+    waiting = [peer for peer in runs if peer.record is None]
     if not waiting:
         return
     python = peers.python_of(peers.folder() / "sb3", peers.SB3)
     say(f"stable-baselines3: {len(runs) - len(waiting)} of {len(runs)} runs are done")
-    began, steps, total = time.monotonic(), 0, sum(one.steps for one in waiting)
-    by_file = {str(one.file): one for one in waiting}
+    began, steps, total = time.monotonic(), 0, sum(peer.steps for peer in waiting)
+    by_file = {str(peer.file): peer for peer in waiting}
     lines: queue.Queue[str | int] = queue.Queue()
     count = min(workers, len(waiting))
     processes = [_start(python, waiting[i::count], lines) for i in range(count)]
@@ -125,6 +125,6 @@ def read_results(folder: Path) -> list[SeedResult]:
     for file in sorted(folder.glob("*.json")):
         record = json.loads(file.read_text("utf-8"))
         task = BY_NAME[record["task"]]
-        one = PeerRun(file, task, record["agent"], record["seed"], record["steps"])
-        results.append(one.result())
+        peer = PeerRun(file, task, record["agent"], record["seed"], record["steps"])
+        results.append(peer.result())
     return results

@@ -50,8 +50,8 @@ def cores() -> int:
 
 
 _needed: dict[Any, Memory] = {}
-"""The memory of jobs by their structure. A dry run takes a quarter of a second, and a command needs
-the result several times."""
+"""The memory that jobs need, by their structure. It is kept because a dry run takes a quarter of a
+second, and a command needs its result several times."""
 
 
 def fitting_workers(jobs: Sequence[Job], workers: int | None, at_once: int | None = None) -> int:

@@ -28,7 +28,7 @@ from rove.training.outcomes import Job, Outcome
 from rove.training.progress import Report, Saved, ignore
 
 CONNECT_SECONDS = 4.0
-"""Seconds that the head of a cluster has to answer."""
+"""Seconds within which the head of a cluster has to answer."""
 POLL = 1.0
 """Seconds that `Remote.messages` waits for a message before it returns none."""
 
