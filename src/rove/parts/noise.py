@@ -152,9 +152,9 @@ def normals(key: Key, shapes: Sequence[tuple[int, ...]]) -> list[Float[Array, ".
 
 
 def _log(u: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """log u of a positive, normal float32, at half the cost of `jnp.log`.
+    """Return log u of a positive, normal float32, at half the cost of `jnp.log`.
 
-    Writes u as 2ᵏ·(1 + m), with 1 + m between ⅔ and 4/3.
+    u is written as 2ᵏ·(1 + m), with 1 + m between ⅔ and 4/3.
     """
     above = lax.bitcast_convert_type(u, jnp.int32) - _TWO_THIRDS
     m = lax.bitcast_convert_type((above & 0x7FFFFF) + _TWO_THIRDS, jnp.float32) - 1.0
@@ -162,7 +162,7 @@ def _log(u: Float[Array, "*n"]) -> Float[Array, "*n"]:
 
 
 def _sin_pi(t: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """sin(πt) for −1 ≤ t ≤ 1."""
+    """Return sin(πt) for −1 ≤ t ≤ 1."""
     return t * ((1.0 - t) * (1.0 + t)) * _polynomial(_SIN, t**2)
 
 
