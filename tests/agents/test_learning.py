@@ -8,6 +8,7 @@ import pytest
 
 import rove
 from rove.environments.base import Environment, Step
+from rove.parts import noise
 from rove.posteriors.priors import Input
 from rove.training.solving import episodes_to_solve
 
@@ -222,3 +223,53 @@ def test_ge_gets_up_the_hill_with_a_sparse_reward():
     """With its defaults. An agent that does not learn does in 1 episode of 100, or none."""
     run = rove.train("ge", "sparse-mountain-car", seeds=5, episodes=400)
     assert np.median(run.scores[:, -20:].mean(axis=1)) >= 0.8
+
+
+class Gamble(Environment):
+    """Episodes of one step. Action 0 pays 2 or −2, with a mean of 0.8; action 1 pays 0.6 or 0.1,
+    with a mean of 0.45. Both pay the higher reward with probability 0.7."""
+
+    name = "gamble"
+    observation_size = 1
+    observation_bounds = (0.0, 1.0)
+    num_actions = 2
+    bins = 1
+
+    def bin(self, state):
+        return state
+
+    def reset(self, key):
+        return jnp.zeros((), jnp.int32), jnp.ones(1)
+
+    def step(self, state, action, key):
+        high = jnp.where(action == 0, 2.0, 0.6)
+        low = jnp.where(action == 0, -2.0, 0.1)
+        reward = jnp.where(noise.uniform(key) < 0.7, high, low)
+        return Step(state, jnp.ones(1), reward, jnp.ones((), bool), jnp.zeros((), bool))
+
+
+RANDOM = {
+    "hidden": (), "lr": 3e-2, "epsilon": 1.0,
+    "learning_starts": 32, "batch_size": 32, "buffer_size": 1000,
+}  # fmt: skip
+GAMBLERS = {
+    "c51": (rove.C51, RANDOM),
+    "qr_dqn": (rove.QRDQN, RANDOM),
+    "gaussian": (rove.ReturnDensity, RANDOM | {"density": "gaussian"}),
+    "laplace": (rove.ReturnDensity, RANDOM | {"density": "laplace"}),
+    "skewed_laplace": (rove.ReturnDensity, RANDOM | {"density": "skewed_laplace"}),
+    "particles": (rove.Particles, {"epsilon": 1.0, "lr": 0.005, "particles": 1000}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GAMBLERS)
+def test_risk_measures_prefer_the_action_with_the_better_worst_case(name):
+    """After 1,000 random pulls on each of three seeds. An agent that maximises the mean, or whose
+    distributions have the same width for both actions, prefers action 0 throughout."""
+    kind, settings = GAMBLERS[name]
+    for risk, best in (("mean", 0), ("cvar", 1), ("quantile", 1)):
+        run = rove.train(kind(risk=risk, **settings), Gamble(), seeds=3, steps=1000)
+        agent = run.config.compose()
+        states = [outcome.lane.agent for outcome in run.outcomes]
+        assert [int(agent.greedy(state, jnp.ones(1))) for state in states] == [best] * 3

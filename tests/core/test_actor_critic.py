@@ -571,11 +571,19 @@ def riccati_cost(environment, starts: np.ndarray) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ddpg", "ddpg_ge", "td3"])
-def test_on_a_linear_quadratic_task_a_policy_comes_near_riccatis(name):
-    """Within 10% of its cost, over 50 starts."""
+@pytest.mark.parametrize(
+    ("name", "steps", "most"),
+    [
+        ("ddpg", 20_000, 1.1),
+        ("ddpg_ge", 20_000, 1.1),
+        ("td3", 20_000, 1.1),
+        ("ddpg_dropout", 8000, 1.5),
+    ],
+)
+def test_on_a_linear_quadratic_task_a_policy_comes_near_riccatis(name, steps, most):
+    """A multiple of its cost, over 50 starts; without any force it would be 3.3."""
     environment = rove.LinearQuadratic(1)
-    run = rove.train(name, environment, steps=20_000)
+    run = rove.train(name, environment, steps=steps)
     pi, starts = run.policy(), np.linspace(-1, 1, 50)[:, None] * [[1.0, 0.0]]
     a, b, q, r = environment.matrices
     total = 0.0
@@ -585,4 +593,4 @@ def test_on_a_linear_quadratic_task_a_policy_comes_near_riccatis(name):
             total += x @ q @ x + u @ r @ u
             x = a @ x + b @ u
     best = riccati_cost(environment, starts)
-    assert best * 0.999 < total / len(starts) < 1.1 * best
+    assert best * 0.999 < total / len(starts) < most * best

@@ -272,8 +272,9 @@ def test_the_gradient_of_alpha_prefers_the_draws_that_explain_the_target():
 def test_alpha_needs_a_width_and_the_gradient_through_samples():
     with pytest.raises(ConfigError, match=r"alpha=0\.5 needs a return with a standard deviation"):
         Agent(Gaussian(0.0), Dropout(), alpha=0.5)
-    with pytest.raises(ConfigError, match="alpha"):
-        Agent(Gaussian(0.1), MeanField(-1.0), alpha=0.5, gradient="score")
+    for options in ({"alpha": 0.5, "gradient": "score"}, {"alpha": 0.0}, {"alpha": 1e-40}):
+        with pytest.raises(ConfigError, match="alpha"):
+            Agent(Gaussian(0.1), MeanField(-1.0), **options)
     Agent(LearnedGaussian(), Dropout(), alpha=0.5, draws=3)
 
 

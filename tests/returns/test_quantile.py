@@ -8,6 +8,7 @@ import pytest
 
 from rove.parts import noise
 from rove.returns import Quantile
+from rove.returns.quantile import smallest
 
 
 def slow(z, x, kappa) -> float:
@@ -107,3 +108,13 @@ def test_one_quantile_is_the_huber_loss_of_the_median():
     for z, x in ((0.0, 0.4), (1.0, -2.0)):
         loss = Quantile(1).loss(jnp.array([z]), jnp.array([x]))
         assert float(loss) == pytest.approx(0.5 * float(optax.huber_loss(z, x)), rel=1e-6)
+
+
+def test_the_smallest_value_of_a_rank_is_the_sorted_ones():
+    """Negative and positive, with ties, zeros and large magnitudes; every rank, exactly."""
+    rng = np.random.default_rng(0)
+    rounded = np.round(rng.normal(size=37), 1)
+    for z in (rng.normal(size=37), rounded, -1e30 * rng.exponential(size=37), -np.zeros(37)):
+        x = jnp.asarray(z, jnp.float32)
+        found = jax.jit(jax.vmap(lambda rank, x=x: smallest(x, rank)))(jnp.arange(1, 38))
+        np.testing.assert_array_equal(found, np.sort(np.asarray(x)))

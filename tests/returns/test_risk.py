@@ -252,7 +252,7 @@ def test_a_policy_with_risk_is_not_exported_as_one_without():
             assert (folded is not None) == exported
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, float("nan"), "low"])
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 1e-40, 1.0 - 1e-12, float("nan"), "low"])
 def test_bad_levels_are_refused(level, monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(ConfigError, match="level"):

@@ -98,3 +98,13 @@ def test_natural_gradients_are_the_inverse_fisher_times_gradients():
     expected = np.asarray(plain.inverse_fisher(z)) @ slope
     np.testing.assert_allclose(jax.grad(returns.loss)(z, target) * link, expected, rtol=1e-4)
     assert float(returns.loss(z, target)) == float(plain.loss(z, target))
+
+
+def test_quantiles_of_a_one_sided_law_have_finite_gradients():
+    """With scales of 1e6 and 0.01, float32 rounds the probability of the left side to 1."""
+    returns = SkewedLaplace()
+    z = jnp.array([0.0, 1e6, -20.0])
+    assert float(returns.sides(z)[1]) > 9e5
+    for level in (0.1, 0.999):
+        assert np.all(np.isfinite(jax.grad(returns.quantile)(z, level)))
+        assert float(returns.quantile(z, level)) == pytest.approx(1e6 * np.log(level), rel=1e-4)

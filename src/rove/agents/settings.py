@@ -31,6 +31,7 @@ from rove.errors import (
 from rove.parts.architectures import Architecture
 from rove.returns import CVaR, Gaussian, Risk, ValueAtRisk
 from rove.returns.gaussian import LEAST_SIGMA
+from rove.returns.risk import check_level
 
 _TRAINED = "an agent is trained by rove.train(agent, environment, steps=N)"
 _ADVICE = dict.fromkeys(("learn", "train", "fit", "predict", "save", "load"), _TRAINED)
@@ -207,7 +208,7 @@ def risk_measure(name: str, level: float) -> Risk | None:
     """Return the risk measure of the settings `risk` and `risk_level`; None: the mean."""
     kinds = {"cvar": CVaR, "quantile": ValueAtRisk}
     check_choice("risk", name, ("mean", *kinds))
-    check_number("risk_level", level, above=0.0, below=1.0)
+    check_level("risk_level", level)
     if name == "mean" and level != RISK_LEVEL:
         reason = "has no effect with risk='mean': remove it, or set risk='cvar'"
         raise ConfigError("risk_level", level, reason)

@@ -80,7 +80,7 @@ def check_estimate(agent: Any) -> None:
     check_integer("draws", agent.draws, at_least=1, at_most=10_000)
     check_choice("gradient", agent.gradient, get_args(Gradient))
     if agent.alpha is not None:
-        check_number("alpha", agent.alpha, above=0.0)
+        check_number("alpha", agent.alpha, at_least=1e-6)
         if float(agent.returns.unit) == 0.0:
             reason = "needs a return with a standard deviation above 0: set its sigma"
             raise ConfigError("alpha", agent.alpha, reason)

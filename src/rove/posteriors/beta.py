@@ -52,8 +52,8 @@ class Beta(Foldable[Pseudocounts, Array]):
     """Number of steps between refits."""
 
     def __check_init__(self) -> None:
-        check_number("ones", self.ones, above=0.0)
-        check_number("zeros", self.zeros, above=0.0)
+        check_number("ones", self.ones, at_least=1e-6)
+        check_number("zeros", self.zeros, at_least=1e-6)
         check_integer("period", self.period, at_least=1)
 
     def init(self, network: Network, key: Key) -> Phi:

@@ -97,7 +97,7 @@ class LastLayer(GaussianHead):
     """Number of steps between refits of the last layer."""
 
     def __check_init__(self) -> None:
-        check_number("prior", self.prior, above=0.0)
+        check_number("prior", self.prior, at_least=1e-6, at_most=1e6)
         check_integer("period", self.period, at_least=1)
 
     def init(self, network: Network, key: Key) -> Phi:

@@ -124,7 +124,8 @@ def skewed_quantile(
     right: Float[Array, ""],
 ) -> Float[Array, ""]:
     """Return a quantile of a skewed Laplace distribution; see `SkewedLaplace`."""
-    share = left / (left + right)  # the probability of values below the location
+    # The probabilities of values below and above the location.
+    share, rest = left / (left + right), right / (left + right)
     below = location + left * jnp.log(jnp.minimum(level / share, 1.0))
-    above = location - right * jnp.log(jnp.minimum((1.0 - level) / (1.0 - share), 1.0))
+    above = location - right * jnp.log(jnp.minimum((1.0 - level) / rest, 1.0))
     return jnp.where(level < share, below, above)

@@ -9,15 +9,23 @@ from jaxtyping import Float
 
 from rove.errors import check_number
 
+LEAST_LEVEL = 1e-6 * (1.0 - 1e-7)
+"""Minimum level, and minimum difference of a level and 1: 1e-6, with a tolerance for rounding."""
+
+
+def check_level(field: str, value: float | Array) -> None:
+    """Raise `ConfigError` unless a level is between 0 and 1, and remains so in float32."""
+    check_number(field, value, at_least=LEAST_LEVEL, at_most=1.0 - LEAST_LEVEL)
+
 
 class Risk(eqx.Module):
     """A risk measure of a return Z, which depends on the lower tail of Z only."""
 
     level: float | Array
-    """Level α: the fraction of returns that form the tail, above 0 and below 1."""
+    """Level α: the fraction of returns that form the tail, from 1e-6 to 1 − 1e-6."""
 
     def __check_init__(self) -> None:
-        check_number("level", self.level, above=0.0, below=1.0)
+        check_level("level", self.level)
 
     @abc.abstractmethod
     def value(
