@@ -13,9 +13,19 @@ ON_GYMNASIUM = ("sb3", "sbx")
 AGENTS = (
     "dqn", "noisynet", "ge", "ge-minibatch", "ge-episode", "c51", "qr_dqn", "vdqn", "bbq",
     "bayesian_dqn", "bootstrapped_dqn", "bootstrapped_dqn-plain", "parameter_noise",
-    "double_uncertain", "ige", "rlsvi", "psrl", "bayesian_q_learning",
+    "double_uncertain", "ige", "full_covariance", "adam_lmc", "bbvi", "return_density", "auto",
+    "rlsvi", "psrl", "bayesian_q_learning", "particles", "thompson", "thompson_beta",
+    "thompson_linear", "ddpg", "ddpg_noisynet", "ddpg_ge", "td3", "ddpg_dropout",
 )  # fmt: skip
-TABULAR = ("psrl", "bayesian_q_learning")
+TASKS = {
+    "psrl": "chain-4", "bayesian_q_learning": "chain-4", "particles": "chain-4",
+    "thompson": "bandit-10", "thompson_beta": "bernoulli-bandit-10",
+    "thompson_linear": "linear-bandit-4",
+} | dict.fromkeys(
+    ("ddpg", "ddpg_noisynet", "ddpg_ge", "td3", "ddpg_dropout"), "linear-quadratic-1"
+)  # fmt: skip
+"""Environments of agents that cannot learn CartPole: tables of states, agents for bandits, and
+agents for continuous actions."""
 MAIN = ("dqn", "ge", "ge-minibatch", "qr_dqn", "bootstrapped_dqn")
 """Agents of a quick run."""
 VALUES = {
@@ -39,10 +49,9 @@ def peers(scale: str) -> list[Entry]:
 
 
 def agents(scale: str) -> list[Entry]:
-    """rove's agents on CartPole, and those that need a table of states on a chain of 4."""
+    """rove's agents on CartPole, or on a task that suits them."""
     chosen = {"full": AGENTS, "quick": MAIN, "trial": ("dqn", "psrl")}[scale]
-    tasks = {agent: "chain-4" if agent in TABULAR else "cartpole" for agent in chosen}
-    return [Entry("rove", agent, task) for agent, task in tasks.items()]
+    return [Entry("rove", agent, TASKS.get(agent, "cartpole")) for agent in chosen]
 
 
 def seeds(scale: str) -> list[Entry]:

@@ -11,7 +11,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "ge-minibatch": {"draws": "minibatch"},
     "bootstrapped_dqn-plain": {"prior": None},
 }
-LINEAR = ("rlsvi",)
+LINEAR = ("rlsvi", "thompson", "thompson_beta", "thompson_linear")
 """Agents with an exact posterior of a linear model; they keep their own batches and buffer."""
 
 
