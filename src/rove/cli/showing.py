@@ -12,8 +12,8 @@ from rove.errors import RoveError
 from rove.parts import platform
 from rove.runs.train import load
 
-Kind = Literal["mean", "sample", "vote", "behaviour"]
-KINDS = "{mean,sample,vote,behaviour}"
+Kind = Literal["mean", "sample", "vote", "behaviour", "settled"]
+KINDS = "{mean,sample,vote,behaviour,settled}"
 
 
 def evaluate(
@@ -32,7 +32,8 @@ def evaluate(
         episodes: Number of episodes to play with each seed.
         seed: Seed whose policy is played.
         policy: mean: greedy on the posterior mean; sample: greedy on samples of θ, drawn as in
-            training; vote: the majority of 15 samples; behaviour: as in training.
+            training; vote: the majority of 15 samples; behaviour: as in training; settled: mean,
+            after 2,000 more updates at learning rates that decrease to 0.
         json: Print the scores as JSON.
         trust: Allow importing the package of the run's environment (gym/PACKAGE:ID).
     """
@@ -60,7 +61,8 @@ def watch(
         run: Run folder written by rove train.
         seed: Seed whose policy is shown.
         policy: mean: greedy on the posterior mean; sample: greedy on samples of θ, drawn as in
-            training; vote: the majority of 15 samples; behaviour: as in training.
+            training; vote: the majority of 15 samples; behaviour: as in training; settled: mean,
+            after 2,000 more updates at learning rates that decrease to 0.
         episodes: Number of episodes to record.
         out: Video file to write, .gif or .mp4.
         trust: Allow importing the package of the run's environment (gym/PACKAGE:ID).

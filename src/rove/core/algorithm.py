@@ -7,7 +7,7 @@ to the same effect.
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -37,6 +37,8 @@ from rove.returns.base import by_action, of_action
 
 class Agent(EpsilonGreedy, CriticLearner):
     """A return distribution Z_θ, a distribution q_φ(θ), and how to act and learn (1.1, 2.1)."""
+
+    learning_rates: ClassVar[tuple[str, ...]] = ("lr",)
 
     lr: float | Array = 1e-3
     """Learning rate α."""
