@@ -27,8 +27,7 @@ def export(
     """Write one seed's greedy policy as files that do not need rove, and return their paths.
 
     The policy is greedy on the posterior mean, settled if the seed delivers the settled policy. The
-    preparation of observations, such as
-    normalisation, and the conversion of actions are included.
+    preparation of observations, such as normalisation, and the conversion of actions are included.
 
     **Arguments**
     - `run`: a run, from `rove.train` or `rove.load`.
