@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -185,3 +187,13 @@ class TrainedPolicy:
         """Return the action for an observation and, if the environment masks actions, its mask."""
         x = self._environment.observation(observation, action_mask)
         return self._environment.action(self._acting(x))
+
+    def batch(self, observations: Any, action_masks: Any = None) -> np.ndarray:
+        """Return the actions for several observations, of as many environments that take their
+        steps together. A policy that samples θ has one of its own for each; `reset` begins an
+        episode in all of them."""
+        masks = [None] * len(observations) if action_masks is None else action_masks
+        pairs = zip(observations, masks, strict=True)
+        rows = [self._environment.observation(*pair) for pair in pairs]
+        actions = self._acting.rows(jax.tree.map(lambda *x: jnp.stack(x), *rows))
+        return np.stack([np.asarray(self._environment.action(action)) for action in actions])
