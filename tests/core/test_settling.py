@@ -29,6 +29,8 @@ def test_updates_are_those_of_learn_with_a_rate_that_decreases_to_0(monkeypatch)
     for a, b in zip(jax.tree.leaves(settled), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-4, atol=1e-6)
     assert int(settled.counter) == 5
+    before, after = (jax.tree.leaves(x.phi.learned) for x in (state, settled))
+    assert max(float(np.abs(a - b).max()) for a, b in zip(before, after, strict=True)) > 1e-3
 
 
 def test_only_agents_with_a_learning_rate_can_settle():
