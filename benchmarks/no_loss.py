@@ -29,8 +29,8 @@ from rove.runs.execution import run_all
 from rove.training.progress import Progress
 
 DATA = Path(__file__).parent.parent / "docs" / "data"
-AGENTS = ("dqn", "noisynet", "ge", "ige", "bootstrapped_dqn", "bayesian_dqn", "psrl")
-"""Agents of the scoreboard: one of each kind."""
+AGENTS = ("dqn", "noisynet", "ge", "ige", "bootstrapped_dqn", "bayesian_dqn")
+"""Agents of the scoreboard: one of each kind that learns by gradient."""
 EXPLORING = tuple(name for name in ORDER if "bandit" not in name)
 Key = tuple[str, str]
 
