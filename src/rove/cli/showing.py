@@ -12,11 +12,12 @@ from rove.errors import RoveError
 from rove.parts import platform
 from rove.runs.train import load
 
-Kind = Literal["mean", "sample", "vote", "behaviour"]
-KINDS = "{mean,sample,vote,behaviour}"
+Kind = Literal["mean", "sample", "vote", "behaviour", "settled"]
+KINDS = "{mean,sample,vote,behaviour,settled}"
 POLICY = (
     "mean: greedy on the posterior mean; sample: greedy on samples of θ, as in training; vote: the "
-    "majority of 15 samples; behaviour: as in training."
+    "majority of 15 samples; behaviour: as in training; settled: mean, after 2,000 more updates at "
+    "learning rates that decrease to 0."
 )
 FORMATS = (
     "numpy: a function that needs only NumPy (policy.py); onnx: policy.onnx; stablehlo: "

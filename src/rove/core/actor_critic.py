@@ -59,6 +59,7 @@ class ActorCritic(CriticLearner):
     """
 
     random_actions = ("noise_std", "random_steps")
+    learning_rates = ("actor_lr", "critic_lr")
     target_period: int | Array = 1
     """Number of steps between updates of φ⁻ and ψ⁻."""
     hidden: tuple[int, ...] = eqx.field(default=(64, 64), static=True)

@@ -6,7 +6,7 @@ Equations and sections are those of the paper. The marks 2.k refer to line k of 
 import abc
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import equinox as eqx
 import jax
@@ -51,6 +51,8 @@ class CriticLearner(Learner):
 
     Subclasses define how actions are chosen, and which action a′ a target uses.
     """
+
+    learning_rates: ClassVar[tuple[str, ...]] = ("lr",)
 
     returns: Return
     """Return distribution Z_θ."""
@@ -267,8 +269,6 @@ class CriticLearner(Learner):
         """Return the value of every action that control maximises, given the network's output:
         E[Z_θ(s, ·)], or its risk measure (`Return.value`)."""
         return values(self.returns, by_action(self.returns, z))
-
-    # The rest of the interface of `Learner`
 
     @property
     def samples(self) -> bool:

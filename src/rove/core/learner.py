@@ -71,6 +71,8 @@ class Learner(eqx.Module):
 
     random_actions: ClassVar[tuple[str, ...]] = ()
     """Names of the settings that make actions random; if all are 0, `act` is greedy on θ."""
+    learning_rates: ClassVar[tuple[str, ...]] = ()
+    """Names of the settings by which `learn` scales its steps; see `rove.core.settling`."""
 
     @property
     @abc.abstractmethod

@@ -64,6 +64,25 @@ class Mean(Policy):
         return agent.greedy(state, observation), ()
 
 
+class Settled(Policy):
+    """`Mean`, played with the state after `rove.core.settling.settled`."""
+
+    description: ClassVar[str] = "greedy on the posterior mean, settled"
+
+    def begin(self, agent: Learner, state: AgentState, key: Key) -> tuple[()]:
+        return Mean().begin(agent, state, key)
+
+    def act(
+        self,
+        agent: Learner,
+        state: AgentState,
+        policy_state: tuple[()],
+        observation: Observation,
+        key: Key,
+    ) -> tuple[Action, tuple[()]]:
+        return Mean().act(agent, state, policy_state, observation, key)
+
+
 class PolicyState(NamedTuple):
     """The parts of an agent's state that acting changes."""
 
@@ -146,20 +165,25 @@ POLICIES: dict[str, Policy] = {
     "sample": Sample(),
     "vote": Vote(),
     "behaviour": Behaviour(),
+    "settled": Settled(),
 }
 """All policies by name. The first one is delivered unless another is better."""
 
 
 def policies_of(agent: Learner) -> list[str]:
-    """Return the names of an agent's policies: "sample" and "vote" only if it samples θ to act."""
-    return [name for name in POLICIES if agent.samples or name in ("mean", "behaviour")]
+    """Return the names of an agent's policies: "sample" and "vote" only if it samples θ to act, and
+    "settled" only if it has a learning rate."""
+    without = set() if agent.samples else {"sample", "vote"}
+    without |= set() if agent.learning_rates else {"settled"}
+    return [name for name in POLICIES if name not in without]
 
 
 def candidates_of(agent: Learner) -> list[str]:
-    """Return the names of an agent's policies that differ: without random actions, "behaviour" is
-    equal to one of the others."""
+    """Return the names of an agent's policies that differ, without "settled", which takes more than
+    playing: without random actions, "behaviour" is equal to one of the others."""
     noisy = any(float(getattr(agent, field)) > 0.0 for field in agent.random_actions)
-    return [name for name in policies_of(agent) if noisy or name != "behaviour"]
+    without = {"settled"} if noisy else {"settled", "behaviour"}
+    return [name for name in policies_of(agent) if name not in without]
 
 
 def _policy_state(state: AgentState) -> PolicyState:

@@ -44,8 +44,8 @@ def watch(
     - `path`: the .gif or .mp4 file to write; by default watch.gif in the run folder.
     - `seed`: the seed whose policy is shown; by default the first one.
     - `episodes`: the number of episodes to record.
-    - `policy`: "mean", "sample", "vote" or "behaviour"; by default, the policy that the seed
-      delivers (see `Run.delivered`).
+    - `policy`: "mean", "sample", "vote", "behaviour" or "settled"; by default, the policy that the
+      seed delivers (see `Run.delivered`).
     """
     if not isinstance(run, Run):
         raise ConfigError.must_be("run", run, "a run, from rove.train or rove.load")

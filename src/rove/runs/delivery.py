@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -12,7 +14,8 @@ from rove.core.policies import POLICIES, candidates_of, policies_of
 from rove.errors import LaneError, check_choice
 from rove.parts.files import read_text
 from rove.runs.recorded import check_created
-from rove.training.lane import EVALUATION, SELECTION
+from rove.runs.settled import SETTLED, is_known, lane_for, settled_lane
+from rove.training.lane import EVALUATION, SELECTION, Lane
 from rove.training.outcomes import Outcome, without_memory
 from rove.training.playing import Acting, play, policy_key
 from rove.training.solving import is_optimal
@@ -40,30 +43,39 @@ class Delivered(NamedTuple):
 
 
 def deliver(outcome: Outcome) -> Delivered:
-    """Choose the policy of a seed. If the environment fails, it is the posterior mean."""
+    """Choose the policy of a seed. If the environment fails, it is the posterior mean.
+
+    If the last training episodes score significantly more than the chosen policy (see `preferred`),
+    the settled policy becomes a candidate too.
+    """
     agent, environment = outcome.job.agent, outcome.job.environment
     selection: dict[str, np.ndarray] = {}
+    recent = outcome.scores[-RECENT:]
     for name in candidates_of(agent):
         try:
-            selection[name] = _scores(outcome, name, SELECTION)
+            selection[name] = _scores(outcome, name, SELECTION, outcome.lane)
         except LaneError:
             return Delivered(candidates_of(agent)[0], {})
         optimum = environment.optimum
         if optimum is not None and np.all(is_optimal(selection[name], optimum)):
             break
-    policy = preferred(selection, outcome.scores[-RECENT:])
+    policy = preferred(selection, recent)
+    worse = unpaired_p(recent, selection[policy]) <= LEVEL
+    if worse and (lane := settled_lane(outcome)) is not None:
+        selection[SETTLED] = _scores(outcome, SETTLED, SELECTION, lane)
+        policy = preferred(selection, recent)
     return Delivered(policy, {name: float(np.mean(row)) for name, row in selection.items()})
 
 
 def evaluated(outcome: Outcome, policy: str) -> list[float]:
     """Return the scores of a seed's policy in other episodes than those for choosing it."""
-    return _scores(outcome, policy, EVALUATION).tolist()
+    return _scores(outcome, policy, EVALUATION, lane_for(outcome, policy)).tolist()
 
 
-def _scores(outcome: Outcome, policy: str, stream: int) -> np.ndarray:
+def _scores(outcome: Outcome, policy: str, stream: int, lane: Lane) -> np.ndarray:
     agent, environment = outcome.job.agent, outcome.job.environment
     check_created(environment)
-    return play(policy, agent, environment, outcome.lane, EPISODES, stream, MOST_STEPS)
+    return play(policy, agent, environment, lane, EPISODES, stream, MOST_STEPS)
 
 
 def preferred(
@@ -143,7 +155,8 @@ def recorded(path: Path | None, outcome: Outcome) -> Record | None:
         record = Record.from_json(entries[str(outcome.job.seed)])
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None
-    known = record.delivered.policy in policies_of(outcome.job.agent)
+    policy = record.delivered.policy
+    known = policy in policies_of(outcome.job.agent) and (policy != SETTLED or is_known(outcome))
     return record if known and record.step == int(outcome.lane.step) else None
 
 
@@ -155,12 +168,10 @@ class TrainedPolicy:
 
     def __init__(self, outcome: Outcome, name: str):
         check_choice("policy", name, policies_of(outcome.job.agent))
-        job = outcome.job
+        job, lane = outcome.job, without_memory(lane_for(outcome, name))
         self.name, self.seed = name, job.seed
         self._environment = job.environment
-        self._acting = Acting(
-            POLICIES[name], job.agent, job.environment, without_memory(outcome.lane)
-        )
+        self._acting = Acting(POLICIES[name], job.agent, job.environment, lane)
         self._episode = -1
         self.reset()
 
@@ -176,3 +187,13 @@ class TrainedPolicy:
         """Return the action for an observation and, if the environment masks actions, its mask."""
         x = self._environment.observation(observation, action_mask)
         return self._environment.action(self._acting(x))
+
+    def batch(self, observations: Any, action_masks: Any = None) -> np.ndarray:
+        """Return the actions for several observations, of as many environments that take their
+        steps together. A policy that samples θ has one of its own for each; `reset` begins an
+        episode in all of them."""
+        masks = [None] * len(observations) if action_masks is None else action_masks
+        pairs = zip(observations, masks, strict=True)
+        rows = [self._environment.observation(*pair) for pair in pairs]
+        actions = self._acting.rows(jax.tree.map(lambda *x: jnp.stack(x), *rows))
+        return np.stack([np.asarray(self._environment.action(action)) for action in actions])

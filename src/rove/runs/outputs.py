@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rove.parts.files import publish
+from rove.runs import settled
 from rove.runs.delivery import Record
 from rove.runs.folder import RunFolder
 from rove.runs.recorded import check_created
@@ -54,7 +55,9 @@ def save(run: Run, out: Path) -> Path:
     jobs = {job.seed: job for job in config.jobs(folder.path)}
     with folder.open(config, task=config.environment):
         for outcome in run.outcomes:
-            storage.save(outcome._replace(job=jobs[outcome.job.seed]))
+            new = outcome._replace(job=jobs[outcome.job.seed])
+            storage.save(new)
+            settled.copy(outcome, new)
         tables = {outcome.job.seed: outcome.tables for outcome in run.outcomes}
         folder.write_tables(run.config, tables)
         draw(run, folder.path)

@@ -17,6 +17,7 @@ from rove.runs import advice, outputs, watching
 from rove.runs.config import Config
 from rove.runs.delivery import Delivered, Record, TrainedPolicy, deliver, evaluated, recorded
 from rove.runs.recorded import check_created
+from rove.runs.settled import lane_for
 from rove.training.outcomes import Evaluations, Outcome
 from rove.training.playing import play
 from rove.training.solving import episodes_to_solve, is_lost
@@ -119,7 +120,9 @@ class Run:
         in the same 20 episodes, or the last 50 training episodes score more, beyond chance
         (one-sided permutation tests at 20%); then it is the best candidate. Candidates are
         "sample", which is greedy on samples of θ, drawn as in training, "vote", the majority of 15
-        such samples, and "behaviour", which also takes random actions as often as in training.
+        such samples, and "behaviour", which also takes random actions as often as in training. If
+        the last training episodes score more than the best of these, "settled" is one too: greedy
+        on the posterior mean after 2,000 more updates, at learning rates that decrease to 0.
         """
         return [known.delivered if known else deliver(o) for o, known in self._recorded]
 
@@ -140,8 +143,8 @@ class Run:
 
         **Arguments**
         - `seed`: the seed; by default the first one.
-        - `kind`: "mean", "sample", "vote" or "behaviour"; by default, the policy that the seed
-          delivers (see `delivered`).
+        - `kind`: "mean", "sample", "vote", "behaviour" or "settled"; by default, the policy that
+          the seed delivers (see `delivered`).
 
         If the environment masks actions, the policy takes the mask as its second argument, as in
         `act(observation, info["action_mask"])`.
@@ -184,8 +187,8 @@ class Run:
 
         **Arguments**
         - `episodes`: the number of episodes to play with each seed.
-        - `policy`: "mean", "sample", "vote" or "behaviour"; by default, the policy that each seed
-          delivers (see `delivered`).
+        - `policy`: "mean", "sample", "vote", "behaviour" or "settled"; by default, the policy that
+          each seed delivers (see `delivered`).
 
         **Example**
         >>> rove.train("ge", "chain-10", seeds=2, episodes=20).evaluate(episodes=5).shape
@@ -199,7 +202,7 @@ class Run:
             check_choice("policy", policy, policies_of(agent))
         names = [policy] * len(self.outcomes) if policy else [d.policy for d in self.delivered]
         pairs = zip(names, self.outcomes, strict=True)
-        return np.stack([play(name, agent, environment, o.lane, episodes) for name, o in pairs])
+        return np.stack([play(n, agent, environment, lane_for(o, n), episodes) for n, o in pairs])
 
     @property
     def evaluations(self) -> list[Evaluations]:

@@ -18,7 +18,7 @@ from rove.parts.noise import Key
 from rove.parts.onehot import Observation
 
 # Indices of a lane's random streams: its key is folded with one of them.
-INIT, AGENT, ENVIRONMENT, EVALUATION, DIAGNOSTICS, SELECTION, POLICY, COPIES = range(8)
+INIT, AGENT, ENVIRONMENT, EVALUATION, DIAGNOSTICS, SELECTION, POLICY, COPIES, SETTLING = range(9)
 
 LOG_CAPACITY = 256
 """Maximum number of episodes in the log, after which the host has to read it."""

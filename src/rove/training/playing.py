@@ -156,11 +156,13 @@ class Acting:
         self.seed = int(lane.seed)
         self._key: Any = None
         self._policy_state: Any = None
+        self._row_keys: Any = ()
+        self._row_states: Any = None
         self._step = 0
 
     def begin(self, key: Key) -> None:
         """Begin an episode."""
-        self._key, self._step = key, 0
+        self._key, self._step, self._row_keys = key, 0, ()
         self._policy_state = self._programs[0](self._leaves, key)
 
     def __call__(self, observation: Observation | np.ndarray) -> Array:
@@ -169,6 +171,19 @@ class Acting:
         now = self._policy_state, self._key, self._step
         action, self._policy_state = self._programs[1](self._leaves, observation, *now)
         return action
+
+    def rows(self, observations: Any) -> Array:
+        """Return the learner's actions for several observations, each of an episode with its own
+        state of the policy. Another number of them than before begins new episodes."""
+        count = len(jax.tree.leaves(observations)[0])
+        if len(self._row_keys) != count:
+            self._row_keys = noise.folds(self._key, count)
+            self._row_states = jax.vmap(self._programs[0], (None, 0))(self._leaves, self._row_keys)
+        self._step += 1
+        act = jax.vmap(self._programs[1], (None, 0, 0, 0, None))
+        now = self._row_states, self._row_keys, self._step
+        actions, self._row_states = act(self._leaves, observations, *now)
+        return actions
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from rove.errors import RunFolderError
 from rove.parts import replay
 from rove.training import checkpoint
 from rove.training.evaluating import expected
-from rove.training.lane import start
+from rove.training.lane import Lane, start
 from rove.training.outcomes import (
     UNFINISHED,
     Episodes,
@@ -68,9 +68,21 @@ def save(outcome: Outcome) -> None:
 
 def load(job: Job) -> Outcome:
     """Load a job's outcome from its checkpoint; if it is finished, `without_memory`."""
-    assert job.path is not None
+    return _loaded(job, *_read(job))
+
+
+def load_whole(job: Job) -> Lane | None:
+    """Load the lane in a job's checkpoint with its replay buffer, also of a finished job; None if
+    it was written without one."""
     arrays, metadata = _read(job)
-    finished = _finished(job, metadata)
+    return _loaded(job, arrays, metadata, whole=True).lane if metadata.get("has_replay") else None
+
+
+def _loaded(
+    job: Job, arrays: dict[str, np.ndarray], metadata: dict[str, Any], whole: bool = False
+) -> Outcome:
+    assert job.path is not None
+    finished = _finished(job, metadata) and not whole
     if not finished and not metadata.get("has_replay"):
         raise RunFolderError(
             f"{job.path} cannot be extended: it was written without its replay buffer. "

@@ -113,7 +113,8 @@ class Suite(Experiment):
                 settings, steps = plain_settings(agent, task), self.steps(task)
                 config = configure(settings, task.make(), steps=steps)
                 for seed in self.seed_numbers:
-                    plan[task.name, f"{agent}-{seed}"] = replace(config, seeds=(seed,))
+                    own = replace(config, seeds=(seed,), extendable=True)
+                    plan[task.name, f"{agent}-{seed}"] = own
         return plan
 
     def peer_runs(self, out: Path) -> list[PeerRun]:

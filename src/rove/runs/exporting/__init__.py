@@ -11,6 +11,7 @@ from rove.runs.delivery import recorded
 from rove.runs.exporting.formats import WRITERS
 from rove.runs.recorded import check_created
 from rove.runs.result import Run
+from rove.runs.settled import SETTLED, lane_for
 
 Format = Literal["numpy", "onnx", "stablehlo"]
 FORMATS = get_args(Format)
@@ -25,8 +26,8 @@ def export(
 ) -> list[Path]:
     """Write one seed's greedy policy as files that do not need rove, and return their paths.
 
-    The policy is greedy on the posterior mean. The preparation of observations, such as
-    normalisation, and the conversion of actions are included.
+    The policy is greedy on the posterior mean, settled if the seed delivers the settled policy. The
+    preparation of observations, such as normalisation, and the conversion of actions are included.
 
     **Arguments**
     - `run`: a run, from `rove.train` or `rove.load`.
@@ -45,7 +46,9 @@ def export(
     outcome, folder = run.only(run.seeds[0] if seed is None else seed).outcomes[0], Path(out)
     check_created(outcome.job.environment)
     known = recorded(run.path, outcome)
-    if known and known.delivered.policy != "mean":
+    if known and known.delivered.policy == SETTLED:
+        outcome = outcome._replace(lane=lane_for(outcome, SETTLED))
+    elif known and known.delivered.policy != "mean":
         text = (
             f"seed {outcome.job.seed} delivers the policy {known.delivered.policy!r}, which scores "
         )
