@@ -29,12 +29,7 @@ from rove.environments import (
 from rove.environments.faults import BadEnvironment
 from rove.environments.host import ROVE_OPTIONS
 from rove.environments.registered import PREFIX
-from rove.errors import (
-    ConfigError,
-    RoveError,
-    check_flag,
-    check_integer,
-)
+from rove.errors import ConfigError, RoveError, check_flag, check_integer
 from rove.parts import noise
 from rove.runs import advice
 from rove.runs.config import Config, check_optional, with_network
@@ -173,7 +168,7 @@ def _check_second(environment: HostEnvironment, field: str) -> None:
         first, second = environment.make(), environment.make()
     except BadEnvironment as error:
         message = f"{field} needs a second environment, but {environment.name} failed: {error}"
-        raise ConfigError(field, environment.name, str(error), message) from error
+        raise ConfigError(field, environment.name, str(error), message) from None
     if first.env.unwrapped is second.env.unwrapped:
         reason = "needs a second environment: pass a function that returns a new one each time"
         message = f"{field} {reason}; {environment.name} cannot be copied"

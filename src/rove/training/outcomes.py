@@ -204,8 +204,8 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
     """Return the outcome after `lane` has run further.
 
     Raises `LaneError` if the environment returned a number that is not finite, a mask without an
-    allowed action, or rewards whose sum is not finite. If the agent computed such a number, the job ends and keeps the episodes
-    completed before.
+    allowed action, or rewards whose sum is not finite. If the agent computed such a number, the job
+    ends and keeps the episodes completed before.
     """
     job, fault = before.job, FAULTS[int(lane.fault)]
     problem = f"{job.name}: the {fault} was not a finite number at step {int(lane.step):,}"
