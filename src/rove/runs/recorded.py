@@ -174,6 +174,17 @@ def check_created(task: Task) -> None:
         raise RunFolderError(task.reason)
 
 
+def check_parts(contents: dict[str, Any]) -> None:
+    """Raise `ConfigError` or `KeyError` unless agent and environment in a config.json are described
+    by dicts."""
+    parts = {name: contents[name] for name in ("agent", "environment")}
+    if isinstance(parts["environment"], dict):
+        parts["options"] = parts["environment"]["options"]
+    for name, value in parts.items():
+        if not isinstance(value, dict):
+            raise ConfigError.must_be(name, value, "a dict")
+
+
 def check_facts(facts: Any) -> None:
     """Validate the field `task` of config.json."""
     if not isinstance(facts, dict):
