@@ -5,7 +5,12 @@ import json
 import numpy as np
 import pytest
 
+import rove
+from helpers import SMALL
+from rove.errors import ConfigError, LaneError
+from rove.runs.configure import configure
 from rove.runs.exporting.policy import ExportedPolicy
+from rove.runs.result import Run
 
 VECTORS = {"kind": "box", "channels_first": False}
 STATES = {"kind": "one-hot", "first": [1], "sizes": [3]}
@@ -51,3 +56,23 @@ def test_stacks_of_dictionaries(tmp_path):
     act = policy(tmp_path, STACKS, 4)
     stack = np.array([[0.0, 1.0], [2.0, 0.0]])
     assert act([{"x": frame} for frame in stack]) == act({"x": stack}) == 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"out": ""}, "out must be the path of a folder"),
+        ({"out": None}, "out must be the path of a folder"),
+        ({"formats": "numpy"}, "formats must be one or more formats"),
+        ({"formats": ()}, "formats must be one or more formats"),
+        ({"formats": ["torch"]}, "formats must be one of numpy, onnx, stablehlo"),
+    ],
+)
+def test_wrong_arguments_of_an_export_are_refused(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = Run(configure(rove.DQN(**SMALL), "chain-4", episodes=1), [])
+    with pytest.raises(ConfigError, match=message):
+        rove.export(run, **{"out": "exported"} | arguments)
+    with pytest.raises(LaneError, match="no seed has been saved yet"):
+        rove.export(run, "exported")
+    assert not list(tmp_path.iterdir())
