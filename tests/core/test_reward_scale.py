@@ -201,6 +201,7 @@ def test_names_stand_for_scales():
     ("make", "message"),
     [
         (lambda: rove.DQN(reward_scale=0.0), "reward_scale must be a finite number above 0"),
+        (lambda: rove.DQN(reward_scale=1e-45), "reward_scale must be at least 1e-37, got 1e-45"),
         (lambda: rove.DQN(reward_scale="largest"), "running, growing"),
         (lambda: rove.ThompsonBeta(reward_scale="running"), "1 for Bernoulli"),
         (lambda: rove.PSRL(reward_scale=2.0), "psrl has no setting 'reward_scale'"),

@@ -150,3 +150,39 @@ def test_a_run_with_stacks_resumes_and_acts(tmp_path):
     assert resumed.policy()(np.zeros((2, 9, 8, 3), np.uint8)) in (0, 1)
     with pytest.raises(ConfigError, match="last 2 observations"):
         resumed.policy()(np.zeros((9, 8, 3), np.uint8))
+
+
+class WithMask(Pictures):
+    """Observations are dictionaries, with an action mask that only the newest frame decides."""
+
+    def __init__(self):
+        vector, mask = gymnasium.spaces.Box(-1, 1, (4,)), gymnasium.spaces.MultiBinary(2)
+        self.observation_space = gymnasium.spaces.Dict({"x": vector, "action_mask": mask})
+
+    def _picture(self):
+        mask = np.array([self._time % 2, 1], np.int8)
+        return {"x": np.full(4, self._time / 10, np.float32), "action_mask": mask}
+
+
+def test_stacks_of_dictionaries_are_sequences_of_them_or_what_gymnasium_returns():
+    task, theirs = rove.adopt(WithMask, frame_stack=2), FrameStackObservation(WithMask(), 2)
+    theirs.reset()
+    stack = theirs.step(0)[0]  # a dictionary of stacks
+    frames = [{key: part[i] for key, part in stack.items()} for i in range(2)]
+    for given in (stack, frames, tuple(frames)):
+        seen = task.observation(given)
+        np.testing.assert_allclose(seen.observation, [0.0] * 4 + [0.1] * 4)
+        np.testing.assert_array_equal(seen.allowed, [True, True])
+    assert not task.observation(theirs.reset()[0]).allowed[0]
+    with pytest.raises(ConfigError, match="action_mask is missing"):
+        task.observation([{"x": frame["x"]} for frame in frames])
+
+
+@pytest.mark.parametrize(
+    "given", [None, 1.0, "xy", {}, [np.zeros(4)] * 3, np.zeros(()), np.zeros(8)]
+)
+def test_what_is_no_stack_is_refused(given):
+    with pytest.raises(ConfigError, match="must be a sequence of the last 2 observations"):
+        environments.make("CartPole-v1", frame_stack=2).observation(given)
+    with pytest.raises(ConfigError, match=r"has shape \(3,\)"):
+        environments.make("CartPole-v1", frame_stack=2).observation([np.zeros(4), np.zeros(3)])

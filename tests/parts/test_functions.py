@@ -124,9 +124,15 @@ def of(result):
 WRONG = {
     "failed: TypeError: ": lambda shape, outputs: None,
     "returned a dict, which cannot be called": of({}),
-    "arrays are floats, got \\[\\]": of(lambda x: x[:2]),
-    "arrays are floats, got \\['int32'\\]": of(
+    "arrays are float32, got \\[\\]": of(lambda x: x[:2]),
+    "arrays are float32, got \\['int32'\\]": of(
         jax.tree_util.Partial(lambda w, x: x[:2], np.arange(3, dtype=np.int32))
+    ),
+    "arrays are float32, got \\['float16'\\]": of(
+        jax.tree_util.Partial(lambda w, x: x[:2] * w, np.ones(2, np.float16))
+    ),
+    "\\(x\\) must return an array of float32, got int32": of(
+        jax.tree_util.Partial(lambda w, x: (x[:2] * w).astype(int), np.ones(2, np.float32))
     ),
     "must return an array of shape \\(2,\\), got \\(4,\\)": of(
         jax.tree_util.Partial(lambda w, x: x * w, np.ones(4, np.float32))

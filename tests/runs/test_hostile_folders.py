@@ -86,6 +86,24 @@ def test_wrong_facts_about_an_environment_are_refused(folder, task):
         rove.load(folder)
 
 
+@pytest.mark.parametrize("wrong", ["x", None, [], 3])
+@pytest.mark.parametrize("part", ["agent", "environment", "options"])
+def test_a_part_that_is_no_dict_is_refused(part, wrong, folder):
+    named = {"name": "chain-4", "options": wrong}
+    change_config(folder, **({"environment": named} if part == "options" else {part: wrong}))
+    with pytest.raises(RunFolderError, match=f"config.json is invalid: {part} must be a dict, got"):
+        rove.load(folder)
+
+
+@pytest.mark.parametrize("copies", [0, 1.5, "x", None, [], 10**30])
+def test_a_wrong_number_of_copies_is_refused(copies, folder, tmp_path):
+    environment = {"name": "gym/CartPole-v1", "options": {"copies": copies}}
+    change_config(folder, environment=environment, task={"given": True, "observation_size": 4})
+    for read in (rove.load, lambda path: report([path], tmp_path / "report.html")):
+        with pytest.raises(RunFolderError, match=r"config.json is .*: copies must be an integer"):
+            read(folder)
+
+
 @pytest.mark.slow
 def test_workers_do_not_import_from_the_current_folder(tmp_path):
     for module in ("signal", "queue", "colorsys"):

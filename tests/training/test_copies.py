@@ -13,10 +13,13 @@ from helpers import lane_at
 from rove.cli.main import main
 from rove.core.policies import Behaviour
 from rove.environments import make
+from rove.environments.faults import BadEnvironment
 from rove.errors import ConfigError
 from rove.parts import noise, replay
 from rove.runs.configure import configure
+from rove.runs.recorded import RecordedTask, facts_of
 from rove.training import checkpoint, copies, progress, storage
+from rove.training.host_copies import HostCopies
 from rove.training.host_programs import _step
 from rove.training.lane import ENVIRONMENT, LOG_CAPACITY, start
 from rove.training.playing import reset_seed
@@ -355,6 +358,11 @@ class Uncopyable(Varied):
         raise TypeError
 
 
+class Wider(Varied):
+    def __init__(self, actions):
+        self.action_space = spaces.Discrete(actions)
+
+
 def test_copies_that_cannot_be_are_refused(capsys):
     for number in (0, -1, 257):
         with pytest.raises(ConfigError, match="copies must be an integer between 1 and 256"):
@@ -367,6 +375,14 @@ def test_copies_that_cannot_be_are_refused(capsys):
             ConfigError, match=r"copies needs a second environment: pass a function"
         ):
             configure("dqn", rove.adopt(task, copies=2))
+    pair = [Varied(), Varied()]
+    turns = iter([0, 0, 1, 0, 1, 0] * 2)
+    task = rove.adopt(lambda: pair[next(turns)], copies=3)
+    with pytest.raises(BadEnvironment, match="environment is shared by several copies"):
+        HostCopies(task, seed=0, ends=np.zeros(0, int))
+    widths = iter(range(3, 9))
+    with pytest.raises(ConfigError, match=r"copies needs a second environment, but Wider failed: "):
+        configure("dqn", rove.adopt(lambda: Wider(next(widths)), copies=2))
     with pytest.raises(
         ConfigError, match="chain-5 cannot have copies: only Gymnasium environments"
     ):
@@ -392,6 +408,24 @@ def test_copies_count_in_the_memory_of_an_agent():
     )
     theta = jax.eval_shape(lambda: learner.init(4, 2, noise.root(0))).theta
     assert five - one == 4 * sum(4 * leaf.size for leaf in jax.tree.leaves(theta))
+
+
+def test_a_folder_records_how_many_copies_took_turns():
+    task = rove.adopt(Varied, copies=3)
+    contents = {"environment": {"name": "Varied", "options": task.options()}}
+    assert RecordedTask(contents | {"task": facts_of(task)}).copies == 3
+    contents["environment"]["options"]["copies"] = "many"
+    with pytest.raises(ConfigError, match="copies must be an integer between 1 and 256"):
+        RecordedTask(contents | {"task": facts_of(task)})
+
+
+@pytest.mark.slow
+def test_runs_with_copies_are_read_without_their_environment(tmp_path):
+    run = rove.train(rove.DQN(**FAST), rove.adopt(Varied, copies=3), steps=30, out=tmp_path)
+    read = rove.load(tmp_path)
+    np.testing.assert_array_equal(read.returns, run.returns)
+    with pytest.raises(rove.errors.RunFolderError, match="Varied"):
+        read.evaluate()
 
 
 class Unrepeatable(gymnasium.Wrapper):

@@ -68,6 +68,17 @@ def test_a_run_that_diverges_at_the_end_of_an_episode_can_be_loaded(starts, tmp_
     assert run.outcomes == []
 
 
+def test_returns_that_overflow_end_a_seed():
+    """Rewards of 3e38 are finite in float32, and the sum of two is not."""
+    job = configure(rove.DQN(**SMALL), "chain-4", episodes=9).jobs(None)[0]
+    before = outcomes.fresh(job)
+    log = before.lane.log._replace(
+        count=jnp.int32(2), returns=before.lane.log.returns.at[1].set(jnp.inf)
+    )
+    with pytest.raises(rove.LaneError, match=r"seed 0: the return of episode 2 was not a finite"):
+        outcomes.extended(before, before.lane._replace(log=log, episode=jnp.int32(2)))
+
+
 def test_an_overflow_is_noticed_at_a_fixed_episode():
     """Whenever the host reads the log."""
     config = configure(rove.DQN(**SMALL), "chain-4", episodes=9)

@@ -13,10 +13,14 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from rove.errors import check_number
+from rove.errors import ConfigError, check_number
 from rove.parts.replay import Transition
 
 __all__ = ["ConstantScale", "LargestReturn", "RewardScale"]
+
+
+LEAST_SCALE = 1e-37
+"""Minimum scale; smaller numbers are 0 in the arithmetic of some processors."""
 
 
 class ScaleState(NamedTuple):
@@ -60,6 +64,8 @@ class ConstantScale(RewardScale):
 
     def __check_init__(self) -> None:
         check_number("reward_scale", self.constant, above=0.0)
+        if float(self.constant) < LEAST_SCALE:
+            raise ConfigError.must_be("reward_scale", self.constant, f"at least {LEAST_SCALE:g}")
 
     def value(self, state: ScaleState) -> Float[Array, ""]:
         return jnp.asarray(self.constant, jnp.float32)

@@ -1,6 +1,6 @@
 """Stacks of frames: the observations of the last K steps, joined into one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -121,11 +121,26 @@ def encoded(encode: Encode, given: Any, image: Image | None, count: int) -> np.n
     `image` is the form of the stack."""
     if count == 1:
         return encode(given)
-    if np.ndim(given) == 0 or len(given) != count:
+    frames = frames_in(given, count)
+    frame = image and image._replace(channels=image.channels // count)
+    return joined(np.stack([encode(x) for x in frames]), frame)
+
+
+def frames_in(given: Any, count: int) -> list[Any]:
+    """Return the `count` observations in a stack; raise `BadEnvironment` if it has another number.
+
+    A stack of dictionaries is a dictionary of stacks in Gymnasium.
+    """
+    if count == 1:
+        return [given]
+    if isinstance(given, Mapping) and given:
+        parts = {key: frames_in(part, count) for key, part in given.items()}
+        return [{key: part[i] for key, part in parts.items()} for i in range(count)]
+    sized = isinstance(given, Sequence) or getattr(given, "ndim", 0) > 0
+    if not sized or isinstance(given, str) or len(given) != count:
         problem = f"must be a sequence of the last {count} observations, got {brief(given)}"
         raise BadEnvironment("observation", problem)
-    frame = image and image._replace(channels=image.channels // count)
-    return joined(np.stack([encode(x) for x in given]), frame)
+    return list(given)
 
 
 def newest_entry(i: int, size: int, image: Image | None, count: int) -> int:

@@ -18,7 +18,7 @@ from rove.environments.action_masks import KEY, given_mask, in_observations
 from rove.environments.base import Coordinate, State, Task, cell
 from rove.environments.encoding import without_unsized_parts
 from rove.environments.faults import BadEnvironment
-from rove.environments.frames import encoded, newest_entry
+from rove.environments.frames import encoded, frames_in, newest_entry
 from rove.environments.guard import Guard
 from rove.environments.option_checks import check_options
 from rove.environments.source import Source
@@ -233,7 +233,8 @@ class HostEnvironment(Task):
         except BadEnvironment as error:
             raise ConfigError("observation", given, str(error), str(error)) from None
         if self.masked and in_observations(self.source.spaces[0]):
-            action_mask = given[KEY] if action_mask is None else action_mask
+            newest = frames_in(given, self.frame_stack)[-1]
+            action_mask = newest.get(KEY) if action_mask is None else action_mask
         return masked(x, given_mask(self.action_space, action_mask, self.masked))
 
     def action(self, chosen: Array) -> int | np.ndarray:

@@ -75,6 +75,8 @@ class Parameters(eqx.Module):
         return jax.vmap(call)(rows).reshape(*n, self.outputs)
 
 
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+"""Types of the arrays of a network; those of 64 bits are converted to 32."""
 _ARRAY = object()
 """Stands for a parameter among the leaves of a pytree."""
 
@@ -116,8 +118,8 @@ def check_function(function: Function) -> None:
         kind = type(network).__name__
         raise _wrong(name, f"{call} returned a {kind}, which cannot be called")
     arrays = [leaf for leaf in jax.tree.leaves(network) if _is_array(leaf)]
-    if not arrays or not all(jnp.issubdtype(array.dtype, jnp.floating) for array in arrays):
-        needed = "must return a pytree whose arrays are floats"
+    if not arrays or not all(array.dtype in _FLOATS for array in arrays):
+        needed = "must return a pytree whose arrays are float32"
         raise _wrong(name, f"{call} {needed}, got {[str(a.dtype) for a in arrays]}")
     x = jax.ShapeDtypeStruct(function.shape, jnp.float32)
     try:
@@ -129,6 +131,8 @@ def check_function(function: Function) -> None:
     if shape != (function.outputs,):
         needed = f"must return an array of shape {(function.outputs,)}"
         raise _wrong(name, f"{call}(x) {needed}, got {y if shape is None else shape}")
+    if y.dtype != jnp.float32:
+        raise _wrong(name, f"{call}(x) must return an array of float32, got {y.dtype}")
 
 
 def _first_line(error: Exception) -> str:

@@ -22,7 +22,7 @@ from rove.reporting.files import (
 )
 from rove.reporting.run_data import RunData
 from rove.runs.folder import RunFolder
-from rove.runs.recorded import check_facts
+from rove.runs.recorded import RecordedTask, check_facts
 
 LOOSE = "Runs"
 """The title of run folders that belong to no experiment."""
@@ -159,6 +159,7 @@ def _run(path: Path) -> RunData:
     try:
         check_run(raw)
         check_facts(raw.get("task") or {})
+        RecordedTask(raw)  # checks what the environment's options say of it
     except (ConfigError, KeyError, TypeError, ValueError) as error:
         file = path / "config.json"
         raise RunFolderError(f"{file} is not the configuration of a run: {error}") from None

@@ -26,14 +26,10 @@ from rove.environments import (
     adopt_gymnax,
     is_gymnax,
 )
+from rove.environments.faults import BadEnvironment
 from rove.environments.host import ROVE_OPTIONS
 from rove.environments.registered import PREFIX
-from rove.errors import (
-    ConfigError,
-    RoveError,
-    check_flag,
-    check_integer,
-)
+from rove.errors import ConfigError, RoveError, check_flag, check_integer
 from rove.parts import noise
 from rove.runs import advice
 from rove.runs.config import Config, check_optional, with_network
@@ -168,7 +164,11 @@ def _check_reachable(stop_at: float, environment: Task) -> None:
 def _check_second(environment: HostEnvironment, field: str) -> None:
     """Raise `ConfigError` if a second environment cannot be created. `field` is the argument that
     requires it: several copies, or evaluations during training."""
-    first, second = environment.make(), environment.make()
+    try:
+        first, second = environment.make(), environment.make()
+    except BadEnvironment as error:
+        message = f"{field} needs a second environment, but {environment.name} failed: {error}"
+        raise ConfigError(field, environment.name, str(error), message) from None
     if first.env.unwrapped is second.env.unwrapped:
         reason = "needs a second environment: pass a function that returns a new one each time"
         message = f"{field} {reason}; {environment.name} cannot be copied"

@@ -25,7 +25,7 @@ from rove.runs.config import (
     with_network,
 )
 from rove.runs.extending import budget, extends, first_difference
-from rove.runs.recorded import RecordedTask, check_facts, facts_of
+from rove.runs.recorded import RecordedTask, check_facts, check_parts, facts_of
 from rove.runs.tables import episodes_csv, evaluations_csv, read_scores
 from rove.training.outcomes import UNLIMITED, Job, Tables
 
@@ -210,6 +210,7 @@ class RunFolder:
                 f"{self.path} contains a sweep; its runs are in the folders points and confirmed"
             )
         try:
+            check_parts(contents)
             _check_budget(contents)
             check_facts(contents.get("task") or {})
             rebuild = self._task if recorded else environment_from

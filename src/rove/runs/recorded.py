@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from rove.environments import Coordinate, Task
 from rove.environments.host import HostEnvironment
+from rove.environments.option_checks import MOST_COPIES
 from rove.environments.registered import module_of
 from rove.errors import ConfigError, RunFolderError, check_flag, check_integer, check_number
 from rove.parts.images import Image
@@ -62,6 +63,9 @@ class RecordedTask(Task):
     """Why the environment was not created, and how to pass it in."""
     scores: Callable[..., Any] = eqx.field(default=lambda *episode: episode[0], static=True)
     """Looks up the score of an episode by its return, length and whether it terminated."""
+
+    def __check_init__(self) -> None:
+        check_integer("copies", self.copies, at_least=1, at_most=MOST_COPIES)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -153,6 +157,11 @@ class RecordedTask(Task):
         """Return no state, and zeros in place of an observation: only their shapes are used."""
         return None, self._no_observation()
 
+    @property
+    def copies(self) -> int:
+        of_gymnasium = "given" in self.facts
+        return self.identity["environment"]["options"].get("copies", 1) if of_gymnasium else 1
+
     def _no_observation(self) -> Observation:
         size = self.observation_size
         x = from_columns(jnp.zeros(width(size, self.coded)), size, self.coded)
@@ -163,6 +172,17 @@ def check_created(task: Task) -> None:
     """Raise `RunFolderError` if an environment cannot be played because it was not created."""
     if isinstance(task, RecordedTask):
         raise RunFolderError(task.reason)
+
+
+def check_parts(contents: dict[str, Any]) -> None:
+    """Raise `ConfigError` or `KeyError` unless agent and environment in a config.json are described
+    by dicts."""
+    parts = {name: contents[name] for name in ("agent", "environment")}
+    if isinstance(parts["environment"], dict):
+        parts["options"] = parts["environment"]["options"]
+    for name, value in parts.items():
+        if not isinstance(value, dict):
+            raise ConfigError.must_be(name, value, "a dict")
 
 
 def check_facts(facts: Any) -> None:

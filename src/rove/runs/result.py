@@ -163,8 +163,8 @@ class Run:
         check_created(self.config.environment)
         return TrainedPolicy(run.outcomes[0], kind or run.delivered[0].policy)
 
-    def only(self, seed: int) -> Run:
-        """Return a run with one of the seeds."""
+    def only(self, seed: int | None) -> Run:
+        """Return a run with one of the seeds; None: the first."""
         return replace(self, outcomes=[self._outcome(seed)])
 
     def _outcome(self, seed: int | None) -> Outcome:

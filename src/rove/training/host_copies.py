@@ -3,6 +3,7 @@
 import numpy as np
 from jaxtyping import Float, Int
 
+from rove.environments.faults import BadEnvironment
 from rove.environments.guard import Guard
 from rove.environments.host import HostEnvironment
 from rove.training.lane import ENVIRONMENT, Lane
@@ -32,6 +33,9 @@ class HostCopies:
         try:
             for _ in range(count):
                 self._guards.append(environment.make())
+            if len(self.objects) < count:
+                problem = "is shared by several copies: return a new one at each call"
+                raise BadEnvironment("environment", problem)
         except BaseException:
             self.close()
             raise

@@ -203,9 +203,9 @@ def fresh(job: Job) -> Outcome:
 def extended(before: Outcome, lane: Lane) -> Outcome:
     """Return the outcome after `lane` has run further.
 
-    Raises `LaneError` if the environment returned a number that is not finite, or a mask without
-    an allowed action. If the agent computed such a number, the job ends and keeps the episodes
-    completed before.
+    Raises `LaneError` if the environment returned a number that is not finite, a mask without an
+    allowed action, or rewards whose sum is not finite. If the agent computed such a number, the job
+    ends and keeps the episodes completed before.
     """
     job, fault = before.job, FAULTS[int(lane.fault)]
     problem = f"{job.name}: the {fault} was not a finite number at step {int(lane.step):,}"
@@ -214,7 +214,10 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
     if fault == "action_mask":
         problem = f"{job.name}: action_mask allowed no action at step {int(lane.step):,}; at least "
         raise LaneError(f"{problem}one must be allowed unless the task has terminated")
-    diverged = f"{problem} (try a smaller lr)" if fault else ""
+    remedy = "a smaller lr"
+    if hasattr(job.agent, "reward_scale"):
+        remedy += " or, if rewards are not about 1, another reward_scale"
+    diverged = f"{problem} (try {remedy})" if fault else ""
     if fault == "optimiser":
         remedy = "a smaller lr, smaller rewards, a larger sigma or a wider prior"
         diverged = f"{job.name}: the square of a gradient overflowed (try {remedy})"
@@ -230,6 +233,10 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
             for old, new in zip(before.episodes, lane.log[1:], strict=True)
         )
     )
+    overflowed = np.flatnonzero(~np.isfinite(episodes.returns))
+    if len(overflowed) and not diverged:
+        problem = f"{job.name}: the return of episode {overflowed[0] + 1:,} was not a finite number"
+        raise LaneError(f"{problem} in float32; divide the rewards of the environment")
     lane = lane._replace(episode=lane.episode - (lane.log.count - count))
     limits = ((lane.step, job.steps), (lane.episode, job.episodes), (lane.streak, job.in_a_row))
     finished = bool(diverged) or any(int(reached) >= limit for reached, limit in limits)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
-from rove.errors import ConfigError, RoveWarning, RunFolderError, check_choice
+from rove.errors import ConfigError, RoveWarning, RunFolderError, as_path, check_choice
 from rove.parts.files import publish
 from rove.runs.delivery import recorded
 from rove.runs.exporting.formats import WRITERS
@@ -41,9 +41,12 @@ def export(
     """
     if not isinstance(run, Run):
         raise ConfigError.must_be("run", run, "a run, from rove.train or rove.load")
+    if isinstance(formats, str) or not formats:
+        raise ConfigError.must_be("formats", formats, "one or more formats, such as ['numpy']")
     for name in formats:
         check_choice("formats", name, FORMATS)
-    outcome, folder = run.only(run.seeds[0] if seed is None else seed).outcomes[0], Path(out)
+    folder = as_path("out", out)
+    outcome = run.only(seed).outcomes[0]
     check_created(outcome.job.environment)
     known = recorded(run.path, outcome)
     if known and known.delivered.policy == SETTLED:

@@ -30,7 +30,7 @@ class ExportedPolicy:
 
     def batch(self, observations, action_masks=None):
         """Return the actions for several observations and, if there are masks, their masks."""
-        values = self.values(np.stack([encode(self.about["observation"], x) for x in observations]))
+        values = self.values(np.stack([self.encoded(x) for x in observations]))
         if self.about["masked"] and action_masks is None:
             raise ValueError("this policy needs the action mask of each observation")
         if "low" in self.arrays:
@@ -39,8 +39,18 @@ class ExportedPolicy:
             return np.clip(actions.astype(low.dtype), low, high)
         if action_masks is not None:
             allowed = np.stack([flat_mask(mask) for mask in action_masks])
+            if allowed.shape != values.shape or not allowed.any(axis=1).all():
+                needed = f"a mask needs {values.shape[1]} entries, at least one of which is not 0"
+                raise ValueError(f"{needed}, got {action_masks!r}")
             values = np.where(allowed, values, -np.inf)
         return self.arrays["actions"][np.argmax(values, axis=1)]
+
+    def encoded(self, observation):
+        """Return an observation as a vector; raise ValueError if it is not one of the space."""
+        x, size = encode(self.about["observation"], observation), len(self.arrays["unit"])
+        if x.shape != (size,) or not np.isfinite(x).all():
+            raise ValueError(f"an observation needs {size} finite entries, got {observation!r}")
+        return x
 
     def values(self, x):
         """Return the values of all actions, or continuous actions in [−1, 1], for the rows of x,
@@ -74,6 +84,8 @@ def encode(space, x):
     of the space for its parts."""
     kind = space["kind"]
     if kind == "frames":  # the last observations, from the oldest to the newest
+        if isinstance(x, dict):  # Gymnasium stacks each entry of a dictionary
+            x = [dict(zip(x, parts, strict=True)) for parts in zip(*x.values(), strict=True)]
         frames = np.stack([encode(space["each"], frame) for frame in x])
         return frames.reshape(len(frames), -1, space["channels"]).swapaxes(0, 1).ravel()
     if kind == "dict":
@@ -83,8 +95,11 @@ def encode(space, x):
     if kind == "box":
         x = np.asarray(x, np.float32)
         return (np.moveaxis(x, 0, -1) if space["channels_first"] else x).ravel()
-    indices = zip(np.ravel(x) - space["first"], space["sizes"], strict=True)
-    return np.concatenate([np.eye(size, dtype=np.float32)[i] for i, size in indices])
+    numbers = np.ravel(x) - space["first"]
+    codes = [np.arange(size) == i for i, size in zip(numbers, space["sizes"], strict=True)]
+    if not all(np.count_nonzero(code) == 1 for code in codes):
+        raise ValueError(f"an observation is not in its discrete space: {x!r}")
+    return np.concatenate(codes).astype(np.float32)
 
 
 def flat_mask(mask):
