@@ -186,3 +186,5 @@ def test_what_is_no_stack_is_refused(given):
         environments.make("CartPole-v1", frame_stack=2).observation(given)
     with pytest.raises(ConfigError, match=r"has shape \(3,\)"):
         environments.make("CartPole-v1", frame_stack=2).observation([np.zeros(4), np.zeros(3)])
+    with pytest.raises(ConfigError, match=r"must be an array of shape \(4,\)"):
+        environments.make("cartpole", frame_stack=2).observation([np.zeros(4), np.zeros(3)])

@@ -187,7 +187,7 @@ class Endless(Blind):
 
 def test_long_episodes_are_cut_off_and_fewer_are_played():
     agent = rove.DQN(**SMALL)
-    with pytest.warns(rove.RoveWarning, match="no episode has ended"):
+    with pytest.warns(rove.RoveWarning, match="no episode has ended: train for more steps\n"):
         run = rove.train(agent, Endless(), steps=10)
     task = run.config.compose(), run.config.environment, run.outcomes[0].lane
     assert play("mean", *task, 5, most_steps=70).tolist() == [70.0]

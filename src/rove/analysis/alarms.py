@@ -43,15 +43,16 @@ class Seed(NamedTuple):
     """The highest learned Q in the first probe state; see `start_value`."""
 
 
-def untrained(steps: int, episodes: int, learning_starts: int) -> list[str]:
+def untrained(
+    steps: int, episodes: int, learning_starts: int, has_time_limit: bool = True
+) -> list[str]:
     """Return a sentence if a run ended without an episode, and one if it ended before learning
-    started."""
+    started. `has_time_limit`: whether the environment has that option."""
     sentences = []
     if not episodes:
-        sentences.append(
-            "no episode has ended: train for more steps, or limit the length of episodes "
-            "(--env.time-limit, or rove.adopt(…, time_limit=…))"
-        )
+        limit = ", or limit the length of episodes (--env.time-limit, or rove.adopt(…, "
+        limit += "time_limit=…))"
+        sentences.append(f"no episode has ended: train for more steps{limit * has_time_limit}")
     if steps < learning_starts:
         sentences.append(
             f"nothing was learned: learning starts at step {learning_starts:,}, but the run ended "

@@ -84,7 +84,9 @@ class FrameStack(Wrapper):
 
     def observation(self, given: Any, action_mask: Any = None) -> Observation:
         """Convert the last K observations of the inner environment, or a stack of them."""
-        if np.ndim(given) > 1 and len(given) == self.count:
+        several = isinstance(given, Sequence) or getattr(given, "ndim", 0) > 1
+        vectors = several and all(getattr(x, "ndim", isinstance(x, Sequence)) for x in given)
+        if vectors and len(given) == self.count:
             frames = [np.asarray(self.environment.observation(x)) for x in given]
             given = joined(np.stack(frames), self.environment.image)
         return super().observation(given, action_mask)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rove.analysis.alarms import Seed, alarms, start_value, successes_forgotten, untrained
+from rove.environments.host import HostEnvironment
 from rove.training.outcomes import Outcome
 from rove.training.solving import is_lost
 
@@ -20,7 +21,8 @@ def alarms_of(run: Run) -> list[str]:
     if run.outcomes and not run.errors:
         steps = max(int(outcome.lane.step) for outcome in run.outcomes)
         starts = int(run.outcomes[0].job.agent.learning_starts)
-        sentences += untrained(steps, run.returns.shape[1], starts)
+        on_host = isinstance(run.config.environment, HostEnvironment)
+        sentences += untrained(steps, run.returns.shape[1], starts, on_host)
     return sentences
 
 
