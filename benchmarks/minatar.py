@@ -60,7 +60,7 @@ def score(folder: Path) -> dict[str, Any]:
         "seeds": [int(seed) for seed in run.seeds],
         "recent": recent,
         "mean": float(np.mean(recent)),
-        "interval": [low, high],
+        "interval": [float(low), float(high)],
         "greedy": greedy,
         "delivered": [d.policy for d in run.delivered],
         "delivered_scores": [float(np.mean(scores)) for scores in run.evaluated],
