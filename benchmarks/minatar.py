@@ -119,17 +119,19 @@ def speed() -> dict[str, Any]:
 
     versions = {name: read(name)["versions"] for name in running}
     micros: dict[str, list[float]] = {name: [] for name in running}
+    cpu: dict[str, list[float]] = {name: [] for name in running}
     for _ in range(ROUNDS):
         for name, process in running.items():
             print(SLICE, file=process.stdin, flush=True)
             answer = read(name)
             micros[name].append(1e6 * answer["seconds"] / answer["steps"])
+            cpu[name].append(1e6 * answer["cpu"] / answer["steps"])
     for process in running.values():
         process.stdin.close()
         process.wait()
     ratio = statistics.median(b / a for a, b in zip(micros["rove"], micros["rejax"], strict=True))
     load = os.getloadavg()[0]
-    return {name: spread(x) for name, x in micros.items()} | {
+    return {n: spread(x) | {"cpu": statistics.median(cpu[n])} for n, x in micros.items()} | {
         "ratio": ratio, "versions": versions, "load": load, "cores": os.cpu_count(),
     }  # fmt: skip
 
@@ -176,11 +178,11 @@ def _agents_table(found: dict[str, Any]) -> str:
 
 
 def _speed_table(found: dict[str, Any]) -> str:
-    text = "| | time of a step | quartiles |\n| --- | --- | --- |\n"
+    text = "| | time of a step | quartiles | processor time |\n| --- | --- | --- | --- |\n"
     for name in ("rove", "rejax"):
         low, high = found[name]["quartiles"]
         text += f"| {name} {found['versions'][name][name]} | {found[name]['median']:,.0f} µs | "
-        text += f"{low:,.0f} to {high:,.0f} µs |\n"
+        text += f"{low:,.0f} to {high:,.0f} µs | {found[name]['cpu']:,.0f} µs |\n"
     return text
 
 
