@@ -2,7 +2,7 @@
 and the time of a step beside rejax.
 
     python benchmarks/minatar.py score RUN        # RUN: the folder of a run of `rove train`
-    python benchmarks/minatar.py agents           # about ten minutes; --steps N
+    python benchmarks/minatar.py agents           # --steps N; resumable
     python benchmarks/minatar.py speed            # two minutes, after rejax has been installed
     python benchmarks/minatar.py page             # the tables alone
 
@@ -17,6 +17,7 @@ import re
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -59,39 +60,42 @@ def score(folder: Path) -> dict[str, Any]:
         "seeds": [int(seed) for seed in run.seeds],
         "recent": recent,
         "mean": float(np.mean(recent)),
-        "interval": [low, high],
+        "interval": [float(low), float(high)],
         "greedy": greedy,
         "delivered": [d.policy for d in run.delivered],
         "delivered_scores": [float(np.mean(scores)) for scores in run.evaluated],
     }
 
 
-def agents(steps: int) -> dict[str, Any]:
-    """Train every agent for a short time; return what became of each: the mean score of its last
-    training episodes, or why it is refused."""
-    rows = {}
+def agents(steps: int, known: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Train every agent for a short time; yield, after each, what became of them: the mean score of
+    the last training episodes, or why an agent is refused. Agents that are `known` for the same
+    number of steps are not trained again."""
+    rows = known.get("agents", {}) if known.get("steps") == steps else {}
     for name in AGENTS:
-        try:
-            settings = settings_of(name)()
-            config = configure(settings, rove.make(TASK), seeds=[0], steps=steps)
-            ((run),) = run_all([(config, None)])
-        except RoveError as error:
-            rows[name] = {"refused": str(error)}
-            continue
-        if not run.outcomes:
-            rows[name] = {"failed": str(run.errors[0])}
-            continue
-        (outcome,) = run.outcomes
-        leaves = [np.asarray(x) for x in jax.tree.leaves(outcome.lane.agent.phi)]
-        floats = [x for x in leaves if np.issubdtype(x.dtype, np.floating)]
-        rows[name] = {
-            "finite": bool(all(np.isfinite(x).all() for x in floats)),
-            "updates": max(int(outcome.lane.step) - int(outcome.job.agent.learning_starts), 0),
-            "episodes": len(outcome.scores),
-            "score": float(np.mean(outcome.scores[-50:])),
-        }
-        print(name, rows[name], flush=True)
-    return {"steps": steps, "agents": rows}
+        if name not in rows:
+            rows[name] = _short_run(name, steps)
+            print(name, rows[name], flush=True)
+            yield {"steps": steps, "agents": rows}
+
+
+def _short_run(name: str, steps: int) -> dict[str, Any]:
+    try:
+        config = configure(settings_of(name)(), rove.make(TASK), seeds=[0], steps=steps)
+        (run,) = run_all([(config, None)])
+    except RoveError as error:
+        return {"refused": str(error)}
+    if not run.outcomes:
+        return {"failed": str(run.errors[0])}
+    (outcome,) = run.outcomes
+    leaves = [np.asarray(x) for x in jax.tree.leaves(outcome.lane.agent.phi)]
+    floats = [x for x in leaves if np.issubdtype(x.dtype, np.floating)]
+    return {
+        "finite": bool(all(np.isfinite(x).all() for x in floats)),
+        "updates": max(int(outcome.lane.step) - int(outcome.job.agent.learning_starts), 0),
+        "episodes": len(outcome.scores),
+        "score": float(np.mean(outcome.scores[-50:])),
+    }
 
 
 def speed() -> dict[str, Any]:
@@ -115,17 +119,19 @@ def speed() -> dict[str, Any]:
 
     versions = {name: read(name)["versions"] for name in running}
     micros: dict[str, list[float]] = {name: [] for name in running}
+    cpu: dict[str, list[float]] = {name: [] for name in running}
     for _ in range(ROUNDS):
         for name, process in running.items():
             print(SLICE, file=process.stdin, flush=True)
             answer = read(name)
             micros[name].append(1e6 * answer["seconds"] / answer["steps"])
+            cpu[name].append(1e6 * answer["cpu"] / answer["steps"])
     for process in running.values():
         process.stdin.close()
         process.wait()
     ratio = statistics.median(b / a for a, b in zip(micros["rove"], micros["rejax"], strict=True))
     load = os.getloadavg()[0]
-    return {name: spread(x) for name, x in micros.items()} | {
+    return {n: spread(x) | {"cpu": statistics.median(cpu[n])} for n, x in micros.items()} | {
         "ratio": ratio, "versions": versions, "load": load, "cores": os.cpu_count(),
     }  # fmt: skip
 
@@ -164,7 +170,7 @@ def _agents_table(found: dict[str, Any]) -> str:
     for name, row in rows.items():
         if name not in ran:
             reason = row.get("refused") or row.get("failed") or "its parameters are not finite"
-            reason = re.sub(rf"\b{name}\b", "…", reason.split("\n")[0])
+            reason = re.split(r"\n|; |, such as", reason)[0].replace(name, "…", 1)
             reasons.setdefault(reason, []).append(f"`{name}`")
     for reason, names in reasons.items():
         text += f"| {reason} | {', '.join(names)} |\n"
@@ -172,11 +178,11 @@ def _agents_table(found: dict[str, Any]) -> str:
 
 
 def _speed_table(found: dict[str, Any]) -> str:
-    text = "| | time of a step | quartiles |\n| --- | --- | --- |\n"
+    text = "| | time of a step | quartiles | processor time |\n| --- | --- | --- | --- |\n"
     for name in ("rove", "rejax"):
         low, high = found[name]["quartiles"]
         text += f"| {name} {found['versions'][name][name]} | {found[name]['median']:,.0f} µs | "
-        text += f"{low:,.0f} to {high:,.0f} µs |\n"
+        text += f"{low:,.0f} to {high:,.0f} µs | {found[name]['cpu']:,.0f} µs |\n"
     return text
 
 
@@ -190,18 +196,22 @@ def main() -> None:
     if given.part == "score":
         if given.run is None:
             parser.error("score needs the folder of a run")
-        data["score"] = score(given.run)
+        _keep(data, "score", score(given.run))
     elif given.part == "agents":
-        data["agents"] = agents(given.steps)
+        for found in agents(given.steps, data.get("agents", {})):
+            _keep(data, "agents", found)
     elif given.part == "speed":
-        data["speed"] = speed()
-    if given.part != "page":
-        about = {"date": datetime.now(UTC).date().isoformat(), "machine": platform.machine()}
-        data[given.part] |= about
-        DATA.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
+        _keep(data, "speed", speed())
     made, text = tables(data), PAGE.read_text("utf-8")
     filled = _BLOCK.sub(lambda m: m[1] + made[m[2]] + m[3] if m[2] in made else m[0], text)
     PAGE.write_text(filled, "utf-8")
+
+
+def _keep(data: dict[str, Any], part: str, found: dict[str, Any]) -> None:
+    """Add a part to the data, and write the file."""
+    about = {"date": datetime.now(UTC).date().isoformat(), "machine": platform.machine()}
+    data[part] = found | about
+    DATA.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
