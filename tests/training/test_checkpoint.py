@@ -53,7 +53,7 @@ def test_a_truncated_file_is_refused(tmp_path):
 
 
 def test_other_shapes_are_refused(tmp_path):
-    with pytest.raises(RunFolderError, match=r"needs float32\[3\]"):
+    with pytest.raises(RunFolderError, match=r"float32\[4\] instead of float32\[3\]"):
         checkpoint.unflatten(
             {"x": np.zeros(3, np.float32)}, {"['x']": np.zeros(4, np.float32)}, tmp_path
         )
