@@ -2,10 +2,12 @@
 
     python benchmarks/suite_variants.py search      # dqn: development half, seeds 100 to 102
     python benchmarks/suite_variants.py ablation    # auto, best dqn: held-out half, seeds 0 to 9
+    python benchmarks/suite_variants.py invaders    # best dqn: MinAtar's Space Invaders, same seeds
 
 `search` gives `dqn` as many variants as were tried of `auto`. `ablation` runs the best of them, and
 `auto` without one of its parts at a time, on the held-out half. The tasks of MinAtar are left out,
-because they take longer than all others together. Every row of docs/data/suite-variants.csv is a
+because they take longer than all others together; `invaders` runs the best `dqn` on the held-out
+one, for which the suite has the results of `auto`. Every row of docs/data/suite-variants.csv is a
 seed of a variant on a task. An interrupted command continues when it is run again.
 """
 
@@ -68,7 +70,8 @@ def study_of(name: str, rows: list[dict]) -> Study:
         raise SystemExit("run the search first: python benchmarks/suite_variants.py search")
     best = max(SEARCH, key=lambda variant: summary(of_search, variant))
     variants = {variant: ("auto", changes) for variant, changes in ABLATION.items()}
-    return Study("held-out", range(10), variants | {f"dqn, {best}": ("dqn", SEARCH[best])})
+    searched = {f"dqn, {best}": ("dqn", SEARCH[best])}
+    return Study("held-out", range(10), searched if name == "invaders" else variants | searched)
 
 
 def summary(rows: list[dict], variant: str) -> tuple[float, float]:
@@ -101,13 +104,14 @@ def rows_of(name: str, study: Study, variant: str, task: SuiteTask) -> list[dict
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("study", choices=("search", "ablation"))
+    parser.add_argument("study", choices=("search", "ablation", "invaders"))
     parser.add_argument("--out", type=Path, default=OUT)
     arguments = parser.parse_args()
     out = arguments.out
     rows = list(csv.DictReader(out.open(encoding="utf-8"))) if out.exists() else []
     study = study_of(arguments.study, rows)
-    tasks = [t for t in TASKS if t.half == study.half and not t.name.startswith("minatar")]
+    minatar = arguments.study == "invaders"
+    tasks = [t for t in TASKS if t.half == study.half and t.name.startswith("minatar") == minatar]
     for variant in study.variants:
         for task in tasks:
             done = (arguments.study, variant, task.name)
