@@ -16,7 +16,7 @@ Kind = Literal["mean", "sample", "vote", "behaviour", "settled"]
 KINDS = "{mean,sample,vote,behaviour,settled}"
 POLICY = (
     "mean: greedy on the posterior mean; sample: greedy on samples of θ, as in training; vote: the "
-    "majority of 15 samples; behaviour: as in training; settled: mean, after 2,000 more updates at "
+    "majority of 15 samples; behaviour: as in training; settled: mean, after 2000 more updates at "
     "learning rates that decrease to 0."
 )
 FORMATS = (

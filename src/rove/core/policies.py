@@ -64,23 +64,10 @@ class Mean(Policy):
         return agent.greedy(state, observation), ()
 
 
-class Settled(Policy):
+class Settled(Mean):
     """`Mean`, played with the state after `rove.core.settling.settled`."""
 
     description: ClassVar[str] = "greedy on the posterior mean, settled"
-
-    def begin(self, agent: Learner, state: AgentState, key: Key) -> tuple[()]:
-        return Mean().begin(agent, state, key)
-
-    def act(
-        self,
-        agent: Learner,
-        state: AgentState,
-        policy_state: tuple[()],
-        observation: Observation,
-        key: Key,
-    ) -> tuple[Action, tuple[()]]:
-        return Mean().act(agent, state, policy_state, observation, key)
 
 
 class PolicyState(NamedTuple):
