@@ -8,7 +8,10 @@ from rove.analysis.alarms import (
     collapsed_at,
     found_nothing,
     is_exceeded,
+    is_misjudged,
     is_too_high,
+    lets_down,
+    says_the_same,
     successes_forgotten,
 )
 from rove.training.solving import is_lost
@@ -36,6 +39,9 @@ def _collapsed(seed: Seed) -> bool:
 _KINDS: dict[str, Callable[[Seed], bool]] = {
     "solved it and lost it again": _lost,
     "scored more than half of the optimum, but not in the end": _forgotten,
+    "has values that do not depend on the state": says_the_same,
+    "delivers a policy that is worse than its last training episodes": lets_down,
+    "has values far from what its policy earns": is_misjudged,
     "found nothing": lambda seed: found_nothing(seed.scores, seed.optimum),
     "still expected far more than the optimum": is_too_high,
     "had an early collapse of q_φ": _collapsed,

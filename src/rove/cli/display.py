@@ -121,6 +121,8 @@ def summary(run: "Run") -> dict[str, Any]:
         "last_20": [mean(outcome.scores[-20:]) for outcome in run.outcomes],
         "policy": [delivered.policy for delivered in run.delivered],
         "evaluated": [float(np.mean(scores)) for scores in run.evaluated],
+        "greedy": [float(np.mean(scores)) for scores in run.greedy],
+        **networks(run),
         "solved_at": run.solved_at,
         "stopped_at": run.stopped_at,
         "lost": run.lost,
@@ -129,12 +131,26 @@ def summary(run: "Run") -> dict[str, Any]:
     }
 
 
+NETWORK = ("units_off", "value_range", "policy_constant", "value_at_start", "return_from_start")
+"""What is printed about the networks of a run, in JSON; see `rove.training.conclusion.Inspection`."""
+
+
+def networks(run: "Run") -> dict[str, list[Any]]:
+    """Return what the network of each seed says, for JSON; None for an agent without one."""
+    return {name: [x and x.as_json()[name] for x in run.networks] for name in NETWORK}
+
+
 def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None:
     """Print one row per seed, and the mean over seeds with its interval."""
     optimum, label = summary["optimum"], summary["score"]
     policies = zip(summary["policy"], summary["evaluated"], strict=True)
     values_of = summary | {"trained": [f"{name} {format_score(x)}" for name, x in policies]}
     table = Table(title=run.config.label, title_justify="left")
+    if any(value is not None for value in summary["value_range"]):
+        ends = summary["value_at_start"], summary["return_from_start"]
+        pairs = zip(*ends, strict=True)
+        starts = [None if v is None else f"{v:.3g} / {earned:.3g}" for v, earned in pairs]
+        values_of["start"] = starts
     columns: dict[str, tuple[str, Callable[[Any], str]]] = {
         "seed": ("seeds", str),
         "episodes": ("episodes", "{:,}".format),
@@ -143,6 +159,8 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
         "last 20": ("last_20", format_score),
         "policy": ("trained", str),
     }
+    if "start" in values_of:
+        columns["value at start / earned"] = ("start", str)
     if optimum is not None:
         columns["solved at"] = ("solved_at", "{:,}".format)
     for column in columns:
@@ -233,6 +251,7 @@ def scores(
             "scores": table.tolist(),
             "intervals": limits,
             "mean": float(means.mean()),
+            **networks(run),
         }
         console.print(json.dumps(result, indent=2), markup=False, highlight=False, soft_wrap=True)
         return

@@ -12,8 +12,8 @@ from rove.errors import RoveError
 from rove.parts import platform
 from rove.runs.train import load
 
-Kind = Literal["mean", "sample", "vote", "behaviour", "settled"]
-KINDS = "{mean,sample,vote,behaviour,settled}"
+Kind = Literal["mean", "sample", "vote", "behaviour", "settled", "best"]
+KINDS = "{mean,sample,vote,behaviour,settled,best}"
 POLICY = (
     "mean: greedy on the posterior mean; sample: greedy on samples of θ, as in training; vote: the "
     "majority of 15 samples; behaviour: as in training; settled: mean, after 2000 more updates at "

@@ -48,7 +48,7 @@ def train(arguments: list[str]) -> None:
             eval_episodes=options.eval_episodes,
             stop_at=options.stop_at,
         )
-        config = dataclasses.replace(config, extendable=True)
+        config = dataclasses.replace(config, extendable=True, delivers=True)
         out = options.out or config.default_folder
         check(config, out, options.workers, options.on)
         silent = options.quiet or options.json

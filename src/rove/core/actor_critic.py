@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 
 from rove.core import checks, control
 from rove.core.critic import CriticLearner
-from rove.core.diagnostics import Beliefs, beliefs_at
+from rove.core.diagnostics import Beliefs, Inspected, beliefs_at, unit_ranges
 from rove.core.folding import Folded
 from rove.core.learner import AgentState
 from rove.core.optimiser import adam_step, first_moments, init_optimiser
@@ -259,6 +259,14 @@ class ActorCritic(CriticLearner):
         law, x = self.posterior.law(phi), inputs(phi.priors, pairs)
         scale = self.reward_scale.value(state.reward_scale)
         return beliefs_at(self.returns, self.posterior, law, x, scale, key)
+
+    def inspect(self, state: AgentState, xs: Observation) -> Inspected:
+        phi, actions = state.phi[0], policy(state.actor.psi, xs)
+        s = inputs(phi.priors, critic_input(xs, actions))
+        z = jax.vmap(self.posterior.mean, (None, 0))(self.posterior.law(phi), s)
+        q = self.reward_scale.value(state.reward_scale) * values(self.returns, z)
+        units = unit_ranges(self.posterior, phi, s.features)
+        return Inspected(actions, q, jnp.zeros_like(q), units, self.gamma, self.unbiased)
 
     def folded(self, state: AgentState) -> Folded:
         return Folded(single(state.actor.psi), squashed=True)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int
@@ -17,11 +18,12 @@ from jaxtyping import Bool, Float, Int
 from rove.core import checks, control
 from rove.core.control import EpsilonGreedy
 from rove.core.critic import CriticLearner
-from rove.core.diagnostics import Beliefs, beliefs_at
+from rove.core.diagnostics import Beliefs, Inspected, beliefs_at, gap, unit_ranges
 from rove.core.folding import Folded, folded_values
 from rove.core.learner import AgentState
 from rove.core.optimiser import first_moments
 from rove.parts import noise, replay
+from rove.parts.masks import allowed_actions
 from rove.parts.noise import Key
 from rove.parts.onehot import VECTORS, Form, Observation
 from rove.parts.replay import Transition
@@ -143,6 +145,16 @@ class Agent(EpsilonGreedy, CriticLearner):
         law, s = self.posterior.law(state.phi), inputs(state.phi.priors, xs)
         scale = self.reward_scale.value(state.reward_scale)
         return beliefs_at(self.returns, self.posterior, law, s, scale, key)
+
+    def inspect(self, state: AgentState, xs: Observation) -> Inspected:
+        phi, s = state.phi, inputs(state.phi.priors, xs)
+        z = jax.vmap(self.posterior.mean, (None, 0))(self.posterior.law(phi), s)
+        q = self.reward_scale.value(state.reward_scale) * self.action_values(z)
+        actions, units = control.best_action(q, xs), unit_ranges(self.posterior, phi, s.features)
+        best = jnp.take_along_axis(q, actions[:, None], axis=1)[:, 0]
+        return Inspected(
+            actions, best, gap(q, allowed_actions(xs)), units, self.gamma, self.unbiased
+        )
 
     def folded(self, state: AgentState) -> Folded | None:
         scale = self.reward_scale.value(state.reward_scale)

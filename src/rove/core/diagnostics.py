@@ -3,12 +3,15 @@
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
+from rove.core.folding import is_plain
 from rove.parts import noise
 from rove.parts.noise import Key
-from rove.posteriors.base import Posterior, apply_all
+from rove.parts.onehot import Features
+from rove.posteriors.base import Foldable, Phi, Posterior, apply_all
 from rove.posteriors.priors import Input
 from rove.returns.base import Return, by_action, stds
 from rove.returns.base import values as action_values
@@ -53,3 +56,53 @@ def beliefs_at(
 def density_curves(returns: Return, outputs: Float[Array, " outputs"]) -> list[tuple[Array, Array]]:
     """Return, for each action, the points and heights of a plot of Z(s, a)."""
     return [returns.density(z) for z in by_action(returns, outputs)]
+
+
+class Inspected(NamedTuple):
+    """What the posterior mean of an agent with a value network says in n states."""
+
+    actions: Int[Array, " n"] | Float[Array, "n k"]
+    """The greedy action."""
+    values: Float[Array, " n"]
+    """Its value Q(s, a), or its risk measure, in the unit of the task's rewards."""
+    gaps: Float[Array, " n"]
+    """How much the best action is better than the second best; 0 if there is no second one."""
+    units: tuple[Float[Array, " units"], ...]
+    """For each hidden layer, the range of every unit's output over the states; () if the layers are
+    not known."""
+    gamma: float | Float[Array, ""]
+    """The discount factor of the values."""
+    expected: bool | Bool[Array, ""] = True
+    """Whether values are expected returns of the task: not with intrinsic rewards, or if they are a
+    risk measure."""
+
+
+def unit_ranges(
+    posterior: Posterior[Any, Any], phi: Phi, x: Features
+) -> tuple[Float[Array, " units"], ...]:
+    """Return the range of the output of every hidden unit over the rows of x, for each layer of the
+    network at the posterior mean, or of the learned networks whose mean it is."""
+    if not isinstance(posterior, Foldable):
+        return ()
+    learned = posterior.mean_networks(phi)[0].networks
+    if not is_plain(learned):
+        return ()
+
+    def ranges(layers: Any) -> tuple[Array, ...]:
+        found, h = [], x
+        for layer in layers[:-1]:
+            h = jax.nn.relu(layer(h))
+            found.append(jnp.max(h, axis=0) - jnp.min(h, axis=0))
+        return tuple(found)
+
+    return tuple(rows.reshape(-1) for rows in jax.vmap(ranges)(learned))
+
+
+def gap(q: Float[Array, "n actions"], allowed: Bool[Array, "n actions"] | None) -> Array:
+    """Return the difference between the values of the best two actions that are allowed; 0 if there
+    is one."""
+    if q.shape[1] == 1:
+        return jnp.zeros(q.shape[0])
+    ordered = jnp.sort(q if allowed is None else jnp.where(allowed, q, -jnp.inf), axis=1)
+    difference = ordered[:, -1] - ordered[:, -2]
+    return jnp.where(jnp.isfinite(difference), difference, 0.0)

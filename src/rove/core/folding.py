@@ -34,7 +34,7 @@ def folded_values(
     if not isinstance(posterior, Foldable):
         return None
     stacks = posterior.mean_networks(phi)
-    if not all(_plain(stack.networks) for stack in stacks):
+    if not all(is_plain(stack.networks) for stack in stacks):
         return None
     if isinstance(returns, Categorical) and returns.risk is None:
         return Folded(stacks, reward_scale * returns.support)
@@ -45,7 +45,7 @@ def folded_values(
     return Folded(tuple(_contracted(stack, reward_scale * weights) for stack in stacks))
 
 
-def _plain(theta: Theta) -> bool:
+def is_plain(theta: Theta) -> bool:
     """Whether all layers are fully connected or convolutions, and the last is fully connected."""
     known = all(isinstance(layer, Linear | Convolution) for layer in theta)
     return known and isinstance(theta[-1], Linear)

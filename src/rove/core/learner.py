@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from rove.core.diagnostics import Beliefs
+from rove.core.diagnostics import Beliefs, Inspected
 from rove.core.folding import Folded
 from rove.core.reward_scale import ScaleState
 from rove.parts.noise import Key
@@ -134,6 +134,10 @@ class Learner(eqx.Module):
     @abc.abstractmethod
     def beliefs(self, state: AgentState, xs: Observation, key: Key) -> Beliefs:
         """Return value estimates in some states, for diagnostics."""
+
+    def inspect(self, state: AgentState, xs: Observation) -> Inspected | None:
+        """Return what the posterior mean says in some states; None without a value network."""
+        return None
 
     def validate(self, observation: np.ndarray) -> None:
         """Raise `ConfigError` if the agent cannot use observations like this one."""

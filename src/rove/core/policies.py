@@ -70,6 +70,12 @@ class Settled(Mean):
     description: ClassVar[str] = "greedy on the posterior mean, settled"
 
 
+class Best(Mean):
+    """`Mean`, played with the network of the best evaluation during training."""
+
+    description: ClassVar[str] = "greedy on the posterior mean, at the best evaluation in training"
+
+
 class PolicyState(NamedTuple):
     """The parts of an agent's state that acting changes."""
 
@@ -153,23 +159,24 @@ POLICIES: dict[str, Policy] = {
     "vote": Vote(),
     "behaviour": Behaviour(),
     "settled": Settled(),
+    "best": Best(),
 }
 """All policies by name. The first one is delivered unless another is better."""
 
 
 def policies_of(agent: Learner) -> list[str]:
     """Return the names of an agent's policies: "sample" and "vote" only if it samples θ to act, and
-    "settled" only if it has a learning rate."""
+    "settled" only if it has a learning rate. "best" needs evaluations during training."""
     without = set() if agent.samples else {"sample", "vote"}
     without |= set() if agent.learning_rates else {"settled"}
     return [name for name in POLICIES if name not in without]
 
 
 def candidates_of(agent: Learner) -> list[str]:
-    """Return the names of an agent's policies that differ, without "settled", which takes more than
-    playing: without random actions, "behaviour" is equal to one of the others."""
+    """Return the names of an agent's policies that differ, without "settled" and "best", which need
+    another network: without random actions, "behaviour" is equal to one of the others."""
     noisy = any(float(getattr(agent, field)) > 0.0 for field in agent.random_actions)
-    without = {"settled"} if noisy else {"settled", "behaviour"}
+    without = {"settled", "best"} if noisy else {"settled", "best", "behaviour"}
     return [name for name in policies_of(agent) if name not in without]
 
 

@@ -187,6 +187,11 @@ def reprioritised(
     return replay._replace(priorities=priorities.assign(replay.priorities, slots, values))
 
 
+def steps_at(replay: Replay, numbers: Int[Array, " n"]) -> Transition:
+    """Return the single steps with the given numbers, which must be in the buffer."""
+    return _steps(replay, numbers % replay.rows.shape[0])
+
+
 def last(replay: Replay) -> Transition:
     """Return the step that was added last."""
     slot = (replay.added - 1) % replay.rows.shape[0]

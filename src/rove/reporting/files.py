@@ -16,11 +16,12 @@ from rove.environments.registered import PREFIX
 from rove.errors import ConfigError, RunFolderError, check_integer
 from rove.parts.files import read_bytes, read_text
 from rove.runs.config import OPTIONAL, check_optional
-from rove.runs.delivery import Record
 
 LEVELS = 50
 """Maximum nesting depth of a JSON file."""
-_COLUMNS = ("step", "length", "terminated", "score", "spread", "return_spread", "coverage")
+_COLUMNS = (
+    "step", "return", "length", "terminated", "score", "spread", "return_spread", "coverage",
+)  # fmt: skip
 
 
 def sweep_config(path: Path) -> dict[str, Any] | None:
@@ -133,16 +134,6 @@ def read_errors(path: Path) -> dict[int, str]:
         return {int(seed): str(error) for seed, error in content.items()}
     except (AttributeError, ValueError):
         raise RunFolderError(f"{path} is not a list of errors written by rove") from None
-
-
-def read_policies(path: Path) -> dict[int, Record]:
-    """Read the trained policies of diagnostics.json, by seed; empty if there are none."""
-    content = read_json(path) or {}
-    try:
-        entries = content.get("policies", {}).items()
-        return {int(seed): Record.from_json(entry) for seed, entry in entries}
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise RunFolderError(f"{path} has no policies written by rove") from None
 
 
 def read_sweep(path: Path) -> dict[str, Any] | None:

@@ -16,7 +16,6 @@ from rove.reporting.files import (
     read_evaluations,
     read_json,
     read_picture,
-    read_policies,
     read_sweep,
     sweep_config,
 )
@@ -164,6 +163,5 @@ def _run(path: Path) -> RunData:
         file = path / "config.json"
         raise RunFolderError(f"{file} is not the configuration of a run: {error}") from None
     errors = read_errors(path / "errors.json")
-    policies = read_policies(path / "diagnostics.json")
     tables = read_episodes(path / "episodes.csv"), read_evaluations(path / "evaluations.csv")
-    return RunData(path, raw, *tables, errors, policies)
+    return RunData(path, raw, *tables, errors)

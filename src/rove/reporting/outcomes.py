@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from rove.analysis import findings
-from rove.analysis.alarms import Seed, alarms, remedies, start_value
+from rove.analysis.alarms import Seed, alarms, remedies, scale_of, start_value, worth_judging
 from rove.reporting import summaries
 from rove.reporting.run_data import RunData
 from rove.training import solving
@@ -53,24 +53,33 @@ def advice(run: RunData, optimum: float | None) -> list[str]:
 
 def _seeds(run: RunData, optimum: float | None) -> list[Seed]:
     """Return the results that alarms are computed from."""
-    evaluated = run.evaluated or [None] * len(run.columns)
+    ends = run.policies or [None] * len(run.columns)
+    known = run.task.score_range
     return [
         Seed(
             seed=seed,
             scores=x["score"],
             spread=x["spread"],
             optimum=optimum,
-            evaluated=scores,
+            evaluated=None if end is None else end.scores,
             value=_value(run, seed, x),
+            network=None if end is None else worth_judging(end.inspection, _learned(run, x)),
+            scale=scale_of(x["return"], known if run.task.score_label == "return" else None),
+            policy="mean" if end is None else end.delivered.policy,
+            score_scale=scale_of(x["score"], known),
         )
-        for (seed, x), scores in zip(run.columns.items(), evaluated, strict=True)
+        for (seed, x), end in zip(run.columns.items(), ends, strict=True)
     ]
+
+
+def _learned(run: RunData, columns: dict[str, np.ndarray]) -> int:
+    """Return the number of episodes that have ended since learning started."""
+    return int(np.sum(columns["step"] >= run.learning_starts))
 
 
 def _value(run: RunData, seed: int, columns: dict[str, np.ndarray]) -> float | None:
     values = run.arrays(seed, ".snapshots.values").get(".snapshots.values")
-    learned = int(np.sum(columns["step"] >= run.learning_starts))
     if values is None:
         return None
     rows = columns["score"], columns["terminated"]
-    return start_value(values, *rows, run.task.score_label, learned)
+    return start_value(values, *rows, run.task.score_label, _learned(run, columns))

@@ -11,13 +11,13 @@ from rove.environments import Task
 from rove.errors import RoveError
 from rove.reporting.files import is_gymnasium
 from rove.runs.config import Config, environment_from
-from rove.runs.delivery import Record
 from rove.runs.folder import RunFolder
 from rove.runs.recorded import RecordedTask
 from rove.training.checkpoint import load_arrays
+from rove.training.conclusion import Conclusion
 from rove.training.outcomes import UNLIMITED
 from rove.training.solving import IN_A_ROW
-from rove.training.storage import is_done
+from rove.training.storage import conclusion_of, is_done
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,6 @@ class RunData:
 
     errors: dict[int, str] = field(default_factory=dict)
     """The errors of the seeds that failed, by seed."""
-
-    records: dict[int, Record] = field(default_factory=dict)
-    """The trained policies in diagnostics.json, by seed."""
 
     @cached_property
     def task(self) -> Task:
@@ -131,11 +128,14 @@ class RunData:
         return {seed: about.get("stopped") is True for seed, about in self._about.items()}
 
     @cached_property
-    def policies(self) -> list[Record] | None:
+    def policies(self) -> list[Conclusion] | None:
         """The trained policy of each seed; None if it is not known, as for a run that has not
         finished since it was extended."""
-        known = all(self.finished.get(s) and s in self.records for s in self.seeds)
-        return [self.records[s] for s in self.seeds] if known else None
+        abouts = [self._about.get(seed, {}) for seed in self.seeds]
+        records = [conclusion_of(about) for about in abouts if "step" in about]
+        known = [record for record in records if record is not None]
+        finished = all(self.finished.get(seed) for seed in self.seeds)
+        return known if finished and len(known) == len(self.seeds) else None
 
     @property
     def evaluated(self) -> list[list[float]] | None:

@@ -55,6 +55,9 @@ class Config:
     last 20 episodes."""
     extendable: bool = False
     """Whether checkpoints of finished seeds contain all that is needed to extend the run."""
+    delivers: bool = False
+    """Whether seeds end with the choice of a policy and a look inside the network (see
+    `rove.training.delivering`): for runs that are handed to a user, not for those of a sweep."""
 
     @property
     def agent_name(self) -> str:
@@ -98,6 +101,7 @@ class Config:
                 eval_every=self.eval_every,
                 eval_episodes=self.eval_episodes or 0,
                 stop_at=self.stop_at,
+                delivers=self.delivers,
             )
             for seed in self.seeds
         ]

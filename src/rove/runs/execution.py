@@ -46,7 +46,9 @@ def run_all(
         for (config, path), jobs in zip(plan, jobs_of, strict=True):
             if path is not None:
                 folder = RunFolder(path)
-                stack.enter_context(folder.open(config, config.extendable, config.environment))
+                stack.enter_context(
+                    folder.open(config, config.extendable, config.environment, config.delivers)
+                )
                 writers[path] = _TablesWriter(folder, config, jobs)
                 if tracker is not None:
                     loggers[path] = tracking.Logger(tracker, config)
@@ -56,7 +58,11 @@ def run_all(
         for i, (config, path) in enumerate(plan):
             if path is None and remote:  # workers return their results in a folder
                 temporary = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rove-")))
-                stack.enter_context(RunFolder(temporary).open(config, task=config.environment))
+                stack.enter_context(
+                    RunFolder(temporary).open(
+                        config, task=config.environment, delivers=config.delivers
+                    )
+                )
                 jobs_of[i] = config.jobs(temporary)
 
         def saved(job: Job, tables: Tables) -> None:

@@ -50,13 +50,17 @@ class RunFolder:
 
     @contextmanager
     def open(
-        self, config: Identified, extendable: bool = False, task: Task | None = None
+        self,
+        config: Identified,
+        extendable: bool = False,
+        task: Task | None = None,
+        delivers: bool = False,
     ) -> Iterator[None]:
         """Claim and lock the folder for a run, which is new, resumed from it, or extended.
 
         A folder that contains anything else is refused, and left unchanged. `extendable`: whether
         checkpoints of finished seeds contain all that is needed to train further. `task`: the
-        environment, which is described in config.json for reports.
+        environment, which is described in config.json for reports. `delivers`: see `Config`.
         """
         identity = config.identity()
         lock = FileLock(self.path / ".lock", blocking=False)
@@ -72,12 +76,12 @@ class RunFolder:
             raise self._refused(error) from None
         try:
             if not self._contains(identity):  # checked again, now that the lock is acquired
-                self._claim(identity, extendable, task)
+                self._claim(identity, extendable, task, delivers)
             elif task is not None:
                 self._restate(task)
             yield
             if not (self.path / "config.json").exists():  # the folder was deleted meanwhile
-                self._claim(identity, extendable, task)
+                self._claim(identity, extendable, task, delivers)
         finally:
             lock.release()
 
@@ -128,11 +132,14 @@ class RunFolder:
             )
         return False
 
-    def _claim(self, identity: dict[str, Any], extendable: bool, task: Task | None) -> None:
+    def _claim(
+        self, identity: dict[str, Any], extendable: bool, task: Task | None, delivers: bool
+    ) -> None:
         """Write config.json, including the earlier budgets and versions of an extended run."""
         versions: dict[str, Any] = {name: metadata.version(name) for name in _PACKAGES}
         versions["python"] = platform.python_version()
         about = {"schema": SCHEMA, **identity, "extendable": extendable, "versions": versions}
+        about |= {"delivers": delivers}
         about |= {} if task is None else {"task": facts_of(task)}
         if (self.path / "config.json").exists():
             before = self.read()
@@ -224,6 +231,7 @@ class RunFolder:
                 until_solved=contents["until_solved"],
                 **{name: contents.get(name) for name in OPTIONAL},
                 extendable=contents["extendable"],
+                delivers=contents.get("delivers", False),
             )
         except KeyError as error:
             raise RunFolderError(f"{self._config} is invalid: {error} is missing") from None
@@ -267,6 +275,7 @@ def _check_budget(contents: dict[str, Any]) -> None:
     check_flag("until_solved", contents["until_solved"])
     check_optional(*(contents.get(name) for name in OPTIONAL))
     check_flag("extendable", contents["extendable"])
+    check_flag("delivers", contents.get("delivers", False))
 
 
 def _seeds(values: Any) -> tuple[int, ...]:

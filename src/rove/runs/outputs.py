@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rove.parts.files import publish
-from rove.runs import settled
-from rove.runs.delivery import Record
 from rove.runs.folder import RunFolder
 from rove.runs.recorded import check_created
 from rove.training import storage
@@ -26,10 +24,9 @@ def draw(run: Run, folder: Path) -> None:
         for seed, row in zip(run.seeds, run.visits, strict=True)
     }
     policies = {
-        outcome.job.seed: Record(delivered, scores, int(outcome.lane.step)).as_json()
-        for outcome, delivered, scores in zip(
-            run.outcomes, run.delivered, run.evaluated, strict=True
-        )
+        outcome.job.seed: outcome.conclusion.as_json()
+        for outcome in run.concluded
+        if outcome.conclusion is not None
     }
     diagnostics = {
         "alarms": run.alarms,
@@ -54,10 +51,8 @@ def save(run: Run, out: Path) -> Path:
     config = replace(run.config, extendable=False)  # the replay buffers are not in memory
     jobs = {job.seed: job for job in config.jobs(folder.path)}
     with folder.open(config, task=config.environment):
-        for outcome in run.outcomes:
-            new = outcome._replace(job=jobs[outcome.job.seed])
-            storage.save(new)
-            settled.copy(outcome, new)
+        for outcome in run.concluded:
+            storage.save(outcome._replace(job=jobs[outcome.job.seed]))
         tables = {outcome.job.seed: outcome.tables for outcome in run.outcomes}
         folder.write_tables(run.config, tables)
         draw(run, folder.path)

@@ -15,9 +15,10 @@ from rove.core.policies import policies_of
 from rove.errors import ConfigError, LaneError, check_choice, check_integer, no_attribute
 from rove.runs import advice, outputs, watching
 from rove.runs.config import Config
-from rove.runs.delivery import Delivered, Record, TrainedPolicy, deliver, evaluated, recorded
+from rove.runs.delivery import TrainedPolicy
 from rove.runs.recorded import check_created
-from rove.runs.settled import lane_for
+from rove.training.conclusion import Conclusion, Delivered, Inspection
+from rove.training.delivering import concluded, lane_for
 from rove.training.outcomes import Evaluations, Outcome
 from rove.training.playing import play
 from rove.training.solving import episodes_to_solve, is_lost
@@ -113,38 +114,61 @@ class Run:
         return np.array(rows).reshape(len(rows), bins)
 
     @functools.cached_property
+    def concluded(self) -> list[Outcome]:
+        """The outcomes with their conclusions. A seed that has finished has its own; for others,
+        it is made now."""
+        if any(outcome.conclusion is None for outcome in self.outcomes):
+            check_created(self.config.environment)
+        return [concluded(outcome) for outcome in self.outcomes]
+
+    def _conclusions(self) -> list[Conclusion]:
+        for outcome in self.concluded:
+            if outcome.conclusion is None:
+                raise LaneError(f"{outcome.job.name}: its policy could not be played")
+        return [o.conclusion for o in self.concluded if o.conclusion is not None]
+
+    @property
     def delivered(self) -> list[Delivered]:
         """For each seed, the policy that it delivers, and the scores of the candidates.
 
-        The policy is greedy on the posterior mean ("mean"), unless the best candidate scores more
-        in the same 20 episodes, or the last 50 training episodes score more, beyond chance
-        (one-sided permutation tests at 20%); then it is the best candidate. Candidates are
-        "sample", which is greedy on samples of θ, drawn as in training, "vote", the majority of 15
-        such samples, and "behaviour", which also takes random actions as often as in training. If
-        the last training episodes score more than the best of these, "settled" is one too: greedy
-        on the posterior mean after 2,000 more updates, at learning rates that decrease to 0.
+        The policy is greedy on the posterior mean ("mean"). If the seed was evaluated during
+        training (`eval_every`), it is that of the best evaluation, or the latest of equally good
+        ones ("best"). It is another one if the best candidate scores more in the same 20 episodes,
+        or the last 50 training episodes score more, beyond chance (one-sided permutation tests at
+        20%); then it is the best candidate. Candidates are "sample", which is greedy on samples of
+        θ, drawn as in training, "vote", the majority of 15 such samples, and "behaviour", which
+        also takes random actions as often as in training. If the last training episodes score more
+        than the best of these, "settled" is one too: greedy on the posterior mean after 2,000 more
+        updates, at learning rates that decrease to 0.
         """
-        return [known.delivered if known else deliver(o) for o, known in self._recorded]
+        return [conclusion.delivered for conclusion in self._conclusions()]
 
-    @functools.cached_property
+    @property
     def evaluated(self) -> list[list[float]]:
         """For each seed, the scores of its policy in 20 episodes other than those for choosing it;
         fewer if these would take more than 20,000 steps."""
-        pairs = zip(self._recorded, self.delivered, strict=True)
-        return [known.scores if known else evaluated(o, d.policy) for (o, known), d in pairs]
+        return [conclusion.scores for conclusion in self._conclusions()]
 
     @property
-    def _recorded(self) -> list[tuple[Outcome, Record | None]]:
-        """Each seed, with what the run folder records about its policy."""
-        return [(outcome, recorded(self.path, outcome)) for outcome in self.outcomes]
+    def greedy(self) -> list[list[float]]:
+        """For each seed, the scores of its greedy policy in the episodes of `evaluated`."""
+        return [conclusion.greedy for conclusion in self._conclusions()]
+
+    @property
+    def networks(self) -> list[Inspection | None]:
+        """For each seed, what its network says in the states that it has visited: whether its
+        values and its policy depend on the state, and whether the value of the first state is what
+        the greedy policy earns from there. None if the agent has no value network, or if the replay
+        buffer was not kept."""
+        return [conclusion.inspection for conclusion in self._conclusions()]
 
     def policy(self, seed: int | None = None, kind: str | None = None) -> TrainedPolicy:
         """Return the trained policy of a seed, which maps observations to actions.
 
         **Arguments**
         - `seed`: the seed; by default the first one.
-        - `kind`: "mean", "sample", "vote", "behaviour" or "settled"; by default, the policy that
-          the seed delivers (see `delivered`).
+        - `kind`: "mean", "sample", "vote", "behaviour", "settled" or "best"; by default, the policy
+          that the seed delivers (see `delivered`).
 
         If the environment masks actions, the policy takes the mask as its second argument, as in
         `act(observation, info["action_mask"])`.
@@ -161,7 +185,8 @@ class Run:
         if kind is not None:
             check_choice("kind", kind, policies_of(run.outcomes[0].job.agent))
         check_created(self.config.environment)
-        return TrainedPolicy(run.outcomes[0], kind or run.delivered[0].policy)
+        kind = kind or run.delivered[0].policy
+        return TrainedPolicy(run.concluded[0], kind)
 
     def only(self, seed: int | None) -> Run:
         """Return a run with one of the seeds; None: the first."""
@@ -187,8 +212,8 @@ class Run:
 
         **Arguments**
         - `episodes`: the number of episodes to play with each seed.
-        - `policy`: "mean", "sample", "vote", "behaviour" or "settled"; by default, the policy that
-          each seed delivers (see `delivered`).
+        - `policy`: "mean", "sample", "vote", "behaviour", "settled" or "best"; by default, the
+          policy that each seed delivers (see `delivered`).
 
         **Example**
         >>> rove.train("ge", "chain-10", seeds=2, episodes=20).evaluate(episodes=5).shape
@@ -201,7 +226,7 @@ class Run:
         if policy is not None:
             check_choice("policy", policy, policies_of(agent))
         names = [policy] * len(self.outcomes) if policy else [d.policy for d in self.delivered]
-        pairs = zip(names, self.outcomes, strict=True)
+        pairs = zip(names, self.outcomes if policy else self.concluded, strict=True)
         return np.stack([play(n, agent, environment, lane_for(o, n), episodes) for n, o in pairs])
 
     @property

@@ -15,6 +15,7 @@ from rove.agents.settings import Settings
 from rove.errors import RunFolderError
 from rove.parts.files import publish, read_text
 from rove.runs.config import Config, settings_identity
+from rove.training.conclusion import Inspection
 from rove.training.outcomes import Episodes, Evaluations
 
 COLUMNS = (
@@ -69,6 +70,7 @@ def episodes_csv(
 
 EVALUATION_COLUMNS = (
     "agent", "environment", "seed", "episode", "step", "episodes", "score", "lowest", "highest",
+    "value_range", "policy_constant", "value_at_start", "return_from_start", "units_off",
 )  # fmt: skip
 
 
@@ -76,11 +78,26 @@ def evaluations_csv(config: Config, evaluations: Mapping[int, Evaluations]) -> s
     """Return a CSV table with one line per evaluation, given those of each seed."""
     identity = config.agent_name, config.environment.name
     rows = [
-        (*identity, seed, x.episode[i], x.step[i], len(scores), *map(_decimals, _summary(scores)))
+        (
+            *(*identity, seed, x.episode[i], x.step[i], len(scores)),
+            *map(_decimals, _summary(scores)),
+            *_network(x.network[i]),
+        )
         for seed, x in evaluations.items()
         for i, scores in enumerate(x.scores)
     ]
     return as_csv(EVALUATION_COLUMNS, rows)
+
+
+def _network(row: np.ndarray) -> tuple[Any, ...]:
+    """Return what the network said, empty for an agent without one; the fractions of units that are
+    off in each layer are separated by blanks."""
+    x = Inspection.of_row(row.tolist())
+    if x is None:
+        return ("",) * 5
+    values = map(_decimals, (x.value_at_start, x.return_from_start))
+    off = " ".join(f"{share:.4g}" for share in x.units_off)
+    return _decimals(x.value_range), int(x.policy_constant), *values, off
 
 
 def _summary(scores: np.ndarray) -> tuple[float, float, float]:

@@ -94,7 +94,7 @@ def train(
         **settings,
     )
     path = None if out is None else as_path("out", out)
-    config = replace(config, extendable=path is not None)
+    config = replace(config, extendable=path is not None, delivers=True)
     check_callable("report", report)
     with tracking.opened(log, path) as tracker, _shown(progress, config, report) as both:
         run = run_all([(config, path)], both, workers, on, tracker)[0]

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rove.analysis.alarms import Seed, alarms, start_value, successes_forgotten, untrained
+from rove.analysis.alarms import (
+    Seed,
+    alarms,
+    scale_of,
+    start_value,
+    successes_forgotten,
+    untrained,
+    worth_judging,
+)
 from rove.environments.host import HostEnvironment
 from rove.training.outcomes import Outcome
 from rove.training.solving import is_lost
@@ -45,7 +53,22 @@ def seeds_of(run: Run) -> list[Seed]:
         rows = outcome.scores, outcome.episodes.terminated
         return start_value(values, *rows, task.score_label, learned)
 
-    return [
-        Seed(o.job.seed, o.scores, o.episodes.spread, optimum, played, value(o))
-        for o, played in zip(run.outcomes, evaluated, strict=True)
-    ]
+    def seed(outcome: Outcome, played: list[float] | None) -> Seed:
+        ended, job = outcome.conclusion, outcome.job
+        learned = int(np.sum(outcome.episodes.step >= job.agent.learning_starts))
+        range_of_returns = task.score_range if task.score_label == "return" else None
+        network = None if ended is None else worth_judging(ended.inspection, learned)
+        return Seed(
+            job.seed,
+            outcome.scores,
+            outcome.episodes.spread,
+            optimum,
+            ended.scores if ended is not None else played,
+            value(outcome),
+            network,
+            scale_of(outcome.episodes.returns, range_of_returns),
+            "mean" if ended is None else ended.delivered.policy,
+            scale_of(outcome.scores, task.score_range),
+        )
+
+    return [seed(*pair) for pair in zip(run.outcomes, evaluated, strict=True)]

@@ -4,11 +4,14 @@ It does not affect training: it plays separate episodes (see `playing`), and tra
 between two steps, which does not change its results.
 """
 
+import jax
 import numpy as np
 
-from rove.training.lane import Lane
+from rove.training.conclusion import FIELDS
+from rove.training.inspecting import inspect
+from rove.training.lane import BEST, Lane, kept_parts
 from rove.training.outcomes import Evaluations, Job, Outcome
-from rove.training.playing import play
+from rove.training.playing import episodes_of, scores_of
 from rove.training.solving import LAST
 
 POLICY = "mean"
@@ -16,18 +19,26 @@ POLICY = "mean"
 
 
 def evaluated(outcome: Outcome, lane: Lane) -> Outcome:
-    """Return an outcome with an evaluation of its lane, if that is due."""
+    """Return an outcome with an evaluation of its lane, if that is due. The network of the best
+    evaluation, and of the latest of equal ones, is kept."""
     job, before = outcome.job, outcome.evaluations
     due = expected(job, int(lane.step), int(lane.episode)) > len(before.step)
     if not due or outcome.diverged or int(lane.fault):
         return outcome
-    scores = play(POLICY, job.agent, job.environment, lane, job.eval_episodes)
+    played = episodes_of(POLICY, job.agent, job.environment, lane, job.eval_episodes)
+    scores, network = scores_of(job.environment, played), inspect(job, lane, played)
+    row = np.full(len(FIELDS), np.nan) if network is None else np.array(network.row)
+    best = not len(before.step) or np.mean(scores) >= np.max(before.mean)
     after = Evaluations(
         step=np.append(before.step, np.int32(lane.step)),
         episode=np.append(before.episode, np.int32(lane.episode)),
         scores=np.vstack([before.scores, scores]),
+        network=np.vstack([*before.network, row]),
     )
     outcome = outcome._replace(evaluations=after)
+    if best:
+        parts = jax.tree.map(np.array, kept_parts(lane))
+        outcome = outcome._replace(kept=outcome.kept | {BEST: parts})
     return outcome._replace(finished=outcome.finished or outcome.stopped)
 
 

@@ -20,6 +20,9 @@ from rove.parts.onehot import Observation
 # Indices of a lane's random streams: its key is folded with one of them.
 INIT, AGENT, ENVIRONMENT, EVALUATION, DIAGNOSTICS, SELECTION, POLICY, COPIES, SETTLING = range(9)
 
+BEST, SETTLED = "best", "settled"
+"""The names of policies whose networks are kept beside the last one."""
+
 LOG_CAPACITY = 256
 """Maximum number of episodes in the log, after which the host has to read it."""
 SNAPSHOTS = 16
@@ -225,3 +228,15 @@ def probe_beliefs(
 def mark(environment: Task, state: State, seen: Array) -> Array:
     """Mark the cell of a state as visited."""
     return seen.at[environment.bin(state)].set(True) if environment.bins else seen
+
+
+def kept_parts(lane: Lane) -> tuple[Any, Any, Any]:
+    """Return the parts of a lane that its greedy policy depends on: φ, the actor, and the state of
+    the environment, which contains the statistics of normalised observations."""
+    return lane.agent.phi, lane.agent.actor, lane.environment
+
+
+def with_parts(lane: Lane, parts: tuple[Any, Any, Any]) -> Lane:
+    """Return the lane with the parts of another one; see `kept_parts`."""
+    phi, actor, environment = parts
+    return lane._replace(agent=lane.agent._replace(phi=phi, actor=actor), environment=environment)

@@ -16,6 +16,7 @@ from rove.core.learner import Learner
 from rove.environments.base import Task
 from rove.environments.host import HostEnvironment
 from rove.errors import LaneError
+from rove.training.conclusion import FIELDS, Conclusion
 from rove.training.lane import FAULTS, SNAPSHOTS, UNLIMITED, Lane, start
 from rove.training.solving import LAST, reaches
 
@@ -47,6 +48,8 @@ class Job:
     """Number of episodes of an evaluation."""
     stop_at: float | None = None
     """Score at which to stop; see `Outcome.stopped`."""
+    delivers: bool = False
+    """Whether it ends with a `Conclusion`, which takes seconds."""
 
     @property
     def identity(self) -> str:
@@ -94,6 +97,8 @@ class Evaluations(NamedTuple):
     """The number of training episodes before."""
     scores: np.ndarray
     """The scores of its episodes, of shape [evaluations, episodes]."""
+    network: np.ndarray
+    """What the network said: an `Inspection.row` each, of NaN for an agent without one."""
 
     @property
     def mean(self) -> np.ndarray:
@@ -104,7 +109,7 @@ class Evaluations(NamedTuple):
 def no_evaluations(episodes: int = 0) -> Evaluations:
     """Return an empty table of evaluations, each with the given number of episodes."""
     none = np.zeros(0, np.int32)
-    return Evaluations(none, none, np.zeros((0, max(episodes, 1))))
+    return Evaluations(none, none, np.zeros((0, max(episodes, 1))), np.zeros((0, len(FIELDS))))
 
 
 class Tables(NamedTuple):
@@ -153,6 +158,11 @@ class Outcome(NamedTuple):
     """Why the job diverged, or empty. A diverged job counts as finished."""
     unfinished: Unfinished = UNFINISHED
     evaluations: Evaluations = no_evaluations()
+    kept: dict[str, Any] = {}  # noqa: RUF012  (never changed in place)
+    """The parts of earlier or later networks that policies need, by the name of the policy; see
+    `rove.training.delivering`."""
+    conclusion: Conclusion | None = None
+    """What was concluded at the end, if it has been reached."""
 
     @property
     def tables(self) -> Tables:
@@ -241,7 +251,8 @@ def extended(before: Outcome, lane: Lane) -> Outcome:
     limits = ((lane.step, job.steps), (lane.episode, job.episodes), (lane.streak, job.in_a_row))
     finished = bool(diverged) or any(int(reached) >= limit for reached, limit in limits)
     evaluations = before.evaluations
-    outcome = Outcome(job, episodes, lane, finished, diverged, evaluations=evaluations)
+    kept = {name: parts for name, parts in before.kept.items() if name == "best"}
+    outcome = Outcome(job, episodes, lane, finished, diverged, evaluations=evaluations, kept=kept)
     return outcome._replace(finished=finished or outcome.stopped)
 
 

@@ -7,7 +7,7 @@ episodes.
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -39,6 +39,10 @@ class Played(NamedTuple):
     returns: float | Float[Array, ""]
     length: int | Int[Array, ""]
     terminated: bool | Bool[Array, ""]
+    rewards: Any = None
+    """All rewards; None for a compiled environment."""
+    ends: Any = None
+    """The first and the last observation, as columns; None for a compiled environment."""
 
 
 PlayEpisode: TypeAlias = Callable[[int, int, int], Played]
@@ -54,7 +58,27 @@ def play(
     stream: int = EVALUATION,
     most_steps: int | None = None,
 ) -> Float[np.ndarray, " episodes"]:
-    """Play episodes with a policy of a lane's agent, and return their scores.
+    """Play episodes with a policy of a lane's agent, and return their scores; see `episodes_of`."""
+    played = episodes_of(name, agent, environment, lane, episodes, stream, most_steps)
+    return scores_of(environment, played)
+
+
+def scores_of(environment: Task, played: Sequence[Played]) -> Float[np.ndarray, " episodes"]:
+    """Return the scores of episodes."""
+    columns = np.array([episode[:3] for episode in played], float).T
+    return np.asarray(environment.score(*columns), float)
+
+
+def episodes_of(
+    name: str,
+    agent: Learner,
+    environment: Task,
+    lane: Lane,
+    episodes: int,
+    stream: int = EVALUATION,
+    most_steps: int | None = None,
+) -> list[Played]:
+    """Play episodes with a policy of a lane's agent.
 
     **Arguments**
     - `name`: the policy, one of `rove.core.policies.POLICIES`.
@@ -68,7 +92,7 @@ def play(
         while len(played) < episodes and left > 0:
             played.append(episode(stream, len(played), min(left, LONGEST)))
             left -= int(played[-1].length)
-    return np.asarray(environment.score(*np.array(played, float).T), float)
+    return played
 
 
 @contextlib.contextmanager
@@ -107,7 +131,7 @@ def compiled_episode(
     observation = with_action_mask(environment, first, observation)
 
     def step(carry: tuple) -> tuple:
-        environment_state, observation, policy_state, (returns, length, _), _ = carry
+        environment_state, observation, policy_state, (returns, length, *_), _ = carry
         k = noise.fold(k_policy, length + 1)
         action, policy_state = policy.act(agent, state, policy_state, observation, k)
         after = environment.step(environment_state, action, noise.fold(key, length + 1))
@@ -129,16 +153,17 @@ def _play_on_host(
 ) -> Played:
     """Play an episode of a Gymnasium environment, which is cut off before its guard would raise an
     error."""
-    returns, length, terminated = 0.0, 0, False
-    columns = guard.reset(reset_seed(actor.seed, stream, number))
+    rewards: list[float] = []
+    terminated, first = False, guard.reset(reset_seed(actor.seed, stream, number))
+    columns = first
     actor.begin(policy_key(actor.seed, stream, number))
-    while length < min(most, environment.longest_episode - 1):
+    while len(rewards) < min(most, environment.longest_episode - 1):
         action = np.asarray(actor(columns))
         columns, reward, terminated, truncated = guard.step(action)
-        returns, length = returns + reward, length + 1
+        rewards.append(reward)
         if terminated or truncated:
             break
-    return Played(returns, length, terminated)
+    return Played(sum(rewards), len(rewards), terminated, rewards, (first, columns))
 
 
 class Acting:

@@ -12,8 +12,9 @@ import numpy as np
 from rove.errors import RunFolderError
 from rove.parts import replay
 from rove.training import checkpoint
+from rove.training.conclusion import FIELDS, Conclusion
 from rove.training.evaluating import expected
-from rove.training.lane import Lane, start
+from rove.training.lane import BEST, SETTLED, Lane, kept_parts, start
 from rove.training.outcomes import (
     UNFINISHED,
     Episodes,
@@ -54,6 +55,9 @@ def save(outcome: Outcome) -> None:
         rows = _compressed(np.asarray(rows)[: int(memory.added)])
         arrays[_ROWS[name]] = np.frombuffer(rows, np.uint8)
     arrays |= outcome.unfinished._asdict()
+    for name, parts in outcome.kept.items():
+        arrays |= {f"kept.{name}{k}": v for k, v in checkpoint.flatten(parts).items()}
+    ended = outcome.conclusion
     metadata = {
         "job": job.identity,
         "diverged": outcome.diverged,
@@ -62,6 +66,7 @@ def save(outcome: Outcome) -> None:
         "step": int(lane.step),
         "episode": int(lane.episode),
         "streak": int(lane.streak),
+        "conclusion": None if ended is None else ended.as_json(),
     }
     checkpoint.save_arrays(job.path, arrays, metadata)
 
@@ -113,7 +118,30 @@ def _loaded(
         finished=finished,
         diverged=str(metadata.get("diverged", "")),
         unfinished=Unfinished(*(arrays.get(key, none) for key, none in _NONE.items())),
+        kept=_kept(lane, arrays, job.path),
+        conclusion=conclusion_of(metadata) if finished else None,
     )
+
+
+def _kept(lane: Lane, arrays: dict[str, np.ndarray], path: Path) -> dict[str, Any]:
+    """Return the parts of other networks in a checkpoint, by the name of the policy."""
+    kept = {}
+    for name in (BEST, SETTLED):
+        prefix = f"kept.{name}"
+        own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+        if own:
+            parts = checkpoint.unflatten(kept_parts(lane), own, path)
+            kept[name] = jax.tree.map(np.array, parts)
+    return kept
+
+
+def conclusion_of(metadata: dict[str, Any]) -> Conclusion | None:
+    """Return the conclusion in a checkpoint's description; None if there is none that is valid."""
+    try:
+        conclusion = Conclusion.from_json(metadata["conclusion"])
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return conclusion if conclusion.step == metadata["step"] else None
 
 
 def _fill(rows: np.ndarray, added: int, saved: np.ndarray | None, path: Path) -> None:
@@ -204,10 +232,11 @@ def _tables(job: Job, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -
         evaluations = Evaluations(*(arrays[f"evaluations.{name}"] for name in Evaluations._fields))
     except KeyError as error:
         raise _damaged(job.path, f"{error} is missing") from None
+    width = evaluations.network.shape[-1] if evaluations.network.ndim == 2 else 0
     count = expected(job, metadata["step"], metadata["episode"])
     if metadata["diverged"]:  # it may have diverged when an evaluation was due
         count = len(evaluations.step)
-    shapes = [(count,), (count,), (count, job.eval_episodes)]
+    shapes = [(count,), (count,), (count, job.eval_episodes), (count, max(width, len(FIELDS)))]
     finite = bool(np.isfinite(evaluations.scores).all())
     if not finite or [column.shape for column in evaluations] != shapes:
         raise _damaged(job.path, "its evaluations contradict its episodes")

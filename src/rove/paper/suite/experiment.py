@@ -1,6 +1,5 @@
 """The suite: which tasks and agents are run, and how their results are written."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,7 +29,6 @@ from rove.paper.suite.tasks import BY_NAME, SuiteTask
 from rove.parts.files import publish
 from rove.runs.config import Config
 from rove.runs.configure import configure, default_settings
-from rove.runs.delivery import Record
 from rove.runs.execution import run_all
 from rove.runs.result import Run
 from rove.runs.tables import publish_text
@@ -113,7 +111,7 @@ class Suite(Experiment):
                 settings, steps = plain_settings(agent, task), self.steps(task)
                 config = configure(settings, task.make(), steps=steps)
                 for seed in self.seed_numbers:
-                    own = replace(config, seeds=(seed,), extendable=True)
+                    own = replace(config, seeds=(seed,), extendable=True, delivers=True)
                     plan[task.name, f"{agent}-{seed}"] = own
         return plan
 
@@ -186,8 +184,7 @@ def _agent_of(lane: str) -> str:
 
 
 def result_of(task: SuiteTask, agent: str, run: Run) -> SeedResult:
-    """Return the result of a run with one seed. The scores of its policy are recorded in its
-    folder.
+    """Return the result of a run with one seed.
 
     A seed that diverged has no episodes, and a score of 0.
     """
@@ -198,10 +195,6 @@ def result_of(task: SuiteTask, agent: str, run: Run) -> SeedResult:
     outcome, policy, delivered = run.outcomes[0], "", []
     if agent != RANDOM:
         policy, delivered = run.delivered[0].policy, run.evaluated[0]
-        record = Record(run.delivered[0], delivered, int(outcome.lane.step)).as_json()
-        if run.path is not None:
-            text = json.dumps({"policies": {outcome.job.seed: record}}) + "\n"
-            publish(run.path / "diagnostics.json", text.encode())
     scores, ends = np.asarray(outcome.scores, float), np.asarray(outcome.episodes.step, float)
     identity = task, agent, outcome.job.seed, steps
     return seed_result(*identity, scores, ends, policy, delivered)

@@ -22,7 +22,7 @@ from rove.environments.registered import PREFIX
 from rove.paper.suite.tasks import BY_NAME, SuiteTask
 from rove.parts.files import publish
 from rove.parts.platform import prepare
-from rove.runs.delivery import EPISODES, MOST_STEPS
+from rove.training.delivering import EPISODES, MOST_STEPS
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "sb3": {},

@@ -7,11 +7,11 @@ from typing import Literal, get_args
 
 from rove.errors import ConfigError, RoveWarning, RunFolderError, as_path, check_choice
 from rove.parts.files import publish
-from rove.runs.delivery import recorded
 from rove.runs.exporting.formats import WRITERS
 from rove.runs.recorded import check_created
 from rove.runs.result import Run
-from rove.runs.settled import SETTLED, lane_for
+from rove.training.delivering import lane_for
+from rove.training.lane import BEST, SETTLED
 
 Format = Literal["numpy", "onnx", "stablehlo"]
 FORMATS = get_args(Format)
@@ -26,8 +26,9 @@ def export(
 ) -> list[Path]:
     """Write one seed's greedy policy as files that do not need rove, and return their paths.
 
-    The policy is greedy on the posterior mean, settled if the seed delivers the settled policy. The
-    preparation of observations, such as normalisation, and the conversion of actions are included.
+    The policy is greedy on the posterior mean: of the last network, of the one of the best
+    evaluation or of the settled one, as the seed delivers it. The preparation of observations, such
+    as normalisation, and the conversion of actions are included.
 
     **Arguments**
     - `run`: a run, from `rove.train` or `rove.load`.
@@ -46,15 +47,13 @@ def export(
     for name in formats:
         check_choice("formats", name, FORMATS)
     folder = as_path("out", out)
-    outcome = run.only(seed).outcomes[0]
-    check_created(outcome.job.environment)
-    known = recorded(run.path, outcome)
-    if known and known.delivered.policy == SETTLED:
-        outcome = outcome._replace(lane=lane_for(outcome, SETTLED))
-    elif known and known.delivered.policy != "mean":
-        text = (
-            f"seed {outcome.job.seed} delivers the policy {known.delivered.policy!r}, which scores "
-        )
+    one = run.only(seed)
+    check_created(run.config.environment)
+    outcome, policy = one.concluded[0], one.delivered[0].policy
+    if policy in (BEST, SETTLED):
+        outcome = outcome._replace(lane=lane_for(outcome, policy))
+    elif policy != "mean":
+        text = f"seed {outcome.job.seed} delivers the policy {policy!r}, which scores "
         text += "more than the exported one, 'mean' (greedy on the posterior mean)"
         warnings.warn(text, RoveWarning, 2)
     files: dict[str, bytes] = {}
