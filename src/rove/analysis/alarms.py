@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Num
 
 from rove.agents import AGENTS
-from rove.training.conclusion import Inspection
-from rove.training.delivering import LEVEL, RECENT, unpaired_p
+from rove.analysis import networks
+from rove.analysis.networks import Seed
 from rove.training.solving import LAST, TOLERANCE, episodes_to_solve, is_lost, is_optimal
 
 PATIENCE = 20
@@ -26,46 +25,7 @@ KEEP_IT = (
     "to keep a solution, try a smaller --agent.lr, a larger --agent.target-period or "
     "--agent.buffer-size"
 )
-ALIVE = (
-    "to keep the network alive, try --agent.resample episode, a smaller --agent.rho or another "
-    "--agent.lr"
-)
-ALIVE_WITHOUT_THETA = "to keep the network alive, try a smaller --agent.lr"
-BETTER_POLICY = (
-    "for a better policy, evaluate during training with --eval-every, which keeps the best "
-    "evaluated policy, or train longer, or with a smaller --agent.lr"
-)
-SAME = 1e-3
-"""Range of values, as a fraction of the largest, below which they do not depend on the state."""
-MOST_OFF = 0.9
-"""Fraction of units that are off in a layer above which an alarm names that as the cause."""
-LESS = 0.05
-"""Difference of scores, as a fraction of their range, from which a policy is clearly worse."""
 UNTIL_SOLVED = ", or --until-solved, which stops a seed when it has solved the task"
-
-
-class Seed(NamedTuple):
-    """The training of one seed, as far as alarms depend on it."""
-
-    seed: int
-    scores: Num[np.ndarray, " episodes"]
-    spread: Num[np.ndarray, " episodes"]
-    """Standard deviation of Q over θ."""
-    optimum: float | None = None
-    """The best possible score; if it is not known, a collapse of the posterior, a loss and values
-    that are too high cannot be detected."""
-    evaluated: Sequence[float] | None = None
-    """The scores of the trained policy, if they are known; see `Run.evaluated`."""
-    value: float | None = None
-    """The highest learned Q in the first probe state; see `start_value`."""
-    network: Inspection | None = None
-    """What the network says, if enough was learned for it to matter; see `worth_judging`."""
-    scale: float = 0.0
-    """The range of returns in the task, in the unit of its rewards."""
-    policy: str = "mean"
-    """The name of the policy that the seed delivers."""
-    score_scale: float = 0.0
-    """The range of scores."""
 
 
 def untrained(
@@ -89,7 +49,7 @@ def untrained(
 def alarms(seed: Seed) -> list[str]:
     """Return a sentence for each alarm of a seed."""
     number, scores, spread, optimum, evaluated, value, *_ = seed
-    sentences = [text for text in (_constant(seed), _misjudged(seed), _let_down(seed)) if text]
+    sentences = networks.sentences(seed)
     at = None if optimum is None else collapsed_at(scores, spread, optimum)
     if at is not None:
         sentences.append(f"q_φ collapsed by episode {at}, before any scored half of the optimum")
@@ -119,60 +79,6 @@ def alarms(seed: Seed) -> list[str]:
     return [f"seed {number}: {sentence}" for sentence in sentences]
 
 
-def says_the_same(seed: Seed) -> bool:
-    """Return whether the values of the network do not depend on the state: their range is below a
-    thousandth of the largest value."""
-    x = seed.network
-    return x is not None and not x.one_state and x.value_range < SAME * x.largest_value
-
-
-def is_misjudged(seed: Seed) -> bool:
-    """Return whether the learned value of the first state differs from what the greedy policy earns
-    from there by more than a factor of two, and by more than a tenth of the range of returns."""
-    x = seed.network
-    if x is None or not x.expected:
-        return False
-    value, earned = x.value_at_start, x.return_from_start
-    low, high = sorted((abs(value), abs(earned)))
-    return abs(value - earned) > 0.1 * seed.scale and (value * earned < 0.0 or high > 2.0 * low)
-
-
-def lets_down(seed: Seed) -> bool:
-    """Return whether the delivered policy scores less than the last 50 training episodes: by more
-    than 5% of the range of scores, and beyond chance at the level by which it was chosen."""
-    if seed.evaluated is None or not len(seed.scores):
-        return False
-    evaluated, recent = np.asarray(seed.evaluated, float), np.asarray(seed.scores[-RECENT:], float)
-    less = float(np.mean(recent) - np.mean(evaluated))
-    return less > LESS * seed.score_scale and unpaired_p(recent, evaluated) <= LEVEL
-
-
-def _constant(seed: Seed) -> str | None:
-    if not says_the_same(seed) or (x := seed.network) is None:
-        return None
-    text = f"the values of the network do not depend on the state: all are {x.value_at_start:.3g}"
-    return text + " (it has switched off its units)" * (max(x.units_off, default=0.0) > MOST_OFF)
-
-
-def _misjudged(seed: Seed) -> str | None:
-    if not is_misjudged(seed) or (x := seed.network) is None:
-        return None
-    side = "below" if x.value_at_start < x.return_from_start else "above"
-    earned = f"what the greedy policy earns from there, {x.return_from_start:.3g}"
-    cut = " with the learned value of the last state" * x.bootstrapped
-    return f"the learned value at the start, {x.value_at_start:.3g}, is far {side} {earned}{cut}"
-
-
-def _let_down(seed: Seed) -> str | None:
-    if not lets_down(seed) or seed.evaluated is None:
-        return None
-    recent = seed.scores[-RECENT:]
-    return (
-        f"the delivered policy, {seed.policy!r}, scores {np.mean(seed.evaluated):.3g}, but the "
-        f"last {len(recent)} training episodes {np.mean(recent):.3g}"
-    )
-
-
 def _all_scored(scores: Num[np.ndarray, " episodes"]) -> str:
     low, high = f"{np.min(scores):.3g}", f"{np.max(scores):.3g}"
     return f"all {len(scores)} episodes scored {low if low == high else f'{low} to {high}'}"
@@ -190,10 +96,7 @@ def remedies(seeds: Sequence[Seed], agent: str) -> list[str]:
     elif any(found_nothing(x.scores, x.optimum) for x in seeds):
         tip = LARGER_PRIOR if "prior" in settings else EXPLORE_MORE
         tips.append(tip if {"lr", "actor_lr"} & set(settings) else MORE_EPISODES)
-    if any(map(says_the_same, seeds)):
-        tips.append(ALIVE if "resample" in settings else ALIVE_WITHOUT_THETA)
-    if any(map(lets_down, seeds)):
-        tips.append(BETTER_POLICY)
+    tips += networks.remedies(seeds, "resample" in settings)
     if any(map(_loses, seeds)) and {"lr", "actor_lr"} & set(settings):
         tip = KEEP_IT if "lr" in settings else KEEP_IT.replace("agent.lr", "agent.actor-lr")
         tips.append(tip + UNTIL_SOLVED * any(map(_solved, seeds)))
@@ -282,19 +185,6 @@ def start_value(
     if np.mean(terminated) < 0.5 and rewarded_at_limit(scores, terminated):
         return None
     return float(np.max(np.mean(values[snapshots - 1, :, 0], axis=0)))
-
-
-def worth_judging(network: Inspection | None, learned: int) -> Inspection | None:
-    """Return what a network says, if at least 20 episodes have ended since learning started."""
-    return network if learned >= PATIENCE else None
-
-
-def scale_of(
-    values: Num[np.ndarray, " episodes"], known: tuple[float, float] | None = None
-) -> float:
-    """Return the range of returns, or of scores: the known one, or that of episodes and 0."""
-    low, high = known or (np.min(values, initial=0.0), np.max(values, initial=0.0))
-    return float(high - low)
 
 
 def is_exceeded(seed: Seed) -> bool:

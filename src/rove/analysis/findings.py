@@ -4,16 +4,13 @@ import re
 from collections.abc import Callable, Sequence
 
 from rove.analysis.alarms import (
-    Seed,
     collapsed_at,
     found_nothing,
     is_exceeded,
-    is_misjudged,
     is_too_high,
-    lets_down,
-    says_the_same,
     successes_forgotten,
 )
+from rove.analysis.networks import Seed, is_misjudged, lets_down, says_the_same
 from rove.training.solving import is_lost
 
 _NUMBER = r"(-?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?)"

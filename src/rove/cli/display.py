@@ -15,6 +15,8 @@ from rove.agents.settings import Settings
 from rove.agents.tuned import tuned_for
 from rove.analysis.estimates import solve_summary
 from rove.analysis.intervals import count_and_interval, episodes_interval, mean_and_interval
+from rove.analysis.networks import as_json as networks_as_json
+from rove.analysis.networks import network_text
 from rove.cli.console import prose, word
 from rove.core.policies import POLICIES
 from rove.environments import HostEnvironment
@@ -122,7 +124,7 @@ def summary(run: "Run") -> dict[str, Any]:
         "policy": [delivered.policy for delivered in run.delivered],
         "evaluated": [float(np.mean(scores)) for scores in run.evaluated],
         "greedy": [float(np.mean(scores)) for scores in run.greedy],
-        **networks(run),
+        **networks_as_json(run.networks),
         "solved_at": run.solved_at,
         "stopped_at": run.stopped_at,
         "lost": run.lost,
@@ -131,26 +133,12 @@ def summary(run: "Run") -> dict[str, Any]:
     }
 
 
-NETWORK = ("units_off", "value_range", "policy_constant", "value_at_start", "return_from_start")
-"""What is printed about the networks of a run, in JSON; see `rove.training.conclusion.Inspection`."""
-
-
-def networks(run: "Run") -> dict[str, list[Any]]:
-    """Return what the network of each seed says, for JSON; None for an agent without one."""
-    return {name: [x and x.as_json()[name] for x in run.networks] for name in NETWORK}
-
-
 def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None:
     """Print one row per seed, and the mean over seeds with its interval."""
     optimum, label = summary["optimum"], summary["score"]
     policies = zip(summary["policy"], summary["evaluated"], strict=True)
     values_of = summary | {"trained": [f"{name} {format_score(x)}" for name, x in policies]}
     table = Table(title=run.config.label, title_justify="left")
-    if any(value is not None for value in summary["value_range"]):
-        ends = summary["value_at_start"], summary["return_from_start"]
-        pairs = zip(*ends, strict=True)
-        starts = [None if v is None else f"{v:.3g} / {earned:.3g}" for v, earned in pairs]
-        values_of["start"] = starts
     columns: dict[str, tuple[str, Callable[[Any], str]]] = {
         "seed": ("seeds", str),
         "episodes": ("episodes", "{:,}".format),
@@ -159,8 +147,6 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
         "last 20": ("last_20", format_score),
         "policy": ("trained", str),
     }
-    if "start" in values_of:
-        columns["value at start / earned"] = ("start", str)
     if optimum is not None:
         columns["solved at"] = ("solved_at", "{:,}".format)
     for column in columns:
@@ -180,6 +166,8 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
         changed = [f.name for f in fields(default) if _differs(f.name, default, run.config.agent)]
         text += f"; changed: {', '.join(changed)}" if changed else ""
         prose(console, f"default settings: {text}")
+    if text := network_text(run.networks):
+        prose(console, text)
     last = [value for value in summary["last_20"] if value is not None]
     if len(last) > 1:
         mean = mean_and_interval(np.array(last), run.config.environment.score_range)
@@ -251,7 +239,7 @@ def scores(
             "scores": table.tolist(),
             "intervals": limits,
             "mean": float(means.mean()),
-            **networks(run),
+            **networks_as_json(run.networks),
         }
         console.print(json.dumps(result, indent=2), markup=False, highlight=False, soft_wrap=True)
         return

@@ -266,7 +266,8 @@ class ActorCritic(CriticLearner):
         z = jax.vmap(self.posterior.mean, (None, 0))(self.posterior.law(phi), s)
         q = self.reward_scale.value(state.reward_scale) * values(self.returns, z)
         units = unit_ranges(self.posterior, phi, s.features)
-        return Inspected(actions, q, jnp.zeros_like(q), units, self.gamma, self.unbiased)
+        expected = not self.intrinsic and self.returns.risk is None
+        return Inspected(actions, q, jnp.zeros_like(q), units, self.gamma, expected)
 
     def folded(self, state: AgentState) -> Folded:
         return Folded(single(state.actor.psi), squashed=True)

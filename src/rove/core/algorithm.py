@@ -152,9 +152,9 @@ class Agent(EpsilonGreedy, CriticLearner):
         q = self.reward_scale.value(state.reward_scale) * self.action_values(z)
         actions, units = control.best_action(q, xs), unit_ranges(self.posterior, phi, s.features)
         best = jnp.take_along_axis(q, actions[:, None], axis=1)[:, 0]
-        return Inspected(
-            actions, best, gap(q, allowed_actions(xs)), units, self.gamma, self.unbiased
-        )
+        gaps = gap(q, allowed_actions(xs))
+        expected = not self.intrinsic and self.returns.risk is None
+        return Inspected(actions, best, gaps, units, self.gamma, expected)
 
     def folded(self, state: AgentState) -> Folded | None:
         scale = self.reward_scale.value(state.reward_scale)

@@ -279,11 +279,6 @@ class CriticLearner(Learner):
         return not isinstance(self.bonus, NoBonus)
 
     @property
-    def unbiased(self) -> bool:
-        """Whether values are expected returns of the task, without intrinsic rewards or risk."""
-        return not self.intrinsic and self.returns.risk is None
-
-    @property
     def name(self) -> str:
         bonus = f" + {type(self.bonus).__name__}" if self.intrinsic else ""
         return f"{type(self.returns).__name__} × {type(self.posterior).__name__}{bonus}"

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from rove.analysis import findings
-from rove.analysis.alarms import Seed, alarms, remedies, scale_of, start_value, worth_judging
+from rove.analysis.alarms import alarms, remedies, start_value
+from rove.analysis.networks import Seed, scale_of, worth_judging
 from rove.reporting import summaries
 from rove.reporting.run_data import RunData
 from rove.training import solving

@@ -115,8 +115,7 @@ class Run:
 
     @functools.cached_property
     def concluded(self) -> list[Outcome]:
-        """The outcomes with their conclusions. A seed that has finished has its own; for others,
-        it is made now."""
+        """The outcomes with their conclusions, which are made now for seeds without one."""
         if any(outcome.conclusion is None for outcome in self.outcomes):
             check_created(self.config.environment)
         return [concluded(outcome) for outcome in self.outcomes]
@@ -131,15 +130,14 @@ class Run:
     def delivered(self) -> list[Delivered]:
         """For each seed, the policy that it delivers, and the scores of the candidates.
 
-        The policy is greedy on the posterior mean ("mean"). If the seed was evaluated during
-        training (`eval_every`), it is that of the best evaluation, or the latest of equally good
-        ones ("best"). It is another one if the best candidate scores more in the same 20 episodes,
-        or the last 50 training episodes score more, beyond chance (one-sided permutation tests at
-        20%); then it is the best candidate. Candidates are "sample", which is greedy on samples of
-        θ, drawn as in training, "vote", the majority of 15 such samples, and "behaviour", which
-        also takes random actions as often as in training. If the last training episodes score more
-        than the best of these, "settled" is one too: greedy on the posterior mean after 2,000 more
-        updates, at learning rates that decrease to 0.
+        The policy is greedy on the posterior mean: of the last network ("mean") or, with
+        evaluations during training (`eval_every`), of the one of the best evaluation ("best"; the
+        latest of equals). It is the best other candidate if that scores more in the same 20
+        episodes, or if the last 50 training episodes score more, beyond chance (one-sided
+        permutation tests at 20%). Candidates are "sample", greedy on samples of θ, drawn as in
+        training, "vote", the majority of 15 such samples, "behaviour", with random actions as often
+        as in training, and, if training scores more than all of these, "settled": greedy on the
+        posterior mean after 2,000 more updates, at learning rates that decrease to 0.
         """
         return [conclusion.delivered for conclusion in self._conclusions()]
 
@@ -156,10 +154,9 @@ class Run:
 
     @property
     def networks(self) -> list[Inspection | None]:
-        """For each seed, what its network says in the states that it has visited: whether its
-        values and its policy depend on the state, and whether the value of the first state is what
-        the greedy policy earns from there. None if the agent has no value network, or if the replay
-        buffer was not kept."""
+        """For each seed, what its network says in states that it has visited: whether values and
+        actions depend on the state, and whether the value of the first state is what the greedy
+        policy earns from there. None without a value network, or if the replay was not kept."""
         return [conclusion.inspection for conclusion in self._conclusions()]
 
     def policy(self, seed: int | None = None, kind: str | None = None) -> TrainedPolicy:
@@ -266,15 +263,17 @@ class Run:
         `rove train` prints them.
 
         - No episode ended, or the run ended before learning started.
-        - A seed found nothing: all its episodes, at least 20, had the same score, or scores
-          within 1.5% of a positive optimum from 0, such as small costs.
-        - A seed scored more than the optimum, which is then wrong.
-        - A seed solved its task and lost it again; see `lost`. Or it scored more than half of the
+        - A seed found nothing: all its episodes, at least 20, had the same score, or scores within
+          1.5% of a positive optimum from 0. Or it scored more than the optimum, which is wrong.
+        - It solved its task and lost it again (see `lost`), or scored more than half of the
           optimum, but not in the last 20 episodes.
-        - The learned Q at the start is far above the optimum, and the task is not solved.
-        - The posterior q_φ of a seed collapsed too early: the spread of Q over θ stayed below a
-          hundredth of its maximum for 20 episodes, before any episode scored half of the optimum.
-          This cannot be detected if `not_watched` gives a reason.
+        - The values of its network do not depend on the state, or that of the first state is more
+          than a factor of two, and a tenth of the range of returns, from what its greedy policy
+          earns (see `networks`), or far above the optimum.
+        - The delivered policy scores less than the last 50 training episodes.
+        - The posterior q_φ collapsed too early: the spread of Q over θ stayed below a hundredth of
+          its maximum for 20 episodes, before any episode scored half of the optimum. This cannot be
+          detected if `not_watched` gives a reason.
         """
         return watching.alarms_of(self)
 

@@ -6,15 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rove.analysis.alarms import (
-    Seed,
-    alarms,
-    scale_of,
-    start_value,
-    successes_forgotten,
-    untrained,
-    worth_judging,
-)
+from rove.analysis.alarms import alarms, start_value, successes_forgotten, untrained
+from rove.analysis.networks import Seed, scale_of, worth_judging
 from rove.environments.host import HostEnvironment
 from rove.training.outcomes import Outcome
 from rove.training.solving import is_lost

@@ -7,6 +7,9 @@ import numpy as np
 
 from rove.core.policies import POLICIES
 
+SAME = 1e-3
+"""Range of values, as a fraction of the largest one, below which they count as equal."""
+
 
 class Delivered(NamedTuple):
     """The policy that a seed delivers, and why."""
@@ -62,10 +65,26 @@ class Inspection(NamedTuple):
         numbers = [float(x) for x in row]
         if not np.isfinite(numbers).all():
             return None
-        ranges, actions, values, flags = numbers[:3], numbers[3:5], numbers[5:7], numbers[7:10]
-        policy = int(actions[0]), bool(actions[1])
-        off = tuple(numbers[10:])
-        return Inspection(off, *ranges, *policy, *values, *map(bool, flags))
+        one_state, bootstrapped, expected = map(bool, numbers[7:10])
+        return Inspection(
+            units_off=tuple(numbers[10:]),
+            value_range=numbers[0],
+            largest_value=numbers[1],
+            gap_range=numbers[2],
+            actions=int(numbers[3]),
+            policy_constant=bool(numbers[4]),
+            value_at_start=numbers[5],
+            return_from_start=numbers[6],
+            one_state=one_state,
+            bootstrapped=bootstrapped,
+            expected=expected,
+        )
+
+    @property
+    def values_constant(self) -> bool:
+        """Whether values do not depend on the state: their range is below a thousandth of the
+        largest one, although states differ."""
+        return not self.one_state and self.value_range < SAME * self.largest_value
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields as JSON."""
