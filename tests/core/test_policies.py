@@ -105,14 +105,14 @@ def test_an_agent_has_the_policies_that_differ():
     assert candidates_of(rove.DQN(epsilon=0.0).compose()) == ["mean"]
     assert candidates_of(rove.DQN(epsilon=0.1).compose()) == ["mean", "behaviour"]
     assert candidates_of(rove.GE().compose()) == ["mean", "sample", "vote"]
-    playable = [name for name in POLICIES if name != "settled"]
+    playable = [name for name in POLICIES if name not in ("settled", "best")]
     assert candidates_of(rove.GE(epsilon_steps=9).compose()) == playable
     assert candidates_of(rove.PSRL().compose()) == ["mean", "sample", "vote"]
     assert candidates_of(rove.TD3(noise_std=0.0, random_steps=0).compose()) == ["mean"]
     assert candidates_of(rove.DDPGGE(noise_std=0.1).compose()) == ["mean", "behaviour"]
     assert policies_of(rove.GE().compose()) == list(POLICIES)
-    assert policies_of(rove.DQN(epsilon=0.0).compose()) == ["mean", "behaviour", "settled"]
-    assert policies_of(rove.PSRL().compose()) == playable
+    assert policies_of(rove.DQN(epsilon=0.0).compose()) == ["mean", "behaviour", "settled", "best"]
+    assert policies_of(rove.PSRL().compose()) == [*playable, "best"]
 
 
 def test_an_actors_noise_is_its_behaviour():

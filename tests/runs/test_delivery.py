@@ -12,7 +12,8 @@ from rove.cli.main import main
 from rove.environments.base import Step
 from rove.errors import ConfigError
 from rove.posteriors.base import Phi, Posterior
-from rove.runs.delivery import paired_p, preferred, unpaired_p
+from rove.training import checkpoint
+from rove.training.delivering import paired_p, preferred, unpaired_p
 from rove.training.lane import EVALUATION, SELECTION
 from rove.training.playing import play
 
@@ -203,20 +204,26 @@ def trained(tmp_path_factory):
     return folder, rove.train(agent, "chain-4", seeds=2, episodes=6, out=folder)
 
 
-@pytest.mark.slow
-def test_a_choice_of_an_earlier_step_or_a_bad_file_is_made_again(trained):
+def test_a_conclusion_is_in_the_checkpoint_and_another_step_or_a_bad_one_is_made_again(trained):
     folder, run = trained
-    path = folder / "diagnostics.json"
-    text = path.read_text()
-    other = {"policy": "behaviour", "candidates": {}, "scores": [9.0]}
+    (job, _) = rove.load(folder).config.jobs(folder)
+    arrays, metadata = checkpoint.load_arrays(job.path)
+    mine = metadata["conclusion"]
+    assert rove.load(folder).outcomes[0].conclusion == run.outcomes[0].conclusion
+    bad = [mine | {"step": 1}, mine | {"policy": "worst"}, mine | {"scores": []}, 3, None]
+    bad.append(mine | {"network": {**mine["network"], "value_range": float("nan")}})
     try:
-        for entry in ({**other, "step": 1}, {**other, "policy": "best", "step": 78}, 3, None):
-            path.write_text(json.dumps({"policies": {"0": entry, "1": entry}}))
-            assert rove.load(folder).delivered == run.delivered
-        path.write_text(json.dumps({"policies": {key: {**other, "step": 78} for key in "01"}}))
+        for entry in bad:
+            checkpoint.save_arrays(job.path, arrays, metadata | {"conclusion": entry})
+            again = rove.load(folder)
+            assert again.outcomes[0].conclusion is None
+            assert again.delivered == run.delivered
+            assert again.networks == run.networks  # from the replay buffer in the checkpoint
+        other = mine | {"policy": "behaviour"}
+        checkpoint.save_arrays(job.path, arrays, metadata | {"conclusion": other})
         assert rove.load(folder).delivered[0].policy == "behaviour"  # as recorded
     finally:
-        path.write_text(text)
+        checkpoint.save_arrays(job.path, arrays, metadata)
 
 
 @pytest.mark.slow
@@ -233,12 +240,15 @@ def test_a_policy_is_asked_for_by_name(trained, capsys):
         "policies: the majority of 15 samples of θ, drawn as in training (vote): 2 seeds" in shown
     )
     with pytest.raises(SystemExit):
-        main(["eval", str(folder), "--policy", "best"])
+        main(["eval", str(folder), "--policy", "worst"])
     message = capsys.readouterr().err
-    assert "--policy must be one of mean, sample, vote, behaviour, got 'best'" in message
+    assert "--policy must be one of mean, sample, vote, behaviour, settled, best" in message
+    with pytest.raises(SystemExit):
+        main(["eval", str(folder), "--policy", "best"])
+    assert "needs a run that was trained with eval_every" in capsys.readouterr().err
     assert repr(run.policy(1, "mean")) == "<TrainedPolicy: greedy on the posterior mean, seed 1>"
-    with pytest.raises(ConfigError, match=r"policy must be one of mean, sample, vote, behaviour"):
+    with pytest.raises(ConfigError, match=r"kind must be one of mean, sample, vote, behaviour, settled, best"):
         run.policy(kind="greedy")
     dqn = rove.train("dqn", "chain-4", episodes=2, **SMALL)
-    with pytest.raises(ConfigError, match=r"policy must be one of mean, behaviour, got 'vote'"):
+    with pytest.raises(ConfigError, match=r"policy must be one of mean, behaviour, settled, best, got 'vote'"):
         dqn.evaluate(policy="vote")

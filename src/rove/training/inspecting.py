@@ -178,6 +178,6 @@ def _values(
     def seen(columns: Array) -> Any:
         return environment.agent_observation(about, environment.received(columns))
 
-    inspected = agent.inspect(state, jax.vmap(jax.vmap(seen))(columns))
+    inspected = agent.inspect(state, jax.vmap(seen)(columns.reshape(-1, columns.shape[-1])))
     assert inspected is not None
-    return inspected.values
+    return inspected.values.reshape(-1, 2)

@@ -110,6 +110,9 @@ def _loaded(
         memory = memory._replace(**{name: jnp.array(rows)})
     agent = lane.agent._replace(replay=memory)
     log = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), template.log)
+    kept, conclusion = _kept(lane, arrays, job.path), conclusion_of(metadata)
+    if conclusion is not None and conclusion.delivered.policy in {BEST, SETTLED} - kept.keys():
+        conclusion = None
     return Outcome(
         job=job,
         episodes=tables.episodes,
@@ -118,8 +121,8 @@ def _loaded(
         finished=finished,
         diverged=str(metadata.get("diverged", "")),
         unfinished=Unfinished(*(arrays.get(key, none) for key, none in _NONE.items())),
-        kept=_kept(lane, arrays, job.path),
-        conclusion=conclusion_of(metadata) if finished else None,
+        kept=kept,
+        conclusion=conclusion if finished else None,
     )
 
 
