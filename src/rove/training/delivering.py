@@ -174,4 +174,6 @@ def whole_lane(outcome: Outcome) -> Lane:
         whole = storage.load_whole(job)
     except RunFolderError:
         return lane
-    return lane if whole is None or int(whole.step) != int(lane.step) else whole
+    if whole is None or int(whole.step) != int(lane.step):
+        return lane
+    return whole._replace(agent=whole.agent._replace(phi=lane.agent.phi, actor=lane.agent.actor))
