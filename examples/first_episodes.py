@@ -1,6 +1,6 @@
-"""What decides which states of the chain of 128 are visited in the first 20 episodes (Figure 2 (d)).
+"""What decides how many states of chain-128 are visited in the first 20 episodes (Figure 2 (d)).
 
-Each row changes one thing: whether there are updates, how wide q_φ is (ρ), and how long θ is held.
+The rows differ in whether there are updates, how wide q_φ is (ρ), and how long θ is held.
 
     python examples/first_episodes.py
 """
@@ -29,7 +29,7 @@ CASES = {
     "ge, θ per episode, no updates": (episode, NEVER),
 }
 warnings.simplefilter("ignore", rove.RoveWarning)
-print("of ten seeds: median number of states visited in 3 and in 20 episodes, seeds that reach s128")
+print("median number of states visited in 3 and in 20 episodes, and seeds of ten that reach s128")
 for name, (settings, changes) in CASES.items():
     run = rove.train(dataclasses.replace(settings, **changes), "chain-128", seeds=10, episodes=20)
     visited = np.stack([outcome.episodes.coverage for outcome in run.outcomes])
