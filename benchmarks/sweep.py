@@ -1,4 +1,5 @@
-"""The paper's grid for GE on the chain as one `rove sweep`: time, and what the cores did."""
+"""A grid for GE on the chain as one `rove sweep`: time, and what the cores did. ρ and σ have the
+paper's ranges; the learning rates are ten times the paper's."""
 
 import os
 import resource

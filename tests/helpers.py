@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from rove.parts import noise, replay
@@ -42,6 +43,22 @@ def rows(posterior, law, x, key):
     """[draws, n, outputs]: f_θ of every row, with a θ, or several, for each."""
     x = as_input(x)
     return draw(posterior, law, x.features.shape[0], key)(law, x)
+
+
+def in_numpy(learned, x, epsilon) -> np.ndarray:
+    """[n, outputs] in float64: f_θ of every row, with a θ for each, of a mean-field Gaussian over
+    fully connected layers with the given μ and ρ. Given its input x, a layer's pre-activations are
+    independent Gaussians of mean x·μ + μ_b and variance x²·σ² + σ_b²; `epsilon` has their standard
+    normals, layer by layer, in a row for each row of x."""
+    h, epsilon = np.asarray(x, np.float64), np.asarray(epsilon, np.float64)
+    for mu, rho in zip(learned.mu, learned.rho, strict=True):
+        outputs = len(mu.bias)
+        xi, epsilon = np.split(epsilon, [outputs], axis=1)
+        mean, bias = (np.asarray(part, np.float64) for part in mu)
+        variance, of_bias = (np.logaddexp(0.0, np.asarray(part, np.float64)) ** 2 for part in rho)
+        h = h @ mean + bias + np.sqrt(h**2 @ variance + of_bias) * xi
+        h = np.maximum(h, 0.0) if epsilon.size else h
+    return h
 
 
 def single(posterior, law, x, key):

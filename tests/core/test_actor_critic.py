@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from scipy import linalg
+from scipy import linalg, stats
 
 import rove
 from helpers import draw
@@ -19,6 +19,7 @@ from rove.parts import noise, replay
 from rove.parts.networks import Linear
 from rove.parts.replay import Transition
 from rove.posteriors import Conjugate, Dirac, Ensemble, LastLayer, MeanField
+from rove.posteriors.mean_field import MeanFieldLearned
 from rove.returns import Categorical, Gaussian, Quantile
 from rove.runs.configure import configure
 from rove.training import outcomes
@@ -148,13 +149,48 @@ def test_each_critic_has_its_own_prior_functions_in_targets_values_and_the_polic
     batch = minibatch(learner, state, key)
     k_theta = noise.fold(key, actor_critic._THETA)
     actor = state.actor
-    x = target(learner, state.phi_target, actor.psi_target, batch, k_theta, *keys[1:], priors)
+    laws_minus = learner.laws(state.phi_target)
+    x = target(learner, laws_minus, actor.psi_target, batch, k_theta, *keys[1:], priors)
     pairs = np.concatenate([batch.observation, batch.action], axis=1)
     errors = [
         np.roll(np_priors(critic, pairs), int(noise.integers(k_theta, (), k)), 0) - x
         for critic in priors
     ]
     assert float(loss) == pytest.approx(np.mean(np.square(errors)) / 2, rel=2e-2)
+
+
+def test_the_policy_climbs_a_new_sample_of_the_critic_at_every_update():
+    """Section 4.4: "At each update we sample a parameter θ̂ ~ q_φ(θ) and compute the policy gradient
+    through the sampled critic". Without hidden layers and with all means 0, the critic is
+    Q_θ̂(s, a) = … + b·a with b ~ N(0, 0.5²) for each action, and the gradient by ψ, by hand, is
+    −b·mean((1 − π²)·(s, 1)). So each update shows its b, the same for all of its minibatch; the
+    mean critic would have b = 0 in all of them."""
+    std, updates = 0.5, 1000
+    learner = agent(MeanField(np.log(np.expm1(std))), hidden=(), critic_lr=1e-9)
+    state = filled(learner)
+    zeros = jax.tree.map(jnp.zeros_like, state.phi[0].learned.mu)
+    learned = state.phi[0].learned._replace(mu=zeros)
+    state = state._replace(phi=(state.phi[0]._replace(learned=learned),))
+
+    @jax.jit
+    @jax.vmap
+    def updated(key):
+        """The policy's first moment, of which the gradient is ten times, and the states."""
+        (layer,) = learner.learn(state, key)[0].optimiser[1].mu
+        return layer, minibatch(learner, state, key).observation
+
+    layer, states = jax.tree.map(
+        lambda x: np.asarray(x, np.float64), updated(noise.folds(noise.root(7), updates))
+    )
+    found = 10 * np.concatenate([layer.weight, layer.bias[:, None]], axis=1)  # [update, s, a]
+    slope = 1 - np.asarray(policy(state.actor.psi, jnp.asarray(states))) ** 2
+    inputs = np.concatenate([states, np.ones((updates, N, 1))], axis=2)
+    by_unit = np.einsum("uns,una->usa", inputs, slope) / N
+    b = -np.sum(found * by_unit, axis=1) / np.sum(by_unit**2, axis=1)
+    np.testing.assert_allclose(found, -b[:, None] * by_unit, rtol=1e-3, atol=1e-5)
+    assert stats.kstest(b.ravel() / std, "norm").pvalue > 1e-4
+    correlations = np.corrcoef(np.concatenate([b[1:], b[:-1]], axis=1).T)
+    assert np.abs(correlations - np.eye(2 * K)).max() < 5 / np.sqrt(updates)
 
 
 @pytest.mark.slow
@@ -176,7 +212,7 @@ def test_another_draw_of_the_critic_gives_another_gradient_and_dirac_has_one():
 
 def textbook(state, batch, gamma, tau, actor_lr, critic_lr):
     """Lillicrap et al. 2016, Algorithm 1: the critic, then the policy, then both targets."""
-    ((theta, *_),), (theta_target,) = state.phi, state.phi_target
+    ((theta, *_),), ((theta_target, *_),) = state.phi, state.phi_target
     psi, psi_target = state.actor.psi, state.actor.psi_target
 
     def mlp(layers, x):
@@ -208,7 +244,8 @@ def test_with_one_theta_and_no_sigma_an_update_is_ddpgs():
     after, loss = learn(learner, state, key)
     batch = minibatch(learner, state, key)
     assert 0 < np.sum(batch.terminated) < N
-    found = (after.phi[0].learned, after.phi_target[0], after.actor.psi, after.actor.psi_target)
+    critics = after.phi[0].learned, after.phi_target[0].learned
+    found = (*critics, after.actor.psi, after.actor.psi_target)
     for ours, theirs in zip(found, textbook(state, batch, **settings), strict=True):
         for x, y in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
             np.testing.assert_allclose(x, y, rtol=1e-4, atol=2e-6)
@@ -318,6 +355,28 @@ def test_targets_follow_by_a_part_and_keys_as_they_are():
         np.testing.assert_array_equal(soft_update(old, new, jnp.float32(tau))["w"], same["w"])
 
 
+def test_what_moves_by_tau_is_phi_itself():
+    """μ_θ and ρ_θ, by hand: half-way from ρ = −1 (σ_θ = 0.313) to the ρ of three times this σ_θ is
+    ρ = −0.278, where σ_θ is 0.564. The mean of the σ_θ would be 0.627, and that of the variances
+    0.700 squared."""
+    learner = agent(MeanField(-1.0), 0.1, tau=0.5, critic_lr=1e-9)
+    state, rho = filled(learner), np.log(np.exp(3 * np.log(1 + np.exp(-1.0))) - 1)
+    mu = state.phi[0].learned.mu
+    at = lambda value: jax.tree.map(lambda x: jnp.full_like(x, value), mu)  # noqa: E731
+    phi, minus = (MeanFieldLearned(at(m), at(r)) for m, r in ((3.0, rho), (1.0, -1.0)))
+    critics = (
+        (state.phi[0]._replace(learned=phi),),
+        (state.phi_target[0]._replace(learned=minus),),
+    )
+    state = state._replace(phi=critics[0], phi_target=critics[1])
+    after = learn(learner, state, noise.root(4))[0].phi_target
+    for leaf in jax.tree.leaves(after[0].learned.mu):
+        np.testing.assert_allclose(leaf, 2.0, rtol=1e-6)
+    for leaf in jax.tree.leaves(learner.laws(after)[0].std):
+        np.testing.assert_allclose(leaf, np.log(1 + np.exp((rho - 1) / 2)), rtol=1e-5)
+        np.testing.assert_allclose(leaf, 0.564, atol=5e-4)
+
+
 def test_the_policy_and_the_targets_wait_for_their_periods():
     learner = agent(policy_period=2, target_period=3, tau=0.5)
     state = filled(learner)
@@ -424,7 +483,7 @@ def test_every_family_makes_a_critic(returns, posterior, critics):
     """An update is finite, moves φ and ψ, and leaves the buffer; what cannot work is refused."""
     settings = {"hidden": (8,), "batch_size": 8, "buffer_size": 64, "critics": critics}
     parts = grid.RETURNS[returns], grid.POSTERIORS[posterior]
-    if posterior == "Conjugate" or (posterior == "LastLayer" and returns != "Gaussian"):
+    if posterior in ("Conjugate", "Beta") or (posterior == "LastLayer" and returns != "Gaussian"):
         with pytest.raises(ConfigError):
             ActorCritic(*parts, **settings)
         return

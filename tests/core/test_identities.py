@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from scipy import stats
+from scipy import special, stats
 
-from helpers import in_buffer, objective, rows
+from helpers import in_buffer, in_numpy, objective, rows
 from helpers import targets as targets_at
 from rove import BBQ, C51, DQN, GE, VDQN, Agent, NoisyNet
 from rove.parts import noise
@@ -20,7 +20,7 @@ from rove.parts.networks import Linear
 from rove.parts.replay import Transition
 from rove.posteriors import Dirac, MeanField, Phi
 from rove.posteriors.mean_field import MeanFieldLearned
-from rove.returns import Gaussian
+from rove.returns import Bernoulli, Gaussian, Laplace, LearnedGaussian
 
 N, FEATURES, ACTIONS, HIDDEN = 16, 3, 4, (7, 5)
 SMALL = {"hidden": HIDDEN, "batch_size": N, "buffer_size": N, "gamma": 0.9}
@@ -213,15 +213,106 @@ def test_categorical_with_a_dirac_is_c51(batch):
 
 def test_vdqn_differs_from_ge_by_the_target_draw_alone(batch):
     """Section 5.2: "Algorithm 2 has very similar objective as Variational DQN": the same
-    composition but for `draw`; targets that differ by γσξ; the same objective for the same x."""
+    composition but for `draw`, and targets that differ by γσξ."""
     ge, vdqn = (kind(rho=-2.0, sigma=0.5, **SMALL).compose() for kind in (GE, VDQN))
     assert eqx.tree_equal(eqx.tree_at(lambda a: a.returns, ge, Gaussian(0.5, draw="mean")), vdqn)
     xi = jax.vmap(noise.normal)(noise.folds(noise.root(6), N))
     apart = np.asarray(targets(ge, batch) - targets(vdqn, batch))[0]
     expected = np.where(batch.terminated, 0.0, 0.9 * 0.5 * np.asarray(xi))
     np.testing.assert_allclose(apart, expected, atol=1e-5)
-    phi, x, key = state(ge).phi, targets(ge, batch), noise.root(7)
-    assert objective(ge, phi, batch, x, key)[0] == objective(vdqn, phi, batch, x, key)[0]
+
+
+def test_vdqn_minimises_the_loss_of_variational_dqn(batch):
+    """Section 5.2: "Variational DQN and BBQ apply variational inference to minimize the
+    divergence". Tang and Kucukelbir (2017) minimise Σ_j (Q_θ(s_j, a_j) − d_j)²/2σ² − H(q_φ) under a
+    flat prior, with d_j = r_j + γ·max_a Q_θ⁻(s′_j, a), without noise of the return. Here this is in
+    NumPy, for the same θ and θ⁻, and so are its slopes, by central differences."""
+    sigma, keys = 0.5, [noise.root(i) for i in range(3)]
+    vdqn = VDQN(rho=-2.0, sigma=sigma, prior_std=None, **SMALL).compose()
+    rng = np.random.default_rng(8)
+    moved = lambda x: x + jnp.asarray(0.3 * rng.normal(size=x.shape), x.dtype)  # noqa: E731
+    phi, minus = (Phi(jax.tree.map(moved, state(vdqn, seed).phi.learned)) for seed in (1, 2))
+    law, law_minus = vdqn.posterior.law(phi), vdqn.posterior.law(minus)
+    numbered = batch._replace(number=jnp.arange(N))
+    theta, theta_minus = vdqn.draw(law, law_minus, numbered, *keys[:2])
+
+    @jax.jit
+    @jax.value_and_grad
+    def ours(learned):
+        """N/σ² times the objective: a constant factor does not move the minimum."""
+        x = vdqn.lookahead((), law, law_minus, theta_minus, numbered, keys[2])
+        return N / sigma**2 * vdqn.objective(Phi(learned), theta, numbered, x)[0]
+
+    def published(learned) -> float:
+        q = in_numpy(learned, batch.observation, theta.epsilon)[np.arange(N), batch.action_index]
+        best = in_numpy(minus.learned, batch.next_observation, theta_minus.epsilon).max(axis=1)
+        d = np.asarray(batch.reward) + np.where(batch.terminated, 0.0, 0.9 * best)
+        stds = [np.logaddexp(0.0, np.ravel(rho)) for rho in jax.tree.leaves(learned.rho)]
+        return np.sum((q - d) ** 2) / (2 * sigma**2) - np.sum(np.log(np.concatenate(stds)))
+
+    value, slope = ours(phi.learned)
+    wide = jax.tree.map(lambda x: np.asarray(x, np.float64), phi.learned)
+    assert float(value) == pytest.approx(published(wide), rel=1e-5)
+    for _ in range(5):
+        way, h = jax.tree.map(lambda x: rng.normal(size=x.shape), wide), 1e-6
+        ahead, back = (jax.tree.map(lambda x, w, h=h: x + h * w, wide, way) for h in (h, -h))
+        pairs = zip(jax.tree.leaves(slope), jax.tree.leaves(way), strict=True)
+        along = sum(float(np.vdot(g, w)) for g, w in pairs)
+        assert along == pytest.approx((published(ahead) - published(back)) / (2 * h), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("returns", "log_density"),
+    [
+        (LearnedGaussian(0.05, 1.0), lambda z, x: stats.norm.logpdf(x, z[0], _scale(z))),
+        (Laplace(0.05, 1.0), lambda z, x: stats.laplace.logpdf(x, z[0], _scale(z))),
+        (Bernoulli(1.0), lambda z, x: stats.bernoulli.logpmf(x, special.expit(z[0]))),
+    ],
+    ids=["LearnedGaussian", "Laplace", "Bernoulli"],
+)
+def test_with_another_likelihood_the_objective_is_that_of_its_posterior(returns, log_density):
+    """Section 5.2: "Algorithm 1 generalizes these variants of DQN by allowing for other parametric
+    likelihood models Z_θ(s, a)". The returns of an arm are numbers x_i, and θ has a parameter for
+    each output. (4), E_θ[−Σ log Z_θ(x_i)] − H(q_φ), is computed with SciPy's densities and by
+    quadrature. It is N times the objective, in the mean over samples of θ, for three φ."""
+    rng, d = np.random.default_rng(5), returns.outputs
+    agent = Agent(returns, MeanField(-1.0), hidden=(), batch_size=N, buffer_size=N)
+    x = np.arange(N) % 3 == 0 if returns.binary else rng.normal(0.4, 0.8, size=N)
+    zeros = jnp.zeros((N, 1))  # the arm has no features, so that θ is the bias
+    data = in_buffer(
+        Transition(zeros, jnp.zeros(N, jnp.int32), jnp.zeros(N), zeros, jnp.ones(N, bool))
+    )
+    number, key = jnp.asarray(x, jnp.float32), noise.root(0)
+    point = jax.vmap(lambda r: returns.target(jnp.zeros(d), r, jnp.zeros(()), key))(number)[None]
+    keys = noise.folds(noise.root(4), 20_000)
+
+    @jax.jit
+    def objectives(phi: Phi):
+        return jax.vmap(lambda key: N * objective(agent, phi, data, point, key)[0])(keys)
+
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    for mean, std in (
+        ((0.4, 0.2), (0.2, 0.3)),
+        ((-0.5, 1.0), (0.4, 0.1)),
+        ((0.0, 0.0), (0.6, 0.6)),
+    ):
+        mean, std = np.array(mean[:d]), np.array(std[:d])
+        rho = np.log(np.expm1(std))
+        bias = [Linear(jnp.zeros((1, d)), jnp.asarray(v, jnp.float32)) for v in (mean, rho)]
+        values = np.asarray(objectives(Phi(MeanFieldLearned((bias[0],), (bias[1],)))), np.float64)
+        grid = np.stack(np.meshgrid(*[nodes] * d, indexing="ij")).reshape(d, -1)
+        mass = np.prod(np.stack(np.meshgrid(*[weights] * d, indexing="ij")), axis=0).ravel()
+        z = mean[:, None] + std[:, None] * grid
+        loss = -sum(log_density(z, each) for each in x)
+        weight_entropy = d * np.log(np.log(2.0))  # of the weights, whose ρ is 0
+        exact = mass @ loss / mass.sum() - np.sum(np.log(std)) - weight_entropy
+        error = values.std() / np.sqrt(len(values))
+        assert abs(values.mean() - exact) < 5 * error + 1e-3 * abs(exact)
+
+
+def _scale(z):
+    """softplus(z₂) and the floor: a scale that is learned."""
+    return np.logaddexp(0.0, z[1]) + 0.05
 
 
 def test_bbq_differs_from_vdqn_by_the_prior_alone(batch):

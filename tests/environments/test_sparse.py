@@ -1,5 +1,6 @@
 """Sparse rewards: paid where the task ends, and nowhere else."""
 
+import gymnasium
 import jax
 import jax.numpy as jnp
 import jaxtyping
@@ -32,6 +33,35 @@ def test_only_the_end_is_paid(name, ends, late):
     assert bool(step.terminated) == ends
     assert bool(step.truncated) == late
     assert float(step.reward) == (reward if ends else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "original"),
+    [
+        ("sparse-inverted-pendulum", "InvertedPendulum-v5"),
+        ("sparse-inverted-double-pendulum", "InvertedDoublePendulum-v5"),
+    ],
+)
+def test_a_fall_of_mujocos_pendulums_costs_one(name, original):
+    """Section 6: "r = −1 when the episode terminates and r = 0 otherwise", beside Gymnasium's own
+    task, which is pushed to one side until it falls; nothing is paid where time runs out."""
+    pytest.importorskip("mujoco", reason="needs rove[mujoco]")
+    ours, theirs = environments.make(name).make(), gymnasium.make(original)
+    ours.reset(3)
+    theirs.reset(seed=3)
+    rewards, terminated = [], False
+    while not terminated:
+        _, reward, terminated, truncated = ours.step(np.ones(1, np.float32))
+        _, dense, fell, *_ = theirs.step(theirs.action_space.high)
+        assert (terminated, truncated) == (fell, False)
+        rewards.append((reward, dense))
+    assert len(rewards) > 2
+    assert [reward for reward, _ in rewards] == [0.0] * (len(rewards) - 1) + [-1.0]
+    assert all(dense > 0.0 for _, dense in rewards[:-1])
+    cut = environments.make(name, time_limit=2).make()
+    cut.reset(3)
+    steps = [cut.step(np.ones(1, np.float32))[1:] for _ in range(2)]
+    assert steps == [(0.0, False, False), (0.0, False, True)]
 
 
 @pytest.mark.parametrize("name", ENDING)

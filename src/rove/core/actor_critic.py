@@ -53,9 +53,9 @@ class ActorCritic(CriticLearner):
     updated by the gradient of E[Z_θ̂(s, π_ψ(s))], with one θ̂ ~ q_φ for the whole minibatch.
 
     As in DDPG, and unlike in the paper, φ⁻ and ψ⁻ move towards φ and ψ by a fraction τ in each
-    update, and a′ is that of ψ⁻. τ = 1 with a `target_period` gives the periodic copies of
-    Algorithm 2. The policy ends in a tanh, and noise can be added to its actions. Two `critics` and
-    target smoothing give TD3.
+    update, and a′ is that of ψ⁻: φ⁻ ← (1 − τ)·φ⁻ + τ·φ. τ = 1 with a `target_period` gives the
+    periodic copies of Algorithm 2. The policy ends in a tanh, and noise can be added to its
+    actions. Two `critics` and target smoothing give TD3.
     """
 
     random_actions = ("noise_std", "random_steps")
@@ -79,8 +79,8 @@ class ActorCritic(CriticLearner):
     critic_lr: float | Array = 1e-3
     """Learning rate α of the critics."""
     tau: float | Array = 0.005
-    """Fraction τ by which the targets move towards φ and ψ in each update. For φ⁻, this applies to
-    the result of `Posterior.law`, for example a Gaussian's means and standard deviations."""
+    """Fraction τ by which the targets move towards φ and ψ in each update. What moves is φ⁻ itself:
+    for a mean-field Gaussian μ_θ and ρ_θ, and not the variances that follow from ρ_θ."""
     policy_period: int | Array = 1
     """Number of steps between updates of the policy (TD3's policy delay)."""
     smoothing_std: float | Array = 0.0
@@ -105,12 +105,11 @@ class ActorCritic(CriticLearner):
         network = self.network_for(features + actions, self.returns.outputs)
         keys = (noise.fold(k_phi, i) for i in range(self.critics))
         phis = tuple(self.posterior.init(network, k) for k in keys)
-        laws = self.laws(phis)
-        psi = init_policy(features, self.hidden, actions, k_psi)
+        law, psi = self.posterior.law(phis[0]), init_policy(features, self.hidden, actions, k_psi)
         return AgentState(
             phi=phis,
-            phi_target=laws,
-            theta=control.first_theta(self.posterior, self.resample, laws[0], k_theta),
+            phi_target=without_priors(phis),
+            theta=control.first_theta(self.posterior, self.resample, law, k_theta),
             optimiser=(
                 first_moments(self.posterior, tuple(phi.learned for phi in phis)),
                 init_optimiser(psi),
@@ -165,14 +164,14 @@ class ActorCritic(CriticLearner):
     def learn(self, state: AgentState, key: Key) -> tuple[AgentState, Float[Array, ""]]:
         """2.9–2.15: update φ, then ψ with the new critic, then φ⁻ and ψ⁻. Also return the loss."""
         k, actor = partial(noise.fold, key), state.actor
-        first, first_minus = self.posterior.law(state.phi[0]), state.phi_target[0]
+        first, laws_minus = self.posterior.law(state.phi[0]), self.laws(state.phi_target)
         reward = partial(self.reward, state, state.phi[0].priors, first, k(_BONUS))
         batch = self.minibatch(state.replay, reward, k(_MINIBATCH))  # 2.9
         theta, theta_minus = self.draw(  # 2.9, 2.11
-            first, first_minus, batch, k(_THETA), k(_TARGET_THETA)
+            first, laws_minus[0], batch, k(_THETA), k(_TARGET_THETA)
         )
         priors = tuple(phi.priors for phi in state.phi)
-        lookahead = partial(self.lookahead, priors, state.phi_target, actor.psi_target)
+        lookahead = partial(self.lookahead, priors, laws_minus, actor.psi_target)
         x = lookahead(theta_minus, batch, key)  # 2.10
         moments, psi_moments = state.optimiser
         phis, moments, (loss, errors) = self.descend(  # 2.11–2.12
@@ -180,13 +179,12 @@ class ActorCritic(CriticLearner):
         )
         phis = tuple(self.refit(state, phi, lookahead, reward, k(_REFIT)) for phi in phis)
         buffer = replay.reprioritised(state.replay, batch, errors, self.prioritised)
-        laws = self.laws(phis)
 
         def updated_policy() -> tuple[Theta, Any]:
-            theta_hat = state.theta
+            law, theta_hat = self.posterior.law(phis[0]), state.theta
             if self.resample == "step":
-                theta_hat = self.posterior.sample(laws[0], k(_THETA_HAT))
-            critic = laws[0], phis[0].priors, theta_hat
+                theta_hat = self.posterior.sample(law, k(_THETA_HAT))
+            critic = law, phis[0].priors, theta_hat
             gradient = jax.grad(self.cost)(actor.psi, *critic, batch.observation)
             return adam_step(actor.psi, gradient, psi_moments, self.actor_lr)
 
@@ -197,7 +195,9 @@ class ActorCritic(CriticLearner):
         )
         due = state.counter % self.target_period == 0
         phi_target, psi_target = soft_update(  # 2.13–2.14
-            (state.phi_target, actor.psi_target), (laws, psi), jnp.where(due, self.tau, 0.0)
+            (state.phi_target, actor.psi_target),
+            (without_priors(phis), psi),
+            jnp.where(due, self.tau, 0.0),
         )
         state = state._replace(
             phi=phis,
@@ -271,3 +271,8 @@ class ActorCritic(CriticLearner):
 
     def folded(self, state: AgentState) -> Folded:
         return Folded(single(state.actor.psi), squashed=True)
+
+
+def without_priors(phis: tuple[Phi, ...]) -> tuple[Phi, ...]:
+    """Return what moves of each φ: all except its prior functions, which φ⁻ shares with it."""
+    return tuple(phi._replace(priors=()) for phi in phis)

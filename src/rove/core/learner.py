@@ -22,7 +22,7 @@ class AgentState(NamedTuple):
     phi: Any
     """φ, a `Phi`; for an actor–critic, a tuple with one `Phi` per critic."""
     phi_target: Any
-    """The target network: `Posterior.law` of φ⁻; for an actor–critic, one per critic."""
+    """The target network: `Posterior.law` of φ⁻; for an actor–critic, the φ⁻ of each critic."""
     theta: Any
     """The θ in use for control, if it is used for more than one step; otherwise ()."""
     optimiser: Any

@@ -148,8 +148,8 @@ class Posterior(eqx.Module, Generic[Law, Draw]):
     """A family of parameter distributions q_φ(θ).
 
     A subclass implements five methods: `init`, `law`, `sample`, `apply` and `mean`. The others have
-    defaults. `law` converts φ to the form that sampling needs, and the target network stores its
-    result instead of φ⁻.
+    defaults. `law` converts φ to the form that sampling needs. An `Agent` stores its result instead
+    of φ⁻, since φ⁻ is only ever copied.
     """
 
     @abc.abstractmethod

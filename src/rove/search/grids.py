@@ -132,12 +132,14 @@ def family(environment: str) -> str:
 
 
 RATES = (1e-3, 3e-4, 1e-4)
+"""Learning rates; those of the paper are 1e-3, 1e-4 and 1e-5."""
 PERIODS = (25, 50, 100, 200)
 _GAUSS: Grid = {
     "rho": (-7.0, -6.0, -5.0, -4.0, -3.0, -2.0, -1.0),
     "sigma": (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
 }
-"""The paper's ranges of ρ and σ."""
+"""The paper's range of σ, and the part of its range of ρ, −10 to −1, above −7, where σ_θ is 0.0009.
+Figure 5 has all of both ranges."""
 _BOUNDED: Grid = {**_GAUSS, "prior_std": (0.1, 0.3, 1.0, 3.0, 10.0, None)}
 """GE also searches the width of the prior; the paper has none (None)."""
 _STEP: Grid = {"lr": RATES, "target_period": PERIODS}
