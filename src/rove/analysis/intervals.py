@@ -24,6 +24,11 @@ BLOCK = 256
 """Number of points of a curve whose intervals are computed at a time."""
 
 
+def p_text(p: float) -> str:
+    """Format a p-value as "p = 0.012", or "p < 0.001"."""
+    return f"p = {p:.2g}" if p >= 0.001 else "p < 0.001"
+
+
 class Comparison(NamedTuple):
     """An estimate compared with a reference value: a half for a proportion, 0 for a difference."""
 
@@ -41,8 +46,12 @@ class Comparison(NamedTuple):
         if (self.low, self.high) == (-np.inf, np.inf):
             limits = "unbounded (too few seeds)"
         numbers = f"{self.value:.3g}, 95% interval {limits}".replace("-", "−")
-        p = f"p = {self.p:.2g}" if self.p >= 0.001 else "p < 0.001"
-        return f"{self.what}: {numbers}, {p}"
+        return f"{self.what}: {numbers}, {self.p_text}"
+
+    @property
+    def p_text(self) -> str:
+        """The p-value in words, such as "p = 0.012"."""
+        return p_text(self.p)
 
     def __repr__(self) -> str:
         return f"<Comparison: {self}>"

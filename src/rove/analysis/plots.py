@@ -16,6 +16,7 @@ from rove.agents import label_of
 from rove.analysis.colours import PALETTE, line_of
 from rove.analysis.curves import moving_average
 from rove.analysis.intervals import DRAWN, Support, mean_band
+from rove.analysis.seed_scores import POINTS as POINTS
 from rove.errors import RunFolderError
 from rove.parts.files import publish
 
@@ -51,8 +52,6 @@ BAND_POINTS = 500
 """Maximum number of points of a curve at which an interval is computed."""
 MOST_SEEDS = 10
 """Maximum number of seeds that are drawn one by one."""
-POINTS = 250
-"""Maximum number of points of a curve over steps."""
 
 
 def figure(rows: int = 1, columns: int = 1, width: float = 6.0, height: float = 3.6) -> Figure:

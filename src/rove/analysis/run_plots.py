@@ -88,12 +88,14 @@ def _evaluations(axes: Any, run: Run) -> str:
     return f"dashed: greedy policy, {of} after every {config.eval_every:,} {unit}s"
 
 
-def compare(runs: Sequence[Run]) -> Figure:
-    """Draw the learning curves of several runs, one panel per environment."""
+def compare(runs: Sequence[Run], about: Callable[[Sequence[Run], Sequence[str]], str]) -> Figure:
+    """Draw the learning curves of several runs, one panel per environment. `about` returns a note
+    on the runs of a panel, given their labels."""
     tasks: dict[str, list[Run]] = {}
     for run in runs:
         tasks.setdefault(run.config.environment.name, []).append(run)
     figure = plots.figure(1, len(tasks), width=max(4.2 * len(tasks), 5.6), height=3.2)
+    tests = []
     for axes, (task, group) in zip(figure.axes, tasks.items(), strict=True):
         steps = [run.config.steps or 0 for run in group]
         if 0 in steps and any(steps):
@@ -107,7 +109,7 @@ def compare(runs: Sequence[Run]) -> Figure:
             while name in curves:  # the same agent with other settings
                 number += 1
                 name = f"{run.config.agent_name} ({number})"
-            grid = np.arange(every, max(steps) + 1, every)
+            grid = np.arange(every, (run.config.steps or 0) + 1, every)
             curves[name] = _recent_scores(run, grid) if steps[0] else run.scores
             folder = run.path.name if run.path else f"run {number}"
             labels[name] = label_of(run.config.agent_name) + f", {folder}" * (number > 1)
@@ -124,10 +126,12 @@ def compare(runs: Sequence[Run]) -> Figure:
         )
         plots.over_episodes(axes, "step" if steps[0] else "episode")
         axes.set_title(task, loc="left")
+        tests.append(about(group, list(labels.values())))
     seed_counts = sorted({len(run.seeds) for run in runs})
     notes = [
         *dict.fromkeys(map(plots.seeds_text, seed_counts)),
         f"moving window of {plots.WINDOW} episodes",
+        *filter(None, tests),
     ]
     figure.supxlabel(plots.wrapped("; ".join(notes), figure, 8), x=0.01, ha="left", fontsize=8)
     plots.legend(figure)
