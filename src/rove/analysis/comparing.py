@@ -16,6 +16,7 @@ from rove.analysis.seed_scores import TRAINING, Trained, known_range, training_s
 
 Values = Num[np.ndarray, " _"] | Sequence[Num[np.ndarray, " _"]]
 """A score for each seed: an array for one task, or a list with an array for each task."""
+POSTERIOR_DRAWS = 10_000
 Hashable = tuple[tuple[float, ...], ...]
 """The sorted scores of each task."""
 
@@ -29,7 +30,10 @@ def compare_means(
     (`rove.analysis.intervals.difference_test`); where every score is one of the two ends, such as
     solved or not, the p-value is that of Fisher's exact test. Otherwise it is the studentised
     permutation test (`rove.analysis.permutations.permutation_test`). Of several tasks, it is the
-    mean over tasks that is compared, and the tasks are fixed: the result is about these.
+    mean over tasks that is compared, and the tasks are fixed: the result is about these. Where all
+    scores on several tasks are one of the two ends of the range, each probability of success has
+    Jeffreys' posterior, Beta(k + ½, n − k + ½) for k successes of n, independently: unlike a
+    bootstrap or a permutation, it does not treat ten of ten as certainty.
 
     It depends neither on the order of the seeds nor on which group comes first, except for the sign
     of the difference. The p-value is not adjusted: see `adjusted` for several comparisons.
@@ -81,12 +85,35 @@ def _key(rows: Sequence[np.ndarray]) -> tuple[float, Hashable]:
 @lru_cache(maxsize=1024)
 def _test(a: Hashable, b: Hashable, support: Support | None) -> Comparison:
     rows, others = [np.array(x) for x in a], [np.array(x) for x in b]
-    if len(rows) > 1 or support is None or not within(np.concatenate([*rows, *others]), support):
+    everything = np.concatenate([*rows, *others])
+    if support is None or not within(everything, support):
         return permutation_test(rows, others)
-    (x,), (y,), (low, high) = rows, others, support
+    low, high = support
+    counts = low < high and bool(np.isin(everything, support).all())
+    if len(rows) > 1:
+        return _successes_test(rows, others, support) if counts else permutation_test(rows, others)
+    (x,), (y,) = rows, others
     test = difference_test(x, y, support)
-    if low < high and np.isin(np.append(x, y), support).all():
+    if counts:
         return test._replace(
             p=counts_test(int(sum(x == high)), len(x), int(sum(y == high)), len(y))
         )
     return test
+
+
+def _successes_test(
+    a: Sequence[np.ndarray], b: Sequence[np.ndarray], support: Support
+) -> Comparison:
+    """Compare mean fractions of successes over tasks by Jeffreys' posterior; see
+    `compare_means`."""
+    random, (low, high) = np.random.default_rng(0), support
+    draws, value = np.zeros(POSTERIOR_DRAWS), 0.0
+    for rows, sign in ((a, 1.0), (b, -1.0)):
+        for row in rows:
+            n, k = len(row), int(np.sum(row == high))
+            draws += sign * random.beta(k + 0.5, n - k + 0.5, POSTERIOR_DRAWS)
+            value += sign * k / n
+    one_sided = max(min(np.mean(draws <= 0.0), np.mean(draws >= 0.0)), 1 / POSTERIOR_DRAWS)
+    ends = np.quantile(draws, (0.025, 0.975))
+    numbers = ((high - low) / len(a) * float(x) for x in (value, *ends))
+    return Comparison(*numbers, float(min(1.0, 2 * one_sided)))

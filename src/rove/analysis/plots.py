@@ -2,7 +2,7 @@
 
 import io
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +149,17 @@ def seeds_text(n: int, thin: bool = False) -> str:
     if n <= DRAWN:
         return f"{n} seeds (thin) and their mean"
     return f"{n} seeds{' (thin)' * thin}, mean and 95% interval"
+
+
+def agreement_text(curves: Sequence[np.ndarray], support: Support | None) -> str | None:
+    """Say that the seeds of a curve cannot be told apart, or its interval cannot be seen, where all
+    seeds agree; None if that is nowhere so. `curves` are smoothed, [seeds, n], and `support` is the
+    range of the scores, if it is known: an interval then has a width everywhere."""
+    several = [x for x in curves if len(x) > 1 and np.any(np.ptp(x, axis=0) == 0.0)]
+    if support is None and any(len(x) > DRAWN for x in several):
+        return "where all seeds agree, the interval has no width"
+    few = any(len(x) <= DRAWN for x in several)
+    return "where all seeds agree, their lines coincide" if few else None
 
 
 def described_text(n: int) -> str:

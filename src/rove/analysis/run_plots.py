@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from rove.agents import label_of
 from rove.analysis import panels, plots
-from rove.analysis.curves import aligned, learning_start, recent_at
+from rove.analysis.curves import aligned, learning_start, moving_average, recent_at
 from rove.analysis.sentences import Result, headline, note_above_optimum
 from rove.environments import HostEnvironment
 from rove.errors import ConfigError
@@ -47,9 +47,10 @@ def learning_curve(run: Run) -> Figure:
     every = max(steps // plots.POINTS, 1) if steps else 1
     seeds_shown = len(run.seeds) <= plots.MOST_SEEDS
     grid = np.arange(every, (steps or 0) + 1, every)
+    scores = _recent_scores(run, grid) if steps else run.scores
     plots.learning_curves(
         axes,
-        {run.config.agent_name: _recent_scores(run, grid) if steps else run.scores},
+        {run.config.agent_name: scores},
         environment.optimum,
         window=1 if steps else plots.WINDOW,
         label=environment.score_label,
@@ -64,6 +65,9 @@ def learning_curve(run: Run) -> Figure:
     plots.mark_learning(axes, first_update if steps else _learning_start(run))
     subtitle = plots.seeds_text(len(run.seeds), seeds_shown)
     subtitle += f"; moving window of {plots.WINDOW} episodes"
+    drawn = scores if steps else moving_average(scores, plots.WINDOW)
+    if agree := plots.agreement_text([drawn], environment.score_range):
+        subtitle += f"; {agree}"
     if run.config.eval_every:
         subtitle += f"; {_evaluations(axes, run)}"
     plots.titled(figure, headline([result(run)]), subtitle)
@@ -127,11 +131,14 @@ def compare(runs: Sequence[Run], about: Callable[[Sequence[Run], Sequence[str]],
         plots.over_episodes(axes, "step" if steps[0] else "episode")
         axes.set_title(task, loc="left")
         tests.append(about(group, list(labels.values())))
+        window = 1 if steps[0] else plots.WINDOW
+        drawn = [moving_average(x, window) for x in curves.values()]
+        tests.append(plots.agreement_text(drawn, environment.score_range) or "")
     seed_counts = sorted({len(run.seeds) for run in runs})
     notes = [
         *dict.fromkeys(map(plots.seeds_text, seed_counts)),
         f"moving window of {plots.WINDOW} episodes",
-        *filter(None, tests),
+        *dict.fromkeys(filter(None, tests)),
     ]
     figure.supxlabel(plots.wrapped("; ".join(notes), figure, 8), x=0.01, ha="left", fontsize=8)
     plots.legend(figure)

@@ -171,7 +171,7 @@ def doubt(results: Sequence[Result]) -> str:
         test = _test(first, others[0])
         value = f"{'+' if test.value > 0 else ''}{_number(test.value)}"
         few = "too few seeds to rank them: " if test.p >= LEVEL else ""
-        return f" ({few}{first.compared} {value}, {test.p_text})"
+        return f" ({few}difference in {first.compared} {value}, {test.p_text})"
     pairs = zip(ordered, p_values(ordered), strict=True)
     alike = [result.agent for result, p in pairs if p is not None and p >= LEVEL]
     if not alike:
