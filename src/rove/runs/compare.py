@@ -101,7 +101,7 @@ def difference(run: Run, other: Run, of: Quantity = "score") -> Comparison:
     for field, value in (("run", run), ("other", other)):
         if not isinstance(value, Run):
             raise ConfigError.must_be(field, value, "a run, from rove.train or rove.load")
-        _check_episodes(field, value)
+        _check_episodes(field, value, allow_diverged=of != "evaluated")
     check_choice("of", of, get_args(Quantity))
     here, there = (x.config.identity()["environment"] for x in (run, other))
     task = here["name"]
@@ -115,9 +115,11 @@ def difference(run: Run, other: Run, of: Quantity = "score") -> Comparison:
     return test(run, other)._replace(what=f"{what}, {names} on {task}")
 
 
-def _check_episodes(field: str, run: Run) -> None:
-    """Raise `ConfigError` if a run has no seeds, or a seed without an episode."""
-    if not run.outcomes or not all(len(outcome.scores) for outcome in run.outcomes):
+def _check_episodes(field: str, run: Run, allow_diverged: bool = False) -> None:
+    """Raise `ConfigError` if a run has no seeds, or a seed without an episode. Seeds that diverged
+    count if `allow_diverged`."""
+    seeds = run.observed if allow_diverged else run.outcomes
+    if not seeds or not all(len(outcome.scores) for outcome in run.outcomes):
         allowed = "a run in which every seed has finished an episode"
         raise ConfigError.must_be(field, run.config.label, allowed)
 

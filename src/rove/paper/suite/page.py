@@ -69,13 +69,13 @@ def differences_table(table: ResultTable, first: str = DEFAULT) -> str:
             scores = statistics.score_difference(table.scores(first), table.scores(agent))
             training = table.compared(first, agent)
             names = f"{label(first)} − {label(agent)}"
-            on_these = tested(solved, 1), tested(training)
+            on_these = difference_text(solved, 1), difference_text(training)
             rows.append([names, *on_these, _signed(scores)])
     head = ("tasks solved", "mean score in training", "score at the end, other tasks like these")
     return markdown(["difference", *head], rows)
 
 
-def tested(difference: Comparison, digits: int = 2) -> str:
+def difference_text(difference: Comparison, digits: int = 2) -> str:
     """Format a difference as '+0.30 (+0.05 to +0.58), p = 0.02'."""
     return f"{_signed(difference, digits)}, {difference.p_text}"
 
