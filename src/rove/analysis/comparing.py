@@ -115,5 +115,5 @@ def _successes_test(
             value += sign * k / n
     one_sided = max(min(np.mean(draws <= 0.0), np.mean(draws >= 0.0)), 1 / POSTERIOR_DRAWS)
     ends = np.quantile(draws, (0.025, 0.975))
-    numbers = ((high - low) / len(a) * float(x) for x in (value, *ends))
-    return Comparison(*numbers, float(min(1.0, 2 * one_sided)))
+    value, lower, upper = ((high - low) / len(a) * float(x) for x in (value, *ends))
+    return Comparison(value, lower, upper, float(min(1.0, 2 * one_sided)))

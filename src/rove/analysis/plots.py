@@ -151,15 +151,15 @@ def seeds_text(n: int, thin: bool = False) -> str:
     return f"{n} seeds{' (thin)' * thin}, mean and 95% interval"
 
 
-def agreement_text(curves: Sequence[np.ndarray], support: Support | None) -> str | None:
+def agreement_text(curves: Sequence[np.ndarray], window: int, support: Support | None) -> str:
     """Say that the seeds of a curve cannot be told apart, or its interval cannot be seen, where all
-    seeds agree; None if that is nowhere so. `curves` are smoothed, [seeds, n], and `support` is the
-    range of the scores, if it is known: an interval then has a width everywhere."""
-    several = [x for x in curves if len(x) > 1 and np.any(np.ptp(x, axis=0) == 0.0)]
-    if support is None and any(len(x) > DRAWN for x in several):
+    seeds agree; empty if that is nowhere so. `curves` are scores, [seeds, n], before smoothing, and
+    `support` is their range, if it is known: an interval then has a width everywhere."""
+    several = [moving_average(x, window) for x in curves if len(x) > 1]
+    sizes = [len(x) for x in several if np.any(np.ptp(x, axis=0) == 0.0)]
+    if support is None and any(n > DRAWN for n in sizes):
         return "where all seeds agree, the interval has no width"
-    few = any(len(x) <= DRAWN for x in several)
-    return "where all seeds agree, their lines coincide" if few else None
+    return "where all seeds agree, their lines coincide" if min(sizes, default=99) <= DRAWN else ""
 
 
 def described_text(n: int) -> str:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from rove.agents import label_of
 from rove.analysis import panels, plots
-from rove.analysis.curves import aligned, learning_start, moving_average, recent_at
+from rove.analysis.curves import aligned, learning_start, recent_at
 from rove.analysis.sentences import Result, headline, note_above_optimum
 from rove.environments import HostEnvironment
 from rove.errors import ConfigError
@@ -65,8 +65,8 @@ def learning_curve(run: Run) -> Figure:
     plots.mark_learning(axes, first_update if steps else _learning_start(run))
     subtitle = plots.seeds_text(len(run.seeds), seeds_shown)
     subtitle += f"; moving window of {plots.WINDOW} episodes"
-    drawn = scores if steps else moving_average(scores, plots.WINDOW)
-    if agree := plots.agreement_text([drawn], environment.score_range):
+    window = 1 if steps else plots.WINDOW
+    if agree := plots.agreement_text([scores], window, environment.score_range):
         subtitle += f"; {agree}"
     if run.config.eval_every:
         subtitle += f"; {_evaluations(axes, run)}"
@@ -99,7 +99,7 @@ def compare(runs: Sequence[Run], about: Callable[[Sequence[Run], Sequence[str]],
     for run in runs:
         tasks.setdefault(run.config.environment.name, []).append(run)
     figure = plots.figure(1, len(tasks), width=max(4.2 * len(tasks), 5.6), height=3.2)
-    tests = []
+    notes: list[str] = []
     for axes, (task, group) in zip(figure.axes, tasks.items(), strict=True):
         steps = [run.config.steps or 0 for run in group]
         if 0 in steps and any(steps):
@@ -118,11 +118,12 @@ def compare(runs: Sequence[Run], about: Callable[[Sequence[Run], Sequence[str]],
             folder = run.path.name if run.path else f"run {number}"
             labels[name] = label_of(run.config.agent_name) + f", {folder}" * (number > 1)
         environment = group[0].config.environment
+        window = 1 if steps[0] else plots.WINDOW
         plots.learning_curves(
             axes,
             curves,
             environment.optimum,
-            window=1 if steps[0] else plots.WINDOW,
+            window=window,
             label=environment.score_label,
             names=labels,
             every=every,
@@ -130,17 +131,13 @@ def compare(runs: Sequence[Run], about: Callable[[Sequence[Run], Sequence[str]],
         )
         plots.over_episodes(axes, "step" if steps[0] else "episode")
         axes.set_title(task, loc="left")
-        tests.append(about(group, list(labels.values())))
-        window = 1 if steps[0] else plots.WINDOW
-        drawn = [moving_average(x, window) for x in curves.values()]
-        tests.append(plots.agreement_text(drawn, environment.score_range) or "")
+        notes.append(about(group, list(labels.values())))
+        notes.append(plots.agreement_text([*curves.values()], window, environment.score_range))
     seed_counts = sorted({len(run.seeds) for run in runs})
-    notes = [
-        *dict.fromkeys(map(plots.seeds_text, seed_counts)),
-        f"moving window of {plots.WINDOW} episodes",
-        *dict.fromkeys(filter(None, tests)),
-    ]
-    figure.supxlabel(plots.wrapped("; ".join(notes), figure, 8), x=0.01, ha="left", fontsize=8)
+    seeds = [*dict.fromkeys(map(plots.seeds_text, seed_counts))]
+    notes = [*seeds, f"moving window of {plots.WINDOW} episodes", *filter(None, notes)]
+    text = "; ".join(dict.fromkeys(notes))
+    figure.supxlabel(plots.wrapped(text, figure, 8), x=0.01, ha="left", fontsize=8)
     plots.legend(figure)
     return figure
 

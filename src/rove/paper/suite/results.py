@@ -110,7 +110,8 @@ def results_csv(results: Iterable[SeedResult]) -> str:
     rows = [
         (
             r.task.name, r.task.half, r.agent, r.seed, r.steps, r.episodes, number(r.last),
-            f"{r.score:.4f}", int(r.solved), r.policy, number(r.delivered), number(r.training), *map(number, r.tenths),
+            f"{r.score:.4f}", int(r.solved), r.policy, number(r.delivered),
+            number(r.training), *map(number, r.tenths),
         )
         for r in results
     ]  # fmt: skip
@@ -174,9 +175,9 @@ class ResultTable:
         of the environment and within its range of scores."""
         if len(self.tasks) == 1:
             (task,) = self.tasks
-            rows = ([r.training for r in self.cell(task.name, agent)] for agent in (a, b))
-            known = task.make().score_range
-            return compare_means(*(np.nan_to_num(row, nan=task.zero) for row in rows), known)
+            x, y = ([r.training for r in self.cell(task.name, agent)] for agent in (a, b))
+            x, y = (np.nan_to_num(np.array(row), nan=task.zero) for row in (x, y))
+            return compare_means(x, y, task.make().score_range)
         return compare_means(self._training(a), self._training(b))
 
     def _training(self, agent: str) -> list[Float[np.ndarray, " seeds"]]:

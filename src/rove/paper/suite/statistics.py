@@ -49,8 +49,7 @@ def solved_difference(
 
 
 def score_difference(a: Rows, b: Rows) -> Comparison:
-    """Compare the mean scores of two agents at the end, with tasks as a sample of all tasks: what to
-    expect on others like them.
+    """Compare the mean scores of two agents at the end, with tasks as a sample of all tasks.
 
     The percentile bootstrap resamples tasks, the same for both agents, and then the seeds of each
     task and agent.
