@@ -245,7 +245,7 @@ def _student(x: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
 
 def mean_and_interval(values: Num[np.ndarray, " seeds"], support: Support | None = None) -> str:
     """Format a mean as '5.470, 95% interval 5.100 to 5.800, n = 5', or with the seeds themselves if
-    they are few: '5.470 (seeds: 5.100, 5.500, 5.800), n = 3'. The largest number has four digits."""
+    they are few: '5.470 (seeds: 5.100, 5.500, 5.800), n = 3'. The largest has four digits."""
     digits = _decimals(np.asarray(values))
     mean, n = f"{np.mean(values):.{digits}f}", f"n = {len(values)}"
     if len(values) < 2 or not np.all(np.isfinite(values)):
