@@ -218,16 +218,18 @@ def choosing(part: dict[str, Any]) -> str:
 
 
 def migrating(part: dict[str, Any]) -> str:
-    """Return a sentence on stable-baselines3's and rove's DQN on CartPole-v1."""
+    """Return a sentence on stable-baselines3's and rove's DQN on CartPole-v1, each with a single
+    copy of the environment."""
     rates = {
         (row["library"], row["seeds"]): _rate(row)
         for row in part["rows"]
-        if row["environment"] == GYMNASIUM
+        if row["environment"] == GYMNASIUM and row["copies"] == 1
     }
     theirs, one, five = (rates.get(key, "–") for key in (("sb3", 1), ("rove", 1), ("rove", 5)))
     return (
         f"On CartPole-v1 with equal networks and updates, SB3's DQN takes {theirs} steps per "
-        f"second, rove's {one} with one seed and {five} with five."
+        f"second, rove's {one} with one seed and {five} with five, each seed with one copy of "
+        "the environment."
     )
 
 

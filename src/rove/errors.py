@@ -41,6 +41,9 @@ class LaneError(RoveError):
 class Diverged(LaneError):
     """A run of one seed diverged: the agent computed a number that was not finite."""
 
+    outcome: Any = None
+    """The results of the seed until then, an `Outcome`; None if they are not known."""
+
 
 class RoveWarning(UserWarning):
     """A sign that training went wrong (see `Run.alarms`), or a fault that rove worked around."""

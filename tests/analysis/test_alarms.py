@@ -3,6 +3,7 @@
 import numpy as np
 
 from rove.analysis.alarms import (
+    EXPLORE_CONTINUOUS,
     EXPLORE_MORE,
     KEEP_IT,
     UNTIL_SOLVED,
@@ -133,7 +134,13 @@ def test_advice_is_about_what_went_wrong_and_fits_the_agent():
     assert remedies([nothing, lost], "dqn") == [EXPLORE_MORE, KEEP_IT + UNTIL_SOLVED]
     assert remedies([nothing, nothing], "own agent") == [EXPLORE_MORE]
     assert remedies([nothing], "ige") == [
-        "to explore more, try a larger --agent.prior, or more episodes"
+        "to explore more, try a larger --agent.prior, the agent auto, or more episodes"
     ]
+    assert "try auto, ige" in EXPLORE_MORE
+    (own,) = remedies([nothing], "auto")
+    assert own.startswith("to explore more, try ige")
+    assert "auto" not in own
+    (continuous,) = remedies([nothing], "ddpg")
+    assert continuous == EXPLORE_CONTINUOUS
     assert remedies([nothing, lost], "psrl") == ["to explore more, train for more episodes"]
     assert remedies([lost._replace(evaluated=[1.0])], "dqn") == []

@@ -320,3 +320,28 @@ def test_compared_curves_are_explained():
     run = rove.train("dqn", "chain-5", seeds=2, episodes=4, hidden=(4,))
     figure = rove.compare([run])
     assert figure.get_supxlabel() == "2 seeds (thin) and their mean; moving window of 20 episodes"
+
+
+def test_a_comparison_ends_each_curve_with_its_budget_and_says_where_seeds_agree():
+    options = SMALL | {"episodes": None, "workers": 1, "learning_starts": 10_000}
+    short = rove.train("dqn", "chain-4", seeds=2, steps=400, **options)
+    long = rove.train("noisynet", "chain-4", seeds=2, steps=420, **options)
+    figure = rove.compare([short, long])
+    ends = {line.get_label(): line.get_xdata()[-1] for line in figure.axes[0].lines}
+    assert (ends["DQN"], ends["NoisyNet"]) == (400, 420)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "support", "said"),
+    [
+        (5, None, "where all seeds agree, their lines coincide"),
+        (6, None, "where all seeds agree, the interval has no width"),
+        (6, (0.0, 1.0), ""),
+        (1, None, ""),
+    ],
+)
+def test_seeds_that_agree_are_mentioned(seeds, support, said):
+    scores = np.full((seeds, 30), 0.5)
+    assert plots.agreement_text([scores], 20, support) == said
+    scores[0] += 0.1
+    assert plots.agreement_text([scores], 20, support) == ""

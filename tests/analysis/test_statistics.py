@@ -145,10 +145,13 @@ def test_a_mean_and_its_interval_for_a_person():
     assert told == "0.800, 95% interval 0.444 to 0.975, n = 10"
     assert mean_and_interval(np.ones(1), UNIT) == "1.000, n = 1"
     few = mean_and_interval(np.array([0.5, 0.75, 1.0]), UNIT)
-    assert few == "0.750 (0.500, 0.750, 1.000), n = 3"
-    assert mean_and_interval(np.array([-200.0, -150.0])) == "-175.0 (-200.0, -150.0), n = 2"
-    assert mean_and_interval(np.array([-0.002, 0.001])) == "-0.000500 (-0.002000, 0.001000), n = 2"
-    assert mean_and_interval(np.zeros(2)) == "0.000 (0.000, 0.000), n = 2"
+    assert few == "0.750 (seeds: 0.500, 0.750, 1.000), n = 3"
+    assert mean_and_interval(np.array([-200.0, -150.0])) == "-175.0 (seeds: -200.0, -150.0), n = 2"
+    assert (
+        mean_and_interval(np.array([-0.002, 0.001]))
+        == "-0.000500 (seeds: -0.002000, 0.001000), n = 2"
+    )
+    assert mean_and_interval(np.zeros(2)) == "0.000 (seeds: 0.000, 0.000), n = 2"
 
 
 def test_a_count_and_its_interval_for_a_person():

@@ -109,6 +109,24 @@ def test_figures_of_the_tables(data):
     ]
 
 
+def test_speeds_for_users_of_sb3_are_those_of_one_copy_of_the_environment(data):
+    """Wherever the rows with more copies stand."""
+    gym, own = "gym/CartPole-v1", page.migrating(data["gymnasium"])
+    copies = [row(t, name, environment=gym, copies=8) for t, name in ((1.0, "rove"), (2.0, "sb3"))]
+    rows = data["gymnasium"]["rows"]
+    for order in ([*rows, *copies], [*copies, *rows]):
+        assert page.migrating(data["gymnasium"] | {"rows": order}) == own
+    published = json.loads((bench.ROOT / bench.DATA).read_text("utf-8"))["gymnasium"]
+    medians = {
+        r["library"]: 1e6 / r["median"]
+        for r in published["rows"]
+        if (r["environment"], r["copies"], r["seeds"]) == (gym, 1, 1)
+    }
+    text = (bench.ROOT / "docs" / "how-to" / "from-stable-baselines3.md").read_text("utf-8")
+    for library in ("sb3", "rove"):
+        assert f" {medians[library]:,.0f} " in text
+
+
 def test_a_contestant_that_was_left_out_is_named(data):
     data["peers"]["errors"] = {"Entry(library='sbx')": "no module"}
     assert "Left out: Entry(library='sbx')" in page.peers(data["peers"])

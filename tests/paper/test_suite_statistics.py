@@ -38,10 +38,10 @@ def test_the_band_is_that_of_all_resamples():
     assert band[1].tolist() == np.max(listed, axis=0).tolist()
 
 
-def test_the_interval_of_one_task_is_jeffreys():
+def test_the_interval_of_several_tasks_is_jeffreys():
     """Against an agent that solved none of very many seeds, whose probability is almost 0."""
     solved, never = np.arange(10) < 7, np.zeros(100_000, bool)
-    found = solved_difference([solved], [never])
+    found = solved_difference([solved, never], [never, never])
     assert found.value == pytest.approx(0.7)
     assert found.low == pytest.approx(stats.beta.ppf(0.025, 7.5, 3.5), abs=0.01)
     assert found.high == pytest.approx(stats.beta.ppf(0.975, 7.5, 3.5), abs=0.01)

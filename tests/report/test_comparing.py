@@ -53,11 +53,13 @@ def test_only_what_all_budgets_have_ranks_agents(runs, tmp_path):
         return told(report([tmp_path], tmp_path / "r.html"))["title"]
 
     said = "GE solves chain-5 on 8 of 8 seeds and DQN on 0 of 8"
-    assert title() == f"{said} (too few seeds to rank them)"
+    unknown = "too few seeds to rank them: difference in mean score in training"
+    assert title() == f"{said} ({unknown} 0, p = 1)"
     write_run(tmp_path / "other" / "short", runs, "dqn", "chain-5", np.zeros((8, 60)))
     tmp_path = tmp_path / "other"
+    late[:, 20:] = 1.0
     write_run(tmp_path / "long", runs, "ge", "chain-5", late)
-    assert title() == said
+    assert title().startswith(f"{said} (difference in mean score in training +7.33, p = 0.00")
 
 
 def test_the_same_agent_with_two_budgets_is_told_apart(runs, tmp_path):

@@ -19,10 +19,10 @@ from made import group_of, run_of, sweep_of, told, write_run
 import rove
 from helpers import SMALL
 from rove import report, reporting
+from rove.analysis.comparing import compare_means
 from rove.analysis.curves import area_under_curve, moving_average, recent_at
 from rove.analysis.intervals import (
     BAND_DRAWS,
-    difference_test,
     mean_interval,
     proportion_interval,
 )
@@ -201,7 +201,7 @@ def test_five_seeds_have_the_intervals_that_verdicts_use(five, tmp_path):
     np.testing.assert_allclose(band[:, 0], proportion_interval(0, 5), rtol=1e-3)
     np.testing.assert_allclose(band[:, 2], exact, rtol=1e-3)
     i, j = (group["runs"].index(run) for run in (first, second))
-    test = difference_test(*areas, (0.0, 11.0))
+    test = compare_means(*areas, (0.0, 11.0))
     forth, back = group["differences"][i][j], group["differences"][j][i]
     np.testing.assert_allclose(forth[:3], [test.value, test.low, test.high], rtol=1e-3)
     assert back[:3] == [-forth[0], -forth[2], -forth[1]]
@@ -216,9 +216,10 @@ def test_titles_say_what_the_page_shows(five, runs, experiment, sweeps, tmp_path
 
     assert title(five / "ge") == "GE solves chain-5 on 5 of 5 seeds"
     assert title(five) == (
-        "GE solves chain-5 on 5 of 5 seeds and DQN on 2 of 5 (too few seeds to rank them)"
+        "GE solves chain-5 on 5 of 5 seeds and DQN on 2 of 5 "
+        "(difference in mean score in training +8.14, p = 0.041)"
     )
-    best = r"\w+ solves chain-5 on \d of \d seeds? \(too few seeds to rank them\)"
+    best = r"\w+ solves chain-5 on \d of \d seeds? \(too few seeds to rank them: [^)]*\)"
     assert re.fullmatch(f"{best}; C51 does not solve deep-sea-4: 0 of 1 seed", title(runs))
     assert title(experiment) == "figure-2-quick: 1 of 2 claims supported"
     quick = tmp_path / "figure-3-quick"
@@ -245,7 +246,8 @@ def test_the_title_of_many_tasks_counts_the_seeds_of_each_agent(runs, tmp_path):
     def title():
         return told(report([tmp_path], tmp_path / "r.html"))["sources"][0]["title"]
 
-    assert title() == "GE solves 6 of 6 seeds on 3 tasks, DQN 0 of 6"
+    apart = " (difference in fraction of solved seeds +1, p < 0.001)"
+    assert title() == f"GE solves 6 of 6 seeds on 3 tasks, DQN 0 of 6{apart}"
     for task in ("chain-5", "chain-6"):
         shutil.rmtree(tmp_path / task / "dqn")
     shutil.rmtree(tmp_path / "chain-7" / "ge")

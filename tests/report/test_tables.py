@@ -11,6 +11,7 @@ from made import group_of, run_of, told, write_run
 import rove
 from helpers import SMALL
 from rove import report
+from rove.analysis.comparing import compare_means
 from rove.errors import RunFolderError
 from rove.reporting import folders, run_data
 from rove.reporting.settings import source_of
@@ -32,39 +33,35 @@ def solving(count, episodes=30):
 
 
 def test_the_p_values_of_the_title_are_in_the_table(browser, runs, tmp_path):
-    """The intervals of 5 of 5 and 0 of 5 seeds overlap, and Fisher's test tells them apart."""
+    """Seeds whose scores are 0 or the optimum: the p-values are those of Fisher's test."""
     for agent, count in (("ge", 5), ("dqn", 0), ("c51", 2)):
         write_run(tmp_path / agent, runs, agent, "chain-5", solving(count))
     page = report([tmp_path], tmp_path / "r.html")
     group = group_of(page, "chain-5")
     assert [run["label"] for run in group["runs"]] == ["GE", "C51", "DQN"]
-    assert told(page)["title"].endswith("(the seeds do not tell C51 from GE)")
-    assert (group["tested"]["what"], group["tested"]["reference"]) == ("solved", "GE")
+    assert told(page)["title"].endswith("the seeds do not tell C51 from GE)")
+    assert group["tested"]["reference"] == "GE"
     best, *others = group["tested"]["p"]
     assert best is None
     expected = [fisher(5, 2, 5), 2 * fisher(5, 0, 5)]  # the lower one times two (Holm)
     np.testing.assert_allclose(others, expected, rtol=1e-3)
-    low, high = (run_of(group, x)["solved"]["interval"] for x in ("DQN", "GE"))
-    assert low[1] > high[0]
     browser.open(page)
-    assert "p against GE" in browser.run(HEADS)
-    cells = browser.run(
-        "[...document.querySelectorAll('.stacked tbody tr')].map(r => r.children[3].textContent)"
-    )
+    heads = browser.run(HEADS)
+    column = heads.index("p against GE (Holm, 2 comparisons)")
+    rows = f"[...document.querySelectorAll('.stacked tbody tr')].map(r => r.children[{column}]"
+    cells = browser.run(f"{rows}.textContent)")
     assert cells[0] == "–"
     assert cells[1:] == [f"{p:.2g}" for p in expected]
     text = browser.run("document.querySelector('main').textContent")
     assert (
-        "p compares the number of solved seeds with that of GE, the reference on chain-5: "
-        "Fisher’s exact test or, where equally many solved it, the exact rank test of episodes to "
-        "solve, two-sided, adjusted for 2 comparisons (Holm). Titles rank agents only where p is "
-        "below 0.05."
+        "p compares the mean return in training with that of GE, the reference on chain-5: the "
+        "melded test, two-sided, adjusted for 2 comparisons (Holm). Titles rank agents only where "
+        "p is below 0.05."
     ) in text
     assert browser.run("chance(0.0004)") == "< 0.001"
 
 
-def test_without_an_optimum_final_scores_are_tested(browser, runs, tmp_path):
-    """If the range of the score is known; otherwise there is no p-value."""
+def test_without_a_range_of_scores_there_is_a_p_value(browser, runs, tmp_path):
     for agent, count in (("ge", 5), ("dqn", 0)):
         write_run(tmp_path / agent, runs, agent, "own", solving(count))
 
@@ -74,18 +71,16 @@ def test_without_an_optimum_final_scores_are_tested(browser, runs, tmp_path):
             path.write_text(json.dumps(json.loads(path.read_text()) | {"task": facts}))
         return report([tmp_path], tmp_path / "r.html")
 
-    tested = group_of(page({"score_range": [0.0, 11.0]}), "own")["tested"]
-    assert (tested["what"], tested["reference"]) == ("last", "GE")
-    assert tested["p"][1] == pytest.approx(fisher(5, 0, 5), rel=0.1)
-    browser.open(tmp_path / "r.html")
-    heads = browser.run(HEADS)
-    assert heads[heads.index("return, last 20 episodes") + 1] == "p against GE"
-    text = browser.run("document.querySelector('main').textContent")
-    assert "p compares the return in the last 20 episodes with that of GE" in text
-    assert "the melded test, two-sided. Titles" in text  # a single comparison
-    assert group_of(page({}), "own")["tested"] is None
-    browser.open(tmp_path / "r.html")
-    assert not any("p against" in head for head in browser.run(HEADS))
+    for facts, kind in (({"score_range": [0.0, 11.0]}, "the melded"), ({}, "a studentised")):
+        tested = group_of(page(facts), "own")["tested"]
+        assert tested["reference"] == "GE"
+        assert tested["p"][1] == pytest.approx(fisher(5, 0, 5), rel=1e-3)
+        browser.open(tmp_path / "r.html")
+        heads = browser.run(HEADS)
+        assert heads[heads.index("return, all episodes") + 1] == "p against GE"
+        text = browser.run("document.querySelector('main').textContent")
+        assert f"training with that of GE, the reference on own: {kind}" in text
+        assert "test, two-sided. Titles" in text  # a single comparison
     assert browser.complaints() == []
 
 
@@ -94,15 +89,19 @@ def test_the_p_values_of_a_title_over_many_tasks_are_below_its_map(browser, runs
         for agent, count in (("ge", 4), ("dqn", 1)):
             write_run(tmp_path / f"{agent}-{task}", runs, agent, task, solving(count))
     page = report([tmp_path], tmp_path / "r.html")
-    assert told(page)["title"] == "GE solves 12 of 15 seeds on 3 tasks, DQN 3 of 15"
     first, second = told(page)["sources"][0]["ranking"]
     assert (first["label"], first["p"]) == ("GE", None)
-    assert second["p"] == pytest.approx(fisher(12, 3, 15), rel=1e-3)
+    rows = [[np.repeat([1.0, 0.0], (n, 5 - n))] * 3 for n in (4, 1)]
+    expected = compare_means(*rows, (0.0, 1.0))
+    assert 0.0 < expected.p < 0.05
+    assert second["p"] == pytest.approx(expected.p, rel=1e-3)
+    said = f"difference in fraction of solved seeds +0.6, {expected.p_text}"
+    assert told(page)["title"] == f"GE solves 12 of 15 seeds on 3 tasks, DQN 3 of 15 ({said})"
     browser.open(page, 400)
     shown = browser.run(
         "document.querySelector('[aria-label=\"Solved seeds on all tasks\"] tbody').textContent"
     )
-    assert shown.startswith("GE12 of 15–DQN3 of 150.00")
+    assert shown.startswith("GE12 of 15–DQN3 of 15")
     assert browser.run("document.documentElement.scrollWidth") <= 400
     two = [tmp_path / f"ge-chain-{n}" for n in (5, 6)]
     assert told(report(two, tmp_path / "r.html"))["sources"][0]["ranking"] == []

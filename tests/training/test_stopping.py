@@ -11,10 +11,11 @@ from rich.console import Console
 import rove
 from helpers import SMALL
 from rove import report
+from rove.analysis.seed_scores import score_table
 from rove.cli.main import main
 from rove.errors import ConfigError, RunFolderError
 from rove.reporting import folders
-from rove.reporting.binning import score_table, stopped_early
+from rove.reporting.binning import stopped_early
 from rove.runs.configure import configure
 from rove.runs.execution import run_all
 from rove.runs.live import Live
@@ -187,7 +188,7 @@ def test_the_report_keeps_the_mean_of_the_last_episodes(tmp_path):
     (run,) = folders.read([tmp_path / "run"])[0].runs
     assert stopped_early(run)
     assert all(run.finished.values())
-    table = score_table(run, 0)
+    table = score_table(run.trained, 0)
     assert table.shape == (2, 60)
     for row, columns in zip(table, run.columns.values(), strict=True):
         end = len(columns["score"])

@@ -16,11 +16,14 @@ PATIENCE = 20
 NOTHING = 0.015
 """Fraction of the optimum up to which scores count as nothing: small costs, or a small reward."""
 EXPLORE_MORE = (
-    "to explore more, try ige or bootstrapped_dqn with a larger --agent.prior, ge with "
+    "to explore more, try auto, ige or bootstrapped_dqn with a larger --agent.prior, ge with "
     "--agent.resample episode or a larger --agent.rho, or more episodes"
 )
-LARGER_PRIOR = "to explore more, try a larger --agent.prior, or more episodes"
+LARGER_PRIOR = "to explore more, try a larger --agent.prior, the agent auto, or more episodes"
 MORE_EPISODES = "to explore more, train for more episodes"
+EXPLORE_CONTINUOUS = "to explore more, try ddpg_ge with a larger --agent.rho, or more episodes"
+NOT_AUTO = "auto, "
+"""What is left out of the advice for `auto` itself."""
 KEEP_IT = (
     "to keep a solution, try a smaller --agent.lr, a larger --agent.target-period or "
     "--agent.buffer-size"
@@ -95,6 +98,8 @@ def remedies(seeds: Sequence[Seed], agent: str) -> list[str]:
         tips.append(f"to lower Q, try a smaller --agent.gamma, such as 0.9{others}")
     elif any(found_nothing(x.scores, x.optimum) for x in seeds):
         tip = LARGER_PRIOR if "prior" in settings else EXPLORE_MORE
+        tip = tip.replace(NOT_AUTO, "") if agent == "auto" else tip
+        tip = EXPLORE_CONTINUOUS if "actor_lr" in settings else tip
         tips.append(tip if {"lr", "actor_lr"} & set(settings) else MORE_EPISODES)
     tips += networks.remedies(seeds, "resample" in settings)
     if any(map(_loses, seeds)) and {"lr", "actor_lr"} & set(settings):

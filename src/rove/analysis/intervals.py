@@ -24,6 +24,11 @@ BLOCK = 256
 """Number of points of a curve whose intervals are computed at a time."""
 
 
+def p_text(p: float) -> str:
+    """Format a p-value as "p = 0.012", or "p < 0.001"."""
+    return f"p = {p:.2g}" if p >= 0.001 else "p < 0.001"
+
+
 class Comparison(NamedTuple):
     """An estimate compared with a reference value: a half for a proportion, 0 for a difference."""
 
@@ -41,8 +46,12 @@ class Comparison(NamedTuple):
         if (self.low, self.high) == (-np.inf, np.inf):
             limits = "unbounded (too few seeds)"
         numbers = f"{self.value:.3g}, 95% interval {limits}".replace("-", "−")
-        p = f"p = {self.p:.2g}" if self.p >= 0.001 else "p < 0.001"
-        return f"{self.what}: {numbers}, {p}"
+        return f"{self.what}: {numbers}, {self.p_text}"
+
+    @property
+    def p_text(self) -> str:
+        """The p-value in words, such as "p = 0.012"."""
+        return p_text(self.p)
 
     def __repr__(self) -> str:
         return f"<Comparison: {self}>"
@@ -236,13 +245,13 @@ def _student(x: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
 
 def mean_and_interval(values: Num[np.ndarray, " seeds"], support: Support | None = None) -> str:
     """Format a mean as '5.470, 95% interval 5.100 to 5.800, n = 5', or with the seeds themselves if
-    they are few: '5.470 (5.100, 5.500, 5.800), n = 3'. The largest number has four digits."""
+    they are few: '5.470 (seeds: 5.100, 5.500, 5.800), n = 3'. The largest has four digits."""
     digits = _decimals(np.asarray(values))
     mean, n = f"{np.mean(values):.{digits}f}", f"n = {len(values)}"
     if len(values) < 2 or not np.all(np.isfinite(values)):
         return f"{mean}, {n}"
     if len(values) < MIN_SEEDS:
-        return f"{mean} ({', '.join(f'{x:.{digits}f}' for x in values)}), {n}"
+        return f"{mean} (seeds: {', '.join(f'{x:.{digits}f}' for x in values)}), {n}"
     low, high = mean_interval(np.asarray(values, float), support)
     digits = _decimals(np.array([*values, low, high]))
     mean = f"{np.mean(values):.{digits}f}"

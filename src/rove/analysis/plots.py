@@ -2,7 +2,7 @@
 
 import io
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from rove.agents import label_of
 from rove.analysis.colours import PALETTE, line_of
 from rove.analysis.curves import moving_average
 from rove.analysis.intervals import DRAWN, Support, mean_band
+from rove.analysis.seed_scores import POINTS as POINTS
 from rove.errors import RunFolderError
 from rove.parts.files import publish
 
@@ -51,8 +52,6 @@ BAND_POINTS = 500
 """Maximum number of points of a curve at which an interval is computed."""
 MOST_SEEDS = 10
 """Maximum number of seeds that are drawn one by one."""
-POINTS = 250
-"""Maximum number of points of a curve over steps."""
 
 
 def figure(rows: int = 1, columns: int = 1, width: float = 6.0, height: float = 3.6) -> Figure:
@@ -150,6 +149,17 @@ def seeds_text(n: int, thin: bool = False) -> str:
     if n <= DRAWN:
         return f"{n} seeds (thin) and their mean"
     return f"{n} seeds{' (thin)' * thin}, mean and 95% interval"
+
+
+def agreement_text(curves: Sequence[np.ndarray], window: int, support: Support | None) -> str:
+    """Say that the seeds of a curve cannot be told apart, or its interval cannot be seen, where all
+    seeds agree; empty if that is nowhere so. `curves` are scores, [seeds, n], before smoothing, and
+    `support` is their range, if it is known: an interval then has a width everywhere."""
+    several = [moving_average(x, window) for x in curves if len(x) > 1]
+    sizes = [len(x) for x in several if np.any(np.ptp(x, axis=0) == 0.0)]
+    if support is None and any(n > DRAWN for n in sizes):
+        return "where all seeds agree, the interval has no width"
+    return "where all seeds agree, their lines coincide" if min(sizes, default=99) <= DRAWN else ""
 
 
 def described_text(n: int) -> str:

@@ -47,9 +47,10 @@ def learning_curve(run: Run) -> Figure:
     every = max(steps // plots.POINTS, 1) if steps else 1
     seeds_shown = len(run.seeds) <= plots.MOST_SEEDS
     grid = np.arange(every, (steps or 0) + 1, every)
+    scores = _recent_scores(run, grid) if steps else run.scores
     plots.learning_curves(
         axes,
-        {run.config.agent_name: _recent_scores(run, grid) if steps else run.scores},
+        {run.config.agent_name: scores},
         environment.optimum,
         window=1 if steps else plots.WINDOW,
         label=environment.score_label,
@@ -64,6 +65,9 @@ def learning_curve(run: Run) -> Figure:
     plots.mark_learning(axes, first_update if steps else _learning_start(run))
     subtitle = plots.seeds_text(len(run.seeds), seeds_shown)
     subtitle += f"; moving window of {plots.WINDOW} episodes"
+    window = 1 if steps else plots.WINDOW
+    if agree := plots.agreement_text([scores], window, environment.score_range):
+        subtitle += f"; {agree}"
     if run.config.eval_every:
         subtitle += f"; {_evaluations(axes, run)}"
     plots.titled(figure, headline([result(run)]), subtitle)
@@ -88,12 +92,14 @@ def _evaluations(axes: Any, run: Run) -> str:
     return f"dashed: greedy policy, {of} after every {config.eval_every:,} {unit}s"
 
 
-def compare(runs: Sequence[Run]) -> Figure:
-    """Draw the learning curves of several runs, one panel per environment."""
+def compare(runs: Sequence[Run], about: Callable[[Sequence[Run], Sequence[str]], str]) -> Figure:
+    """Draw the learning curves of several runs, one panel per environment. `about` returns a note
+    on the runs of a panel, given their labels."""
     tasks: dict[str, list[Run]] = {}
     for run in runs:
         tasks.setdefault(run.config.environment.name, []).append(run)
     figure = plots.figure(1, len(tasks), width=max(4.2 * len(tasks), 5.6), height=3.2)
+    notes: list[str] = []
     for axes, (task, group) in zip(figure.axes, tasks.items(), strict=True):
         steps = [run.config.steps or 0 for run in group]
         if 0 in steps and any(steps):
@@ -107,16 +113,17 @@ def compare(runs: Sequence[Run]) -> Figure:
             while name in curves:  # the same agent with other settings
                 number += 1
                 name = f"{run.config.agent_name} ({number})"
-            grid = np.arange(every, max(steps) + 1, every)
+            grid = np.arange(every, (run.config.steps or 0) + 1, every)
             curves[name] = _recent_scores(run, grid) if steps[0] else run.scores
             folder = run.path.name if run.path else f"run {number}"
             labels[name] = label_of(run.config.agent_name) + f", {folder}" * (number > 1)
         environment = group[0].config.environment
+        window = 1 if steps[0] else plots.WINDOW
         plots.learning_curves(
             axes,
             curves,
             environment.optimum,
-            window=1 if steps[0] else plots.WINDOW,
+            window=window,
             label=environment.score_label,
             names=labels,
             every=every,
@@ -124,12 +131,13 @@ def compare(runs: Sequence[Run]) -> Figure:
         )
         plots.over_episodes(axes, "step" if steps[0] else "episode")
         axes.set_title(task, loc="left")
+        notes.append(about(group, list(labels.values())))
+        notes.append(plots.agreement_text([*curves.values()], window, environment.score_range))
     seed_counts = sorted({len(run.seeds) for run in runs})
-    notes = [
-        *dict.fromkeys(map(plots.seeds_text, seed_counts)),
-        f"moving window of {plots.WINDOW} episodes",
-    ]
-    figure.supxlabel(plots.wrapped("; ".join(notes), figure, 8), x=0.01, ha="left", fontsize=8)
+    seeds = [*dict.fromkeys(map(plots.seeds_text, seed_counts))]
+    notes = [*seeds, f"moving window of {plots.WINDOW} episodes", *filter(None, notes)]
+    text = "; ".join(dict.fromkeys(notes))
+    figure.supxlabel(plots.wrapped(text, figure, 8), x=0.01, ha="left", fontsize=8)
     plots.legend(figure)
     return figure
 

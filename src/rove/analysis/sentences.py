@@ -6,15 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from rove.analysis.alarms import rewarded_at_limit
-from rove.analysis.intervals import (
-    MIN_SEEDS,
-    Support,
-    counts_test,
-    difference_test,
-    holm,
-    mean_interval,
-)
-from rove.analysis.ranks import rank_test
+from rove.analysis.comparing import adjusted, compare_means
+from rove.analysis.intervals import Comparison, Support
+from rove.analysis.seed_scores import TRAINING
 
 LEVEL = 0.05
 
@@ -32,11 +26,13 @@ class Result(NamedTuple):
     """Mean score over the last episodes."""
     label: str = "return"
     """The kind of score, such as "return"."""
-    evidence: tuple[float, ...] = ()
-    """One number per seed that agents are compared by: whether it solved the task, or its final
-    score, within the budget that all of them have."""
+    evidence: tuple[tuple[float, ...], ...] = ()
+    """For each task, one number per seed that agents are compared by: its mean score in training
+    within the budget that all of them have or, of several tasks, whether it solved the task."""
     support: Support | None = None
     """The range of the evidence; None if it is not known."""
+    compared: str = TRAINING
+    """The name of the evidence."""
     lost: int = 0
     """Number of seeds that solved the task and lost it again."""
     times: tuple[float, ...] = ()
@@ -57,7 +53,7 @@ def _median_time(result: Result) -> float:
 def headline(results: Sequence[Result]) -> str:
     """Say in one line what runs on one task show, such as "GE solves chain-100 on 5 of 5 seeds, DQN
     on 0 of 5". The best come first; of many, only the first three are named. If all solutions were
-    lost again, it begins with that; if the seeds do not tell the best from others, it says so."""
+    lost again, it begins with that. It ends with what a test of the seeds says: see `doubt`."""
     first, *others = ranked(results)
     if first.solved and all(r.lost == r.solved for r in results):
         text = _all_lost(first, results)
@@ -67,10 +63,10 @@ def headline(results: Sequence[Result]) -> str:
         parts = [f"{r.agent} on 0 of {r.seeds}" for r in others]
     elif first.solved is not None:
         text = f"{first.agent} solves {first.task} on {_seeds(first)}{_lost(first)}"
-        tests = p_values([first, *others])[1:]
+        p = p_values([first, *others])[1:]
         parts = [
             f"{r.agent} on {r.solved} of {r.seeds}{_later(first, r, p)}{_lost(r)}"
-            for r, p in zip(others, tests, strict=True)
+            for r, p in zip(others, p, strict=True)
         ]
     else:
         text = f"{first.agent} on {first.task}: {first.label} {_number(first.final)} at the end"
@@ -104,15 +100,17 @@ def _unsolved(first: Result, results: Sequence[Result]) -> str:
 
 
 def _later(first: Result, other: Result, p: float | None) -> str:
-    """Say if an agent that solved as many seeds as the first one did so significantly later."""
-    return " but later" if _equal_counts(first, other) and p is not None and p < LEVEL else ""
+    """Say if an agent that solved as many seeds as the first one did so later, by the median, and
+    their mean scores in training differ significantly."""
+    later = _equal_counts(first, other) and _median_time(other) > _median_time(first)
+    return " but later" if later and p is not None and p < LEVEL else ""
 
 
 def _equal_counts(a: Result, b: Result) -> bool:
-    """Whether equal fractions of seeds solved the task within the budget that both have, so that
-    agents are compared by when they did."""
-    timed = a.times and b.times
-    return bool(timed) and float(np.mean(a.evidence)) == float(np.mean(b.evidence))
+    """Whether equal fractions of seeds solved the task within the budget that both have."""
+    if not a.times or not b.times:
+        return False
+    return float(np.mean(np.isfinite(a.times))) == float(np.mean(np.isfinite(b.times)))
 
 
 def _kind(results: Sequence[Result]) -> str:
@@ -143,44 +141,46 @@ def _joined(words: Sequence[str]) -> str:
     return " and ".join([*([", ".join(words[:-1])] if len(words) > 1 else []), words[-1]])
 
 
+def tests(results: Sequence[Result]) -> list[Comparison | None]:
+    """Return, for each result, the comparison of the first one of `ranked` with it, by the numbers
+    in `evidence`; None for the first one. See `rove.analysis.comparing.compare_means`."""
+    first = ranked(results)[0]
+    return [None if result is first else _test(first, result) for result in results]
+
+
+def _test(a: Result, b: Result) -> Comparison:
+    x, y = ([np.array(row) for row in result.evidence] for result in (a, b))
+    return compare_means(x, y, a.support, a.compared)
+
+
 def p_values(results: Sequence[Result]) -> list[float | None]:
     """Return, for each result, the p-value of its difference from the first one of `ranked`,
-    adjusted for all of these comparisons (Holm); None for the first one."""
-    first = ranked(results)[0]
-    others = [result for result in results if result is not first]
-    adjusted = iter(holm([_p_value(first, other) for other in others]))
-    return [None if result is first else next(adjusted) for result in results]
+    adjusted for all of these comparisons if there are several (Holm); None for the first one."""
+    return adjusted(tests(results))
 
 
 def doubt(results: Sequence[Result]) -> str:
-    """Say, in brackets, from which agents the seeds do not tell the best one; empty if from none.
-    Differences are tested at the level of 5% over all of the comparisons: see `p_values`."""
+    """Say, in brackets, whether the seeds tell the first agent from others by their mean score in
+    training, or of several tasks by the tasks solved. Of two agents, it gives the difference and
+    its p-value; of more, it names those that differ from the first one by chance at the level of 5%
+    over all of these comparisons (see `p_values`), and is empty if there are none."""
     first, *others = ordered = ranked(results)
+    if not others:
+        return ""
+    if len(others) == 1:
+        test = _test(first, others[0])
+        value = f"{'+' if test.value > 0 else ''}{_number(test.value)}"
+        few = "too few seeds to rank them: " if test.p >= LEVEL else ""
+        return f" ({few}difference in {first.compared} {value}, {test.p_text})"
     pairs = zip(ordered, p_values(ordered), strict=True)
     alike = [result.agent for result, p in pairs if p is not None and p >= LEVEL]
     if not alike:
         return ""
+    by = f"by {first.compared}"
     if len(alike) == len(others):
-        return f" (too few seeds to rank {'them' if len(alike) < 3 else f'the {_kind(results)}s'})"
+        return f" (too few seeds to rank the {_kind(results)}s {by})"
     names = [*alike[:2], *([f"{len(alike) - 2} more"] if len(alike) > 2 else [])]
-    return f" (the seeds do not tell {_joined(names)} from {first.agent})"
-
-
-def _p_value(a: Result, b: Result) -> float:
-    """Return the p-value of a difference: for counts, Fisher's, and for equal counts that of the
-    rank test of the episodes to solve the task. If the range of the scores is not known, it is 0 or
-    1: whether the intervals of the means are disjoint."""
-    x, y = np.array(a.evidence), np.array(b.evidence)
-    if _equal_counts(a, b):
-        return rank_test(np.array(a.times), np.array(b.times)).p
-    if a.solved is not None and b.solved is not None:
-        return counts_test(int(x.sum()), len(x), int(y.sum()), len(y))
-    if a.support is not None and b.support is not None and len(x) and len(y):
-        return difference_test(x, y, a.support, b.support).p
-    if min(len(x), len(y)) < MIN_SEEDS:
-        return 1.0
-    (low, high), (other_low, other_high) = mean_interval(x, None), mean_interval(y, None)
-    return float(low <= other_high and other_low <= high)
+    return f" ({by}, the seeds do not tell {_joined(names)} from {first.agent})"
 
 
 def _number(value: float) -> str:

@@ -74,7 +74,9 @@ def _status(progress: SweepProgress) -> str:
     parts = []
     if progress.best is not None:
         scores = progress.best.scores
-        parts.append(f"best {np.mean(scores):.3f} (n = {len(scores)}) at {progress.best.label}")
+        parts.append(
+            f"best mean {np.mean(scores):.3f} (n = {len(scores)}) at {progress.best.label}"
+        )
     if progress.seconds_left is not None:
         minutes, seconds = divmod(round(progress.seconds_left), 60)
         parts.append(f"{minutes} min {seconds} s left" if minutes else f"{seconds} s left")
@@ -97,9 +99,10 @@ def sweep_table(console: Console, sweep: Sweep) -> None:
         table.add_row(*row, interval(point.scores))
     console.print(table)
     best = sweep.best
-    lines = [f"best: {best.label}", f"on tuning seeds: {interval(best.scores)}"]
+    mean = f"mean {base.environment.score_label}"
+    lines = [f"best: {best.label}", f"{mean} on tuning seeds: {interval(best.scores)}"]
     if best.confirmed:
-        lines.append(f"on fresh seeds:  {interval(best.confirmed)}")
+        lines.append(f"{mean} on fresh seeds:  {interval(best.confirmed)}")
     for line in lines:
         prose(console, line)
 
@@ -137,7 +140,7 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
     """Print one row per seed, and the mean over seeds with its interval."""
     optimum, label = summary["optimum"], summary["score"]
     policies = zip(summary["policy"], summary["evaluated"], strict=True)
-    values_of = summary | {"trained": [f"{name} {format_score(x)}" for name, x in policies]}
+    values_of = summary | {"trained": [_by_policy(*x) for x in policies]}
     table = Table(title=run.config.label, title_justify="left")
     columns: dict[str, tuple[str, Callable[[Any], str]]] = {
         "seed": ("seeds", str),
@@ -157,8 +160,8 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
         cells[-1] += " (lost again)" * summary["lost"][i]
         table.add_row(*cells)
     console.print(table)
-    if any(name != "mean" for name in summary["policy"]):
-        prose(console, f"trained policies: {_policies(summary['policy'])}")
+    what = f"policy: mean {label} of the trained policy (and which it is)"
+    prose(console, f"{what}: {_policies(summary['policy'])}")
     if isinstance(run.config.agent, Settings):
         source = tuned_for(run.config.agent_name, run.config.environment.name)
         text = f"tuned on {source}" if source else "generic, not tuned for this environment"
@@ -171,7 +174,7 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
     last = [value for value in summary["last_20"] if value is not None]
     if len(last) > 1:
         mean = mean_and_interval(np.array(last), run.config.environment.score_range)
-        prose(console, f"last 20 episodes: {mean} seeds")
+        prose(console, f"mean {label}, last 20 episodes: {mean} seeds")
     if run.config.stop_at is not None:
         reached = [at for at in summary["stopped_at"] if at is not None]
         text = count_and_interval(len(reached), len(run.seeds))
@@ -205,6 +208,11 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
             "rove cannot tell whether the task is solved; give its best possible score with "
             "--env.optimum",
         )
+
+
+def _by_policy(name: str, score: float | None) -> str:
+    """Return the mean score of a trained policy, and which it is: '11.000 (mean)'."""
+    return f"{'–' if score is None else format_score(score)} ({name})"
 
 
 def _policies(names: Sequence[str]) -> str:
@@ -264,7 +272,7 @@ def scores(
     optimum = "" if environment.optimum is None else f"; the optimum is {environment.optimum:g}"
     if len(means) > 1:
         mean = mean_and_interval(means, environment.score_range)
-        prose(console, f"mean over seeds: {mean} seeds{optimum}")
+        prose(console, f"mean {environment.score_label} over seeds: {mean} seeds{optimum}")
 
 
 def claims_table(console: Console, claims: Sequence["Claim"], name: str, quick: bool) -> None:

@@ -12,11 +12,12 @@ from jax import Array
 from rove.analysis import densities
 from rove.analysis.boards import merged
 from rove.analysis.curves import learning_start, moving_average
+from rove.analysis.seed_scores import common_episodes
 from rove.analysis.sentences import note_above_optimum
 from rove.core.diagnostics import density_curves
 from rove.errors import RoveError
 from rove.reporting import summaries
-from rove.reporting.binning import FEW_POINTS, common_episodes
+from rove.reporting.binning import FEW_POINTS
 from rove.reporting.numbers import number, numbers
 from rove.reporting.run_data import RunData
 from rove.returns.base import Return

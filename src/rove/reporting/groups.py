@@ -7,23 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from rove.analysis import curves, intervals
-from rove.analysis.curves import area_under_curve, moving_average
-from rove.analysis.intervals import Support
+from rove.analysis import curves
+from rove.analysis.comparing import compare_means, opposite
+from rove.analysis.curves import moving_average
+from rove.analysis.seed_scores import (
+    TRAINING,
+    budget_of,
+    common_episodes,
+    known_range,
+    score_table,
+    shared,
+    spacing,
+    training_scores,
+    unit_of,
+)
 from rove.analysis.sentences import Result, p_values, ranked
 from rove.environments import Task
 from rove.reporting import beliefs, outcomes, policies, summaries
-from rove.reporting.binning import (
-    POINTS,
-    bin_size,
-    binned,
-    budget_of,
-    common_episodes,
-    recent_table,
-    score_table,
-    stopped_early,
-    unit_of,
-)
+from rove.reporting.binning import bin_size, binned, recent_table, stopped_early
 from rove.reporting.numbers import number, numbers
 from rove.reporting.run_data import RunData
 from rove.reporting.settings import about
@@ -40,12 +41,12 @@ class Group:
     """Runs of several agents on one task, with the name of the task and the labels of all runs."""
 
     def __init__(self, runs: list[RunData], name: str, labels: Mapping[int, str]):
-        self.unit = unit_of(runs)
-        self.budgets = {id(run): budget_of(run, self.unit) for run in runs}
-        self.common, longest = min(self.budgets.values()), max(self.budgets.values())
-        self.every = max(longest // POINTS, 1) if self.unit == "step" else 0
-        self.tables = {id(run): score_table(run, self.every) for run in runs}
-        self.areas = {id(run): self._areas(run) for run in runs}
+        trained = [run.trained for run in runs]
+        self.unit, self.every = unit_of(trained), spacing(trained)
+        self.budgets = {id(run): budget_of(run.trained, self.unit) for run in runs}
+        self.common = min(self.budgets.values())
+        self.tables = {id(run): score_table(run.trained, self.every) for run in runs}
+        self.areas = dict(zip(map(id, runs), training_scores(trained), strict=True))
         self.runs = runs
         self.labels = {id(run): labels[id(run)] for run in runs}
         self.name = name
@@ -53,28 +54,7 @@ class Group:
         self.optimum = self.task.optimum
         scores = [x["score"] for run in runs for x in run.columns.values()]
         self.seen = float(min(map(np.min, scores))), float(max(map(np.max, scores)))
-        self.support = self._support()
-
-    def _support(self) -> Support | None:
-        """Return the range of scores; None if it is unknown or some scores lie outside it."""
-        known = self.task.score_range
-        return known if known and intervals.within(np.array(self.seen), known) else None
-
-    def _areas(self, run: RunData) -> np.ndarray:
-        """Return the mean score of each seed over the budget that all runs share: over episodes or,
-        if the budget is in steps and no seed stopped early, over steps."""
-        if self.every and not run.stops_early and not np.any(run.diverged):
-            lanes = zip(run.columns.values(), self._shared(run), strict=True)
-            return np.array(
-                [curves.mean_over_steps(x["score"][:n], x["length"][:n]) for x, n in lanes]
-            )
-        table = common_episodes(self.tables[id(run)])
-        return area_under_curve(table[:, : max(self.common // (self.every or 1), 1)])
-
-    def _shared(self, run: RunData) -> list[int]:
-        """Return the number of episodes of each seed within the budget that all runs share."""
-        ends = [columns["step"] for columns in run.columns.values()]
-        return [max(int(np.sum(x <= self.common)) if self.every else self.common, 1) for x in ends]
+        self.support = known_range(trained)
 
     @property
     def budget(self) -> str:
@@ -193,18 +173,12 @@ class Group:
         """Return the results of each run that the title of the page states."""
         results = []
         for run in self.runs:
-            evidence, support = self._last(run, self._shared(run)), self.support
             solved, lost, times = None, 0, np.zeros(0)
             if self.optimum is not None:
                 when = outcomes.when(run, self.optimum)
-                pairs = zip(when, self._shared(run), strict=True)
+                pairs = zip(when, shared(run.trained, self.common, self.every), strict=True)
                 times = np.array([at if at is not None and at <= n else np.inf for at, n in pairs])
-                evidence = np.isfinite(times).astype(float)
-                solved, lost, support = (
-                    sum(map(bool, when)),
-                    sum(outcomes.lost(run, self.optimum)),
-                    (0.0, 1.0),
-                )
+                solved, lost = sum(map(bool, when)), sum(outcomes.lost(run, self.optimum))
             result = Result(
                 agent=self.labels[id(run)],
                 task=self.name,
@@ -212,8 +186,8 @@ class Group:
                 seeds=len(run.seeds),
                 final=float(np.mean(self._last(run))),
                 label=self.task.score_label,
-                evidence=tuple(evidence.tolist()),
-                support=support,
+                evidence=(tuple(self.areas[id(run)].tolist()),),
+                support=self.support,
                 lost=lost,
                 times=tuple(times.tolist()),
             )
@@ -221,29 +195,27 @@ class Group:
         return results
 
     def _tested(self) -> dict[str, Any] | None:
-        """Return the p-values behind titles, against the reference that titles name first, and the
-        quantity that is tested, "solved" or "last". None for a single run, or if the range of the
-        score is not known."""
+        """Return the p-values behind titles, of the difference in the mean score in training from
+        the reference that titles name first; see `rove.difference`. They are adjusted if there are
+        several (Holm). None for a single run."""
         results = self.results()
-        if len(results) < 2 or results[0].support is None:
+        if len(results) < 2:
             return None
         return {
-            "what": "last" if self.optimum is None else "solved",
             "reference": ranked(results)[0].agent,
             "p": [None if p is None else number(p) for p in p_values(results)],
         }
 
-    def _last(self, run: RunData, ends: Sequence[int | None] | None = None) -> np.ndarray:
-        """Return the mean score of the last episodes that each seed played, at its end or before
-        the given episodes. A diverged seed has its lowest score to the end of its budget."""
+    def _last(self, run: RunData) -> np.ndarray:
+        """Return the mean score of the last episodes that each seed played. A diverged seed has its
+        lowest score to the end of its budget."""
         rows = [
             self.tables[id(run)][i] if diverged and not self.every else columns["score"]
             for i, (columns, diverged) in enumerate(
                 zip(run.columns.values(), run.diverged, strict=True)
             )
         ]
-        pairs = zip(rows, ends or [None] * len(rows), strict=True)
-        return np.array([np.mean(row[:end][-solving.LAST :]) for row, end in pairs])
+        return np.array([np.mean(row[-solving.LAST :]) for row in rows])
 
     def _starts(self, run: RunData) -> int | None:
         """Return the episode, or the step, at which learning starts; None if it starts at once, or
@@ -253,12 +225,14 @@ class Group:
         return run.learning_starts if self.every and episode is not None else episode
 
     def _differences(self) -> list[list[Any]]:
-        """Return, at [i][j], the mean score of run i minus that of run j."""
+        """Return, at [i][j], the mean score in training of run i minus that of run j."""
         count = len(self.runs)
         table: list[list[Any]] = [[None] * count for _ in range(count)]
         for i, j in itertools.combinations(range(count), 2):
             a, b = (self.areas[id(self.runs[k])] for k in (i, j))
-            table[i][j], table[j][i] = summaries.difference(a, b, self.support)
+            test, n = compare_means(a, b, self.support, TRAINING), min(len(a), len(b))
+            table[i][j] = summaries.difference(test, n)
+            table[j][i] = summaries.difference(opposite(test), n)
         return table
 
 

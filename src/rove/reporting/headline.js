@@ -53,9 +53,9 @@ function ranking({ ranking: rows, order }) {
   if (!rows.length) return null;
   const sorted = order.map((label) => rows.find((row) => row.label === label)).filter(Boolean);
   const reference = rows.find((row) => row.p === null).label;
-  return [table("Solved seeds on all tasks", [heading("agent", false), heading("seeds that solved their task"), heading(`p against ${reference}`)],
+  return [table("Solved seeds on all tasks", [heading("agent", false), heading("seeds that solved their task"), testHeading(reference, rows.length - 1)],
     sorted.map((row) => el("tr", {}, nameCell(row), valueCell(`${row.solved} of ${row.seeds}`), chanceCell(row.p))), "narrow stacked"),
-  el("p", { class: "muted small" }, fisherNote(reference, rows.length - 1, "all tasks"))];
+  el("p", { class: "muted small" }, `p compares the fraction of solved seeds, averaged over the tasks, with that of ${reference}, the reference on all tasks: by Jeffreys’ posterior of each probability to solve a task, two-sided${adjusted(rows.length - 1)}.`)];
 }
 
 /** The cards and the figure of a source: curves of one task, a map of several, or those of a sweep. */

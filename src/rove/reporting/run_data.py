@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rove.analysis.seed_scores import Trained
 from rove.environments import Task
 from rove.errors import RoveError
 from rove.reporting.files import is_gymnasium
@@ -94,6 +95,23 @@ class RunData:
         if self.config is not None:
             return self.config.compose().intrinsic
         return (self.composition.get("bonus") or {}).get("type", "NoBonus") != "NoBonus"
+
+    @cached_property
+    def trained(self) -> Trained:
+        """The training, as far as scores of seeds depend on it."""
+        columns, seeds = self.columns.values(), self.seeds
+        return Trained(
+            scores=[x["score"] for x in columns],
+            ends=[x["step"] for x in columns],
+            lengths=[x["length"] for x in columns],
+            episodes=self.raw.get("episodes"),
+            steps=self.raw.get("steps"),
+            stops_early=self.stops_early,
+            finished=[bool(self.finished.get(seed)) for seed in seeds],
+            stopped=[bool(self.stopped.get(seed)) for seed in seeds],
+            diverged=self.diverged.tolist(),
+            score_range=self.task.score_range,
+        )
 
     def table(self, column: str) -> np.ndarray:
         """Return a column as a table, [seeds, episodes], padded with NaN."""

@@ -167,23 +167,21 @@ function part(group) {
 
 const STOPPED = "A seed that stopped because it had solved the task, or reached the score to stop at, keeps its score to the end of the budget";
 
-/** How p-values compare the number of solved seeds with that of the reference; `timed` if equal numbers are compared by the episodes to solve. */
-function fisherNote(reference, comparisons, where, timed = false) {
-  const equal = timed ? " or, where equally many solved it, the exact rank test of episodes to solve" : "";
-  return `p compares the number of solved seeds with that of ${reference}, the reference on ${where}: Fisher’s exact test${equal}, two-sided${adjusted(comparisons)}.`;
-}
-
 function adjusted(comparisons) {
   return `${comparisons > 1 ? `, adjusted for ${comparisons} comparisons (Holm)` : ""}. Titles rank agents only where p is below 0.05`;
 }
 
+/** The heading of a column of p-values, which says whether they are adjusted. */
+function testHeading(reference, comparisons) {
+  return heading(`p against ${reference}${comparisons > 1 ? ` (Holm, ${comparisons} comparisons)` : ""}`);
+}
+
 /** What the p-values of the table are. */
-function testNote({ tested, task, common, label, unit }) {
+function testNote({ tested, task, common, label, unit, bounded }) {
   if (!tested) return "";
-  const comparisons = tested.p.length - 1;
   const within = common === null ? "" : ` It is about the first ${fmt(common)} ${unit}s, which all runs have.`;
-  if (tested.what === "solved") return fisherNote(tested.reference, comparisons, task, true) + within;
-  return `p compares the ${label} in the last 20 episodes with that of ${tested.reference}, the reference on ${task}: the melded test, two-sided${adjusted(comparisons)}.${within}`;
+  const kind = bounded ? "the melded test" : "a studentised permutation test";
+  return `p compares the mean ${label} in training with that of ${tested.reference}, the reference on ${task}: ${kind}, two-sided${adjusted(tested.p.length - 1)}.${within} Of two runs, rove.difference and rove.compare give the same numbers.`;
 }
 
 /** A table cell with a p-value. */
@@ -205,21 +203,21 @@ function comparison(key, group, reference) {
   const first = Math.max(0, group.runs.findIndex((run) => run.label === reference));
   const against = choice(`${key} against`, "Compare with", group.runs.map((run, i) => [i, run.label]), first, () => fill());
   const solvable = group.optimum !== null, budgets = group.common !== null, evaluated = group.runs.some((run) => run.evaluated);
-  const test = (what) => group.tested?.what === what;
-  const testHeading = () => heading(`p against ${group.tested.reference}`);
   const fill = () => {
     const j = Number(against.value);
     const head = [
-      heading("agent", false), heading("seeds"), ...(budgets ? [heading(`budget, ${group.unit}s`)] : []), ...(solvable ? [heading(budgets ? "solved" : `solved within ${group.budget}`), ...(test("solved") ? [testHeading()] : []), heading("episodes to solve, median")] : []),
-      heading(`${group.label}, last 20 episodes`), ...(test("last") ? [testHeading()] : []), ...(evaluated ? [heading(`${group.label}, trained policy`)] : []), heading(`${group.label}, ${part(group)}`),
+      heading("agent", false), heading("seeds"), ...(budgets ? [heading(`budget, ${group.unit}s`)] : []), ...(solvable ? [heading(budgets ? "solved" : `solved within ${group.budget}`), heading("episodes to solve, median")] : []),
+      heading(`${group.label}, last 20 episodes`), ...(evaluated ? [heading(`${group.label}, trained policy`)] : []), heading(`${group.label}, ${part(group)}`),
+      ...(group.tested ? [testHeading(group.tested.reference, group.tested.p.length - 1)] : []),
       ...(several ? [heading(`difference from ${group.runs[j].label}, ${part(group)}`)] : []),
     ];
     const [last, trained, all] = ["last", "evaluated", "all"].map((name) => formatOf(group.runs.map((run) => run[name])));
     const differing = several ? formatOf(group.differences.map((row) => row[j])) : short;
     box.replaceChildren(table(`Agents on ${group.title}`, head, group.runs.map((run, i) => el("tr", {},
       nameCell(run), valueCell(String(run.seeds.length)), budgets ? valueCell(fmt(run.budget)) : [],
-      solvable ? [solvedCell(run), test("solved") ? chanceCell(group.tested.p[i]) : [], valueCell(fmt(run.solved.median))] : [],
-      cell(run.last, last), test("last") ? chanceCell(group.tested.p[i]) : [], evaluated ? policyCell(run, trained) : [], cell(run.all, all),
+      solvable ? [solvedCell(run), valueCell(fmt(run.solved.median))] : [],
+      cell(run.last, last), evaluated ? policyCell(run, trained) : [], cell(run.all, all),
+      group.tested ? chanceCell(group.tested.p[i]) : [],
       several ? (i === j ? missingCell() : cell(group.differences[i][j], differing)) : [])), "stacked"));
   };
   fill();
@@ -246,7 +244,7 @@ function policyNote({ runs }) {
 function intervalNote(group) {
   const sizes = group.runs.map((run) => run.seeds.length);
   const kinds = group.bounded ? "Gaffke’s, which assume only the range of the score, and for differences the melded ones"
-    : "Student’s, since the range of the score is not known";
+    : "Student’s, since the range of the score is not known, and for differences those of a studentised permutation test";
   return [
     group.common === null ? "" : `The budgets differ: mean scores and their differences are over the first ${fmt(group.common)} ${group.unit}s, which all runs have; the other columns are at the end of each run’s own budget.`,
     Math.max(...sizes) >= MIN_SEEDS ? `Below a number is its 95% interval over seeds: for counts the exact one (Clopper–Pearson), for means ${kinds}. Claims are judged by the same intervals.` : "",
@@ -296,7 +294,9 @@ function curveNote(group, series) {
   ].filter(Boolean);
   const budgets = group.common === null ? "" : " The budgets differ: each curve has its own length.";
   const stopped = group.stopped ? ` ${STOPPED}.` : "";
-  return `Each curve is the mean over ${seeds}${kinds.length ? `, with ${kinds.join(" or ")}` : ""}.${budgets}${stopped}`;
+  const flat = series.some(({ band }) => band && band[0].some((low, i) => low === band[1][i]));
+  const agree = flat && !group.bounded ? " Where all seeds agree, the shaded interval has no width." : "";
+  return `Each curve is the mean over ${seeds}${kinds.length ? `, with ${kinds.join(" or ")}` : ""}.${agree}${budgets}${stopped}`;
 }
 
 /** The section of a task; `drawn` if its curves are in the headline already. */

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rove.analysis import estimates, intervals
-from rove.analysis.intervals import DRAWN, MIN_SEEDS, Support
+from rove.analysis.intervals import DRAWN, MIN_SEEDS, Comparison, Support
 from rove.reporting.numbers import number, numbers
 
 Estimate = list[Any]
@@ -24,16 +24,11 @@ def mean(values: np.ndarray, support: Support | None) -> Estimate:
     return [number(np.mean(values)), number(low), number(high), len(values), None]
 
 
-def difference(a: np.ndarray, b: np.ndarray, support: Support | None) -> tuple[Estimate, Estimate]:
-    """Return the difference of two means, and the opposite one. Its interval also needs the range
-    of the values."""
-    value, low, high, n = a.mean() - b.mean(), np.nan, np.nan, min(len(a), len(b))
-    if n >= MIN_SEEDS and support is not None and np.isfinite(value):
-        test = intervals.difference_test(a, b, support)
-        low, high = test.low, test.high
-    both = ((value, low, high), (-value, -high, -low))
-    forth, back = ([*map(number, limits), n, None] for limits in both)
-    return forth, back
+def difference(test: Comparison, n: int) -> Estimate:
+    """Return a difference of means that was tested on at least n seeds. It has the limits of the
+    interval unless that is unbounded."""
+    limits = (test.low, test.high) if np.isfinite([test.low, test.high]).all() else (np.nan, np.nan)
+    return [*map(number, (test.value, *limits)), n, None]
 
 
 def curve(values: np.ndarray) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from rove.agents import label_of
 from rove.analysis.sentences import Result, doubt, headline, p_values, ranked, sweep_headline
 from rove.reporting.folders import Results
@@ -11,6 +13,8 @@ from rove.search.sweep_result import label
 
 NAMED = 2
 """Maximum number of parts, or of tasks, that a title names."""
+SOLVED = "fraction of solved seeds"
+"""What agents are compared by on more than two tasks: scores of tasks may differ in their units."""
 
 
 def of_page(titles: Sequence[str]) -> str:
@@ -101,7 +105,9 @@ def _total(results: Sequence[Result]) -> Result:
         final=0.0,  # of tasks with different scores there is none
         solved=sum(r.solved or 0 for r in results),
         seeds=sum(r.seeds for r in results),
-        evidence=tuple(seed for r in results for seed in r.evidence),
+        evidence=tuple(tuple(float(np.isfinite(at)) for at in r.times) for r in results),
+        support=(0.0, 1.0),
+        compared=SOLVED,
         times=(),
     )
 

@@ -106,11 +106,15 @@ def check(config: Config, path: Path | None, workers: int | None, on: str) -> No
 
 def as_run(config: Config, results: Sequence[Outcome | LaneError], path: Path | None) -> Run:
     """Build a run from the result of each seed; failed and diverged ones become its errors."""
-    results = [
-        Diverged(r.diverged) if isinstance(r, Outcome) and r.diverged else r for r in results
-    ]
+    results = [_diverged(r) if isinstance(r, Outcome) and r.diverged else r for r in results]
     trained = [r for r in results if isinstance(r, Outcome)]
     return Run(config, trained, path, [r for r in results if isinstance(r, LaneError)])
+
+
+def _diverged(outcome: Outcome) -> Diverged:
+    error = Diverged(outcome.diverged)
+    error.outcome = outcome
+    return error
 
 
 def check_jobs(jobs: Sequence[Job], workers: int | None, on: str) -> Executor:

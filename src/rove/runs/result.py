@@ -12,7 +12,7 @@ import numpy as np
 
 from rove.analysis.alarms import remedies
 from rove.core.policies import policies_of
-from rove.errors import ConfigError, LaneError, check_choice, check_integer, no_attribute
+from rove.errors import ConfigError, Diverged, LaneError, check_choice, check_integer, no_attribute
 from rove.runs import advice, outputs, watching
 from rove.runs.config import Config
 from rove.runs.delivery import TrainedPolicy
@@ -50,6 +50,12 @@ class Run:
     def seeds(self) -> tuple[int, ...]:
         """The seeds that have results."""
         return tuple(outcome.job.seed for outcome in self.outcomes)
+
+    @property
+    def observed(self) -> list[Outcome]:
+        """The results of all seeds that finished an episode, of those that diverged as well."""
+        seeds = [*self.outcomes, *(e.outcome for e in self.errors if isinstance(e, Diverged))]
+        return [seed for seed in seeds if seed is not None and len(seed.episodes.returns)]
 
     def _stack(self, field: str) -> np.ndarray:
         return self._table([getattr(outcome.episodes, field) for outcome in self.outcomes])

@@ -59,15 +59,25 @@ def _count(cell: Sequence[SeedResult]) -> str:
 
 
 def differences_table(table: ResultTable, first: str = DEFAULT) -> str:
-    """Return the differences between one agent and every other one, in tasks solved (tasks fixed)
-    and in the mean score (tasks resampled), with 95% intervals."""
+    """Return the differences between one agent and every other one, with 95% intervals: in tasks
+    solved and in the mean score in training, both on these tasks and with p-values that are not
+    adjusted, and in the score at the end if the tasks are drawn anew."""
     rows = []
     for agent in table.agents:
         if agent != first and table.complete(first, agent):
             solved = statistics.solved_difference(table.solved(first), table.solved(agent))
             scores = statistics.score_difference(table.scores(first), table.scores(agent))
-            rows.append([f"{label(first)} − {label(agent)}", _signed(solved, 1), _signed(scores)])
-    return markdown(["difference", "tasks solved", "mean score"], rows)
+            training = table.compared(first, agent)
+            names = f"{label(first)} − {label(agent)}"
+            on_these = difference_text(solved, 1), difference_text(training)
+            rows.append([names, *on_these, _signed(scores)])
+    head = ("tasks solved", "mean score in training", "score at the end, other tasks like these")
+    return markdown(["difference", *head], rows)
+
+
+def difference_text(difference: Comparison, digits: int = 2) -> str:
+    """Format a difference as '+0.30 (+0.05 to +0.58), p = 0.02'."""
+    return f"{_signed(difference, digits)}, {difference.p_text}"
 
 
 def _signed(difference: Comparison, digits: int = 2) -> str:

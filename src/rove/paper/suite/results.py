@@ -9,6 +9,9 @@ from jaxtyping import Bool, Float
 
 from rove.agents import AGENTS as KNOWN
 from rove.agents import label_of
+from rove.analysis.comparing import compare_means
+from rove.analysis.curves import mean_over_steps
+from rove.analysis.intervals import Comparison
 from rove.paper import recorded
 from rove.paper.suite.tasks import BY_NAME, RECENT, SuiteTask
 from rove.runs.tables import as_csv
@@ -27,7 +30,7 @@ AGENTS = (*OWN, *SB3)
 TENTHS = 10
 COLUMNS = (
     "task", "half", "agent", "seed", "steps", "episodes", "last", "score", "solved", "policy",
-    "delivered", *(f"tenth_{i + 1}" for i in range(TENTHS)),
+    "delivered", "training", *(f"tenth_{i + 1}" for i in range(TENTHS)),
 )  # fmt: skip
 
 
@@ -54,6 +57,8 @@ class SeedResult(NamedTuple):
     """Mean score of the delivered policy; NaN if none was evaluated."""
     tenths: tuple[float, ...]
     """Mean score of the training episodes that ended in each tenth of the budget; NaN for none."""
+    training: float = float("nan")
+    """Mean score in training, over steps; NaN if no episode ended."""
 
     @property
     def score(self) -> float:
@@ -85,12 +90,18 @@ def seed_result(
     tenth = np.minimum((np.asarray(ends, float) - 1) * TENTHS // steps, TENTHS - 1)
     tenths = tuple(_mean(scores[tenth == i]) for i in range(TENTHS))
     last = _mean(scores[-RECENT:])
-    numbers = (len(scores), last, policy, _mean(delivered), tenths)
+    lengths = np.diff(np.asarray(ends, float), prepend=0.0)
+    training = mean_over_steps(scores, lengths) if len(scores) else float("nan")
+    numbers = (len(scores), last, policy, _mean(delivered), tenths, training)
     return SeedResult(task, agent, seed, steps, *numbers)
 
 
 def _mean(values: Sequence[float] | np.ndarray) -> float:
     return float(np.mean(values)) if len(values) else float("nan")
+
+
+def _mean_of_known(values: Sequence[float]) -> float:
+    return _mean([x for x in values if np.isfinite(x)])
 
 
 def results_csv(results: Iterable[SeedResult]) -> str:
@@ -99,7 +110,8 @@ def results_csv(results: Iterable[SeedResult]) -> str:
     rows = [
         (
             r.task.name, r.task.half, r.agent, r.seed, r.steps, r.episodes, number(r.last),
-            f"{r.score:.4f}", int(r.solved), r.policy, number(r.delivered), *map(number, r.tenths),
+            f"{r.score:.4f}", int(r.solved), r.policy, number(r.delivered),
+            number(r.training), *map(number, r.tenths),
         )
         for r in results
     ]  # fmt: skip
@@ -107,8 +119,10 @@ def results_csv(results: Iterable[SeedResult]) -> str:
 
 
 def read(path: str | Path) -> list[SeedResult]:
-    """Return the results in a file that `results_csv` wrote. Scores are recomputed."""
+    """Return the results in a file that `results_csv` wrote. Scores are recomputed. In a file of an
+    earlier version, without the mean score in training, that is the mean of the tenths."""
     number = lambda text: float(text) if text else float("nan")  # noqa: E731
+    tenths = lambda row: [number(row[f"tenth_{i + 1}"]) for i in range(TENTHS)]  # noqa: E731
     return [
         SeedResult(
             BY_NAME[row["task"]],
@@ -119,7 +133,8 @@ def read(path: str | Path) -> list[SeedResult]:
             number(row["last"]),
             row["policy"],
             number(row["delivered"]),
-            tuple(number(row[f"tenth_{i + 1}"]) for i in range(TENTHS)),
+            tuple(tenths(row)),
+            number(row["training"]) if "training" in row else _mean_of_known(tenths(row)),
         )
         for row in recorded.read(path)
     ]
@@ -153,6 +168,22 @@ class ResultTable:
     def solved(self, agent: str) -> list[Bool[np.ndarray, " seeds"]]:
         """Return which seeds of an agent solved each task."""
         return [np.array([r.solved for r in self.cell(t.name, agent)], bool) for t in self.tasks]
+
+    def compared(self, a: str, b: str) -> Comparison:
+        """Test whether two agents differ in the mean score in training, averaged over tasks on the
+        scale from 0 to 1. On a single task, the scores are those of `rove.difference`, in the units
+        of the environment and within its range of scores."""
+        if len(self.tasks) == 1:
+            (task,) = self.tasks
+            x, y = ([r.training for r in self.cell(task.name, agent)] for agent in (a, b))
+            x, y = (np.nan_to_num(np.array(row), nan=task.zero) for row in (x, y))
+            return compare_means(x, y, task.make().score_range)
+        return compare_means(self._training(a), self._training(b))
+
+    def _training(self, agent: str) -> list[Float[np.ndarray, " seeds"]]:
+        """Return the mean scores in training of an agent, task by task; 0 without an episode."""
+        rows = [(t, [r.training for r in self.cell(t.name, agent)]) for t in self.tasks]
+        return [np.nan_to_num(task.normalised(np.array(row))) for task, row in rows]
 
     def complete(self, *agents: str) -> bool:
         """Whether agents have results on every task."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float
 
+from rove.analysis.comparing import compare_means
 from rove.analysis.intervals import Comparison
 
 DRAWS = 10_000
@@ -40,25 +41,15 @@ def tasks_solved(solved: Rows) -> float:
 def solved_difference(
     a: Sequence[Bool[np.ndarray, " seeds"]], b: Sequence[Bool[np.ndarray, " seeds"]]
 ) -> Comparison:
-    """Compare the mean numbers of tasks that seeds of two agents solve, task by task.
-
-    Tasks are fixed. The probability that a seed solves a task has Jeffreys' posterior, Beta(k + ½,
-    n − k + ½) if k of n seeds solved it, independently for each task and agent; the interval
-    contains 95% of the posterior of the difference of sums. Unlike a bootstrap, it does not treat
-    ten successes of ten seeds as certainty. With few seeds, the posterior is pulled towards ½, and
-    the observed difference can lie outside the interval.
-    """
-    random = np.random.default_rng(0)
-    draws = np.zeros(DRAWS)
-    for rows, sign in ((a, 1.0), (b, -1.0)):
-        for row in rows:
-            k, n = int(np.sum(row)), len(row)
-            draws += sign * random.beta(k + 0.5, n - k + 0.5, DRAWS)
-    return _comparison(tasks_solved(a) - tasks_solved(b), draws, "difference in tasks solved")
+    """Compare the mean numbers of tasks that seeds of two agents solve. Tasks are fixed; see
+    `rove.analysis.comparing.compare_means`, whose mean over tasks is multiplied by their number."""
+    test = compare_means([x.astype(float) for x in a], [x.astype(float) for x in b], (0.0, 1.0))
+    value, low, high = (len(a) * number for number in test[:3])
+    return Comparison(value, low, high, test.p, "difference in tasks solved")
 
 
 def score_difference(a: Rows, b: Rows) -> Comparison:
-    """Compare the mean scores of two agents, with tasks as a sample of all tasks.
+    """Compare the mean scores of two agents at the end, with tasks as a sample of all tasks.
 
     The percentile bootstrap resamples tasks, the same for both agents, and then the seeds of each
     task and agent.
