@@ -247,8 +247,12 @@ def test_a_policy_is_asked_for_by_name(trained, capsys):
         main(["eval", str(folder), "--policy", "best"])
     assert "needs a run that was trained with eval_every" in capsys.readouterr().err
     assert repr(run.policy(1, "mean")) == "<TrainedPolicy: greedy on the posterior mean, seed 1>"
-    with pytest.raises(ConfigError, match=r"kind must be one of mean, sample, vote, behaviour, settled, best"):
+    with pytest.raises(
+        ConfigError, match=r"kind must be one of mean, sample, vote, behaviour, settled, best"
+    ):
         run.policy(kind="greedy")
     dqn = rove.train("dqn", "chain-4", episodes=2, **SMALL)
-    with pytest.raises(ConfigError, match=r"policy must be one of mean, behaviour, settled, best, got 'vote'"):
+    with pytest.raises(
+        ConfigError, match=r"policy must be one of mean, behaviour, settled, best, got 'vote'"
+    ):
         dqn.evaluate(policy="vote")

@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +21,8 @@ from rove.runs.configure import configure
 from rove.runs.result import Run
 from rove.runs.tables import as_csv
 from rove.search.grids import SCOREBOARD
-from rove.training.solving import IN_A_ROW, episodes_to_solve
+from rove.training.outcomes import Outcome
+from rove.training.solving import IN_A_ROW, episodes_to_solve, is_optimal
 
 EPISODES = {
     "deep-sea-20": 600, "chain-100": 250, "chain-50": 250, "permuted-chain-50": 250,
@@ -50,6 +51,12 @@ ORDER = (
 """The order of the columns of the table."""
 
 
+NONE = np.zeros(0)
+EVALUATE_EVERY = 10
+"""Number of episodes between evaluations of the greedy policy. They play one episode, because all
+tasks but the bandits are deterministic."""
+
+
 class Cell(NamedTuple):
     """The results of an agent on a task."""
 
@@ -62,19 +69,54 @@ class Cell(NamedTuple):
     """The budget in episodes."""
     support: Support
     """The range of the values."""
+    delivered: np.ndarray = NONE
+    """For each seed, whether the policy that it delivers is optimal; empty for a bandit."""
+    delivered_values: np.ndarray = NONE
+    """For each seed, the number of episodes until an evaluation of its greedy policy was optimal,
+    or its budget if the delivered policy is not optimal."""
+    values_vary: np.ndarray = NONE
+    """For each seed, whether the values of its network depend on the state; NaN for a table."""
+    policy_varies: np.ndarray = NONE
+    """For each seed, whether its greedy action depends on the state; NaN for a table."""
+    greedy: np.ndarray = NONE
+    """For each seed, the mean score of the greedy policy of its last network."""
 
     @property
     def text(self) -> str:
-        """Solved seeds, mean value and its 95% interval, such as "10/10 84 (70–101)"; without the
-        interval if there are few seeds."""
-        mean = f"{self.values.mean():.0f}"
-        if len(self.values) >= MIN_SEEDS:
-            low, high = mean_interval(self.values, self.support)
-            mean += f" ({low:.0f}–{high:.0f})"
+        """Seeds that solved the task, mean value and its 95% interval, such as "10/10 84 (70–101)";
+        without the interval if there are few seeds."""
+        return _counted(self.solved, self.values, self.support)
+
+    @property
+    def delivered_text(self) -> str:
+        """The same for delivered policies."""
         if not len(self.solved):
+            return self.text
+        return _counted(self.delivered, self.delivered_values, (1.0, self.support[1]))
+
+    @property
+    def network_text(self) -> str:
+        """Of the seeds whose delivered policy is optimal, those whose network's values, and those
+        whose greedy actions, depend on the state, and the mean score of the greedy policies of all
+        seeds, such as "9, 4 of 10; 10.2"; without the counts for a table."""
+        mean = f"{self.greedy.mean():.3g}"
+        if not self.delivered.any() or not np.isfinite(self.values_vary).all():
             return mean
-        count = f"{self.solved.sum()}/{len(self.solved)}"
-        return f"{count} {mean}" if self.solved.any() else count
+        values, actions = (
+            int(np.sum(x[self.delivered] == 1.0)) for x in (self.values_vary, self.policy_varies)
+        )
+        return f"{values}, {actions} of {self.delivered.sum()}; {mean}"
+
+
+def _counted(solved: np.ndarray, values: np.ndarray, support: Support) -> str:
+    mean = f"{values.mean():.0f}"
+    if len(values) >= MIN_SEEDS:
+        low, high = mean_interval(values, support)
+        mean += f" ({low:.0f}–{high:.0f})"
+    if not len(solved):
+        return mean
+    count = f"{solved.sum()}/{len(solved)}"
+    return f"{count} {mean}" if solved.any() else count
 
 
 @dataclass(frozen=True)
@@ -95,19 +137,23 @@ class Scoreboard(Experiment):
                 if not fits(agent, environment):
                     continue
                 task = make(environment)
-                plan[environment, agent] = configure(
+                solvable = task.optimum is not None
+                config = configure(
                     settings_of(agent)(**tuned(agent, environment, ["scoreboard"])),
                     task,
                     seeds=QUICK_SEEDS if self.quick else SEEDS,
                     episodes=budget,
-                    until_solved=task.optimum is not None,
+                    until_solved=solvable,
+                    eval_every=EVALUATE_EVERY if solvable else None,
+                    eval_episodes=1 if solvable else None,
                 )
+                plan[environment, agent] = replace(config, delivers=solvable)
         return plan
 
     def write(self, runs: Runs, out: Path) -> list[Claim]:
         cells = {key: cell(run) for key, run in runs.items()}
         publish(out / "scoreboard.csv", lanes_csv(cells).encode())
-        publish(out / "scoreboard.md", as_table(cells).encode())
+        publish(out / "scoreboard.md", as_tables(cells).encode())
         draw(cells, out)
         return claims(cells)
 
@@ -134,7 +180,30 @@ def cell(run: Run) -> Cell:
     times = [episodes_to_solve(o.scores, environment.optimum) for o in run.outcomes]
     solved = np.array([time is not None for time in times])
     values = np.array([budget if time is None else time for time in times], float)
-    return Cell(values, solved, budget, support)
+    optimal = [
+        bool(np.all(is_optimal(np.array(scores), environment.optimum))) for scores in run.evaluated
+    ]
+    at = [_first_optimal(outcome, environment.optimum) for outcome in run.outcomes]
+    times = [time if good else budget for time, good in zip(at, optimal, strict=True)]
+    networks = run.networks
+    return Cell(
+        values,
+        solved,
+        budget,
+        support,
+        np.array(optimal),
+        np.array(times, float),
+        np.array([np.nan if x is None else not x.values_constant for x in networks], float),
+        np.array([np.nan if x is None else not x.policy_constant for x in networks], float),
+        np.array([np.mean(scores) for scores in run.greedy]),
+    )
+
+
+def _first_optimal(outcome: Outcome, optimum: float) -> int:
+    """Return the episode of the first evaluation that was optimal; if none was, the last one."""
+    evaluations = outcome.evaluations
+    optimal = np.flatnonzero(is_optimal(evaluations.mean, optimum))
+    return int(evaluations.episode[optimal[0]]) if len(optimal) else len(outcome.scores)
 
 
 def value_range(environment: Task, budget: int) -> Support:
@@ -144,14 +213,21 @@ def value_range(environment: Task, budget: int) -> Support:
     return min(IN_A_ROW, budget), budget
 
 
+MORE = ("delivered", "delivered_value", "values_vary", "policy_varies", "greedy_score")
+"""The columns of the table about delivered policies and networks; empty for bandits."""
+
+
 def lanes_csv(cells: Cells) -> str:
     """Return a CSV table with one row per seed."""
     rows: list[tuple] = []
     for (environment, agent), result in cells.items():
         for seed, value in enumerate(result.values):
-            solved = int(result.solved[seed]) if len(result.solved) else ""
-            rows.append((environment, agent, seed, result.episodes, solved, f"{value:g}"))
-    return as_csv(("environment", "agent", "seed", "budget", "solved", "value"), rows)
+            solvable = len(result.solved) > 0
+            solved = int(result.solved[seed]) if solvable else ""
+            more = [column[seed] if solvable else np.nan for column in result[4:]]
+            numbers = ["" if np.isnan(x) else f"{x:g}" for x in more]
+            rows.append((environment, agent, seed, result.episodes, solved, f"{value:g}", *numbers))
+    return as_csv(("environment", "agent", "seed", "budget", "solved", "value", *MORE), rows)
 
 
 def _axes(cells: Cells) -> tuple[list[str], list[str]]:
@@ -160,14 +236,30 @@ def _axes(cells: Cells) -> tuple[list[str], list[str]]:
     return environments, [name for name in AGENTS if any(name == a for _, a in cells)]
 
 
-def as_table(cells: Cells) -> str:
-    """Return a Markdown table with one row per agent."""
+def as_tables(cells: Cells) -> str:
+    """Return three Markdown tables: of delivered policies, of exploring agents, and of networks."""
+    titles = {
+        "By the delivered policy": "delivered_text",
+        "While exploring": "text",
+        "What the networks say": "network_text",
+    }
+    parts = [f"### {title}\n\n{as_table(cells, field)}" for title, field in titles.items()]
+    return "\n".join(parts)
+
+
+def as_table(cells: Cells, field: str = "text") -> str:
+    """Return a Markdown table with one row per agent, of one of the texts of cells. The table of
+    networks is without bandits and tables."""
+    if field == "network_text":
+        cells = {key: x for key, x in cells.items() if np.isfinite(x.values_vary).all()}
+        cells = {key: x for key, x in cells.items() if len(x.values_vary)}
     environments, agents = _axes(cells)
     budgets = {e: c.episodes for (e, _), c in cells.items()}
     head = [f"{e} (of {budgets[e]})" for e in environments]
     lines = ["| agent | " + " | ".join(head) + " |", "|---" * (1 + len(head)) + "|"]
     for agent in agents:
-        texts = [cells[e, agent].text if (e, agent) in cells else "" for e in environments]
+        known = [cells.get((e, agent)) for e in environments]
+        texts = ["" if cell is None else getattr(cell, field) for cell in known]
         lines.append(f"| `{agent}` | " + " | ".join(texts) + " |")
     return "\n".join(lines) + "\n"
 
@@ -182,7 +274,11 @@ def read(path: Path) -> dict[Key, Cell]:
         values = np.array([float(row["value"]) for row in group])
         solved = np.array([row["solved"] == "1" for row in group if row["solved"]], bool)
         budget = int(group[0]["budget"])
-        cells[key] = Cell(values, solved, budget, value_range(make(key[0]), budget))
+        more = [
+            np.array([float(row[name] or "nan") for row in group if row["solved"]]) for name in MORE
+        ]
+        support = value_range(make(key[0]), budget)
+        cells[key] = Cell(values, solved, budget, support, more[0] == 1.0, *more[1:])
     return cells
 
 

@@ -17,6 +17,7 @@ from rove.runs import advice, outputs, watching
 from rove.runs.config import Config
 from rove.runs.delivery import TrainedPolicy
 from rove.runs.recorded import check_created
+from rove.runs.tables import padded
 from rove.training.conclusion import Conclusion, Delivered, Inspection
 from rove.training.delivering import concluded, lane_for
 from rove.training.outcomes import Evaluations, Outcome
@@ -58,13 +59,7 @@ class Run:
         return [seed for seed in seeds if seed is not None and len(seed.episodes.returns)]
 
     def _stack(self, field: str) -> np.ndarray:
-        return self._table([getattr(outcome.episodes, field) for outcome in self.outcomes])
-
-    def _table(self, columns: list[np.ndarray]) -> np.ndarray:
-        table = np.full((len(columns), max(map(len, columns), default=0)), np.nan)
-        for row, column in zip(table, columns, strict=True):
-            row[: len(column)] = column
-        return table
+        return padded([getattr(outcome.episodes, field) for outcome in self.outcomes])
 
     @property
     def returns(self) -> np.ndarray:
@@ -74,7 +69,7 @@ class Run:
     @property
     def scores(self) -> np.ndarray:
         """Scores of shape [seeds, episodes]: on most environments, the returns."""
-        return self._table([outcome.scores for outcome in self.outcomes])
+        return padded([outcome.scores for outcome in self.outcomes])
 
     @property
     def lengths(self) -> np.ndarray:
@@ -268,17 +263,12 @@ class Run:
         """Signs that training went wrong, one sentence each. `rove.train` warns of them, and
         `rove train` prints them.
 
-        - No episode ended, or the run ended before learning started.
-        - A seed found nothing: all its episodes, at least 20, had the same score, or scores within
-          1.5% of a positive optimum from 0. Or it scored more than the optimum, which is wrong.
-        - It solved its task and lost it again (see `lost`), or scored more than half of the
-          optimum, but not in the last 20 episodes.
-        - The values of its network do not depend on the state, or that of the first state is more
-          than a factor of two, and a tenth of the range of returns, from what its greedy policy
-          earns (see `networks`), or far above the optimum.
+        - No episode ended, or the run ended before learning started; a seed found nothing, solved
+          its task and lost it again, or scored more than the optimum, which is then wrong.
+        - The values of its network do not depend on the state, or that of the first state is far
+          from what its greedy policy earns (see `networks`), or far above the optimum.
         - The delivered policy scores less than the last 50 training episodes.
-        - The posterior q_φ collapsed too early: the spread of Q over θ stayed below a hundredth of
-          its maximum for 20 episodes, before any episode scored half of the optimum. This cannot be
+        - The posterior q_φ collapsed before any episode scored half of the optimum, which cannot be
           detected if `not_watched` gives a reason.
         """
         return watching.alarms_of(self)

@@ -24,6 +24,14 @@ COLUMNS = (
 )  # fmt: skip
 
 
+def padded(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Return a table with one row per column, padded with NaN."""
+    table = np.full((len(columns), max(map(len, columns), default=0)), np.nan)
+    for row, column in zip(table, columns, strict=True):
+        row[: len(column)] = column
+    return table
+
+
 def as_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return a table as CSV text."""
     text = io.StringIO()
