@@ -199,12 +199,14 @@ def test_where_settings_come_from(tmp_path):
     sources = [
         source_of(planned(tmp_path / "near", "dqn", "deep-sea-5")),
         source_of(planned(tmp_path / "none", "dqn", "cartpole")),
+        source_of(planned(tmp_path / "auto", "auto", "cartpole")),
         source_of(planned(tmp_path / "own", "dqn", "deep-sea-5", lr=0.5, hidden=(3,))),
         source_of(planned(tmp_path / "parts", rove.DQN().compose(), "chain-5")),
     ]
     assert sources == [
-        "defaults, tuned on deep-sea-10",
-        "generic defaults, not tuned",
+        "defaults (tuned on deep-sea-10)",
+        "defaults (generic, not tuned for this environment)",
+        "defaults (the same for all tasks, chosen on the development half of the suite)",
         "not the defaults: lr, hidden",
         "custom agent",
     ]
@@ -217,10 +219,11 @@ def test_the_page_says_where_settings_come_from(browser, tmp_path):
     rove.train(rove.DQN(**SMALL), "deep-sea-4", episodes=2, out=tmp_path / "small")
     browser.open(report([tmp_path], tmp_path / "r.html"))
     text = browser.run("document.querySelector('main').textContent")
-    assert "Settings: generic defaults, not tuned." in text
+    assert "Settings: defaults (generic, not tuned for this environment)." in text
     assert "Settings: DQN: not the defaults: " in text or "; DQN: not the defaults: " in text
     folded = browser.run("[...document.querySelectorAll('summary')].map(e => e.textContent)")
-    assert any(t.endswith(" (bandit-3); settings: generic defaults, not tuned") for t in folded)
+    end = " (bandit-3); settings: defaults (generic, not tuned for this environment)"
+    assert any(t.endswith(end) for t in folded)
 
 
 def test_performance_profiles_are_steps_with_bands(browser, runs, tmp_path):

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rove.agents.settings import Settings
-from rove.agents.tuned import tuned_for
+from rove.agents.tuned import origin
 from rove.analysis.estimates import solve_summary
 from rove.analysis.intervals import count_and_interval, episodes_interval, mean_and_interval
 from rove.cli.console import prose, word
@@ -156,8 +156,7 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
     if any(name != "mean" for name in summary["policy"]):
         prose(console, f"trained policies: {_policies(summary['policy'])}")
     if isinstance(run.config.agent, Settings):
-        source = tuned_for(run.config.agent_name, run.config.environment.name)
-        text = f"tuned on {source}" if source else "generic, not tuned for this environment"
+        text = origin(run.config.agent_name, run.config.environment.name)
         default = default_settings(run.config.agent_name, run.config.environment)
         changed = [f.name for f in fields(default) if _differs(f.name, default, run.config.agent)]
         text += f"; changed: {', '.join(changed)}" if changed else ""

@@ -11,7 +11,7 @@ import tyro
 from rove import environments
 from rove.agents import AGENTS
 from rove.agents.settings import Settings, with_settings
-from rove.agents.tuned import tuned_for
+from rove.agents.tuned import origin
 from rove.cli.console import optional
 from rove.cli.mirrors import mirror, values
 from rove.cli.options import parse, split_arguments
@@ -135,12 +135,7 @@ def parse_named(command: str, kind: type, arguments: list[str], about: str = "")
         raise RoveError(f"{names[1]!r} is an agent: write rove {command} {names[1]} {names[0]}")
     environment = environments.make(names[1])
     settings = default_settings(names[0], environment)
-    source = tuned_for(settings.name, environment.name)
-    defaults = (
-        f"Defaults are the settings that were tuned for {settings.name} on {source}."
-        if source
-        else f"Defaults are generic: {settings.name} has not been tuned for {environment.name}."
-    )
+    defaults = f"Default settings: {origin(settings.name, environment.name)}."
     prog = f"rove {command} {names[0]} {names[1]}"
     about = f"{inspect.cleandoc(type(settings).__doc__ or '')}\n\n{defaults}{about}"
     return _parsed(kind, arguments[2:], prog, about, settings, environment)
