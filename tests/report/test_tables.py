@@ -279,17 +279,6 @@ def test_budgets_are_said_beside_solved_seeds(browser, runs, tmp_path):
     assert "(ten optimal episodes in a row) within 20 episodes or 30 episodes;" in text
 
 
-def test_a_claim_without_a_direction_was_not_tested(browser, experiment, tmp_path):
-    folder = tmp_path / "figure-2-quick"
-    shutil.copytree(experiment, folder)
-    claim = {"text": "a", "evidence": "b", "verdict": "no verdict", "published": "x"}
-    claims = [claim | {"direction": "as claimed"}, claim | {"direction": ""}]
-    (folder / "claims.json").write_text(json.dumps(claims))
-    browser.open(report([folder], tmp_path / "r.html"))
-    summary = browser.run("document.querySelector('.tested summary').textContent")
-    assert summary == "Claims looked at on these data: 1 as claimed, 1 not tested"
-
-
 def test_a_column_has_one_number_of_decimals(browser, page):
     browser.open(page)
     format_of = "const f = formatOf([[0.707, -0.00064, 0.9, 5, null], null]); "

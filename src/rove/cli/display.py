@@ -260,27 +260,22 @@ def scores(
 
 
 def claims_table(console: Console, claims: Sequence["Claim"], name: str, quick: bool) -> None:
-    """Print the claims of an experiment with their verdicts.
-
-    In quick form, print the direction seen and the verdicts of the full run instead.
-    """
-    last = ("direction seen", "full run") if quick else ("verdict", "over all claims (Holm)")
-    table = Table(title=f"{name}: claims", title_justify="left")
+    """Print the claims of an experiment with their verdicts; in quick form, which only draws, those
+    of the committed full run."""
+    title = f"{name}: claims" + ", as the committed full run judged them" * quick
+    table = Table(title=title, title_justify="left")
     table.add_column("claim", ratio=3)
     table.add_column("what was measured", ratio=4)
-    for column in last:
-        table.add_column(column, ratio=1 if quick else None)
+    for column in ("verdict", "over all claims (Holm)")[: 1 if quick else 2]:
+        table.add_column(column)
     colours = {"supported": "green", "not supported": "red"}
     for claim in claims:
-        verdict = claim.published if quick else claim.verdict
-        coloured = f"[{colours.get(verdict.partition(',')[0], 'yellow')}]{verdict or '–'}[/]"
-        cells = (claim.direction, coloured) if quick else (coloured, claim.after_holm)
-        table.add_row(claim.text, claim.evidence, *cells)
+        coloured = f"[{colours.get(claim.verdict, 'yellow')}]{claim.verdict}[/]"
+        table.add_row(claim.text, claim.evidence, coloured, *[claim.after_holm] * (not quick))
     console.print(table)
     if quick:
         prose(
             console,
-            "The quick form has too few seeds for verdicts; it shows whether the estimate is on "
-            "the side of the claim.\nThe last column is from the full run: "
-            + word(f"rove reproduce {name}"),
+            "The quick form only draws the figure: its seeds are too few to test a claim.\n"
+            "To run the experiment in full: " + word(f"rove reproduce {name}"),
         )
