@@ -37,7 +37,7 @@ def test_a_tiny_one_end_to_end(tmp_path, monkeypatch):
         monkeypatch.setattr(figure_2, episodes, {"chain-10": 4, "chain-50": 2, "chain-100": 2})
     monkeypatch.setattr(figure_2, "QUICK_SEEDS", 2)
     monkeypatch.setattr(figure_2, "SEEDS", 2)
-    monkeypatch.setattr(figure_2, "ITERATION", 2)
+    monkeypatch.setattr(figure_2, "EPISODES_PER_ITERATION", 2)
     found = Figure2(quick=True).run(tmp_path)
     assert found == published.claims("figure-2")  # the quick form only draws
     assert not (tmp_path / "claims.json").exists()
