@@ -147,8 +147,6 @@ NO_COPIES = (
 """Why compiled environments have no copies."""
 _VERSIONED = re.compile(r"-v\d+$")
 """Matches the end of Gymnasium's ids."""
-_SIZE = re.compile(r"[0-9]*$")
-"""Matches the size at the end of a name, which may be empty."""
 
 
 def names(size: str = "N") -> list[str]:
@@ -191,7 +189,7 @@ def _compiled(name: str, **settings: Any) -> Environment:
             message = f"environment {name!r} needs a size, as in {known}-10"
             raise ConfigError("environment", name, f"{known}-N", message)
     if family not in ENVIRONMENTS or ENVIRONMENTS[family].sized != sized:
-        size = size if sized else _SIZE.search(name)[0]
+        size = size if sized else name[len(name.rstrip("0123456789")) :]
         similar = (names(size) if size else []) + names() + list(ALIASES)
         known = (*names(), *ALIASES)
         message = unknown_name("environment", name, known, similar, "rove list")
