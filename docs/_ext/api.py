@@ -12,7 +12,7 @@ import importlib
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from docutils import nodes
@@ -33,8 +33,9 @@ def block(kind: str, signature: str, body: str, *options: str) -> str:
     return "\n".join(lines)
 
 
-def markdown(docstring: str | None) -> str:
-    """Return a docstring with examples fenced and names of the package as links."""
+def markdown(docstring: str | None, arguments: Collection[str] = ()) -> str:
+    """Return a docstring with examples fenced and names of the package as links, except those that
+    are the object's own arguments."""
     lines: list[str] = []
     example = False
     for line in inspect.cleandoc(docstring or "").splitlines():
@@ -44,13 +45,19 @@ def markdown(docstring: str | None) -> str:
             lines, example = [*lines, "```"], False
         lines.append(line)
     text = "\n".join(lines + ["```"] * example)
-    return re.sub(r"(?<!`)`(?:rove\.)?([A-Za-z]\w*)`(?!`)", _link, text)
+    names = {name for name in rove.__all__ if not inspect.ismodule(getattr(rove, name))}
+
+    def link(match: re.Match[str]) -> str:
+        full, name = match[0].startswith("`rove."), match[1]
+        linked = name in names and (full or name not in arguments)
+        return f"{{py:obj}}`~rove.{name}`" if linked else match[0]
+
+    return re.sub(r"(?<!`)`(?:rove\.)?([A-Za-z]\w*)`(?!`)", link, text)
 
 
-def _link(match: re.Match[str]) -> str:
-    name = match[1]
-    linked = name in rove.__all__ and not inspect.ismodule(getattr(rove, name))
-    return f"{{py:obj}}`~rove.{name}`" if linked else match[0]
+def argument_names(function: ast.FunctionDef) -> set[str]:
+    """Return the names of a function's arguments."""
+    return {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)}
 
 
 def parsed(value: Any) -> Definition:
@@ -152,7 +159,7 @@ def method(node: ast.FunctionDef, module: Any) -> str:
     decorators = {ast.unparse(decorator).rpartition(".")[2] for decorator in node.decorator_list}
     options = [":no-contents-entry:"]
     options += [f":{kind}:" for kind in ("abstractmethod", "classmethod") if kind in decorators]
-    text = markdown(ast.get_docstring(node))
+    text = markdown(ast.get_docstring(node), argument_names(node))
     if not decorators & {"property", "cached_property"}:
         return block("method", node.name + parameters(node, module), text, *options)
     if node.returns:
@@ -180,7 +187,8 @@ def documented(full_name: str) -> str:
     if inspect.isclass(value):
         bases = [_name(base) for base in value.__bases__ if base.__module__.startswith("rove.")]
         links = [f"Base: {{py:obj}}`~{base}`" for base in bases]
-        body = "\n\n".join([*links, markdown(value.__doc__), *inherited(value), *members(value)])
+        about = markdown(value.__doc__, [name for name, *_ in _fields(value)])
+        body = "\n\n".join([*links, about, *inherited(value), *members(value)])
         error = issubclass(value, Exception)
         abstract = inspect.isabstract(value)
         signature = name + ("" if abstract else constructor(value))
@@ -189,7 +197,8 @@ def documented(full_name: str) -> str:
     definition = parsed(value)
     assert isinstance(definition, ast.FunctionDef)
     signature = name + parameters(definition, inspect.getmodule(value))
-    return block("function", signature, markdown(value.__doc__), where)
+    text = markdown(value.__doc__, argument_names(definition))
+    return block("function", signature, text, where)
 
 
 class Api(SphinxDirective):

@@ -233,7 +233,12 @@ def nearest(name: Any, names: Iterable[str]) -> str | None:
 
     Names that differ only in a number, such as figure-9 and figure-5, do not count as similar.
     """
-    others = {known.lower(): known for known in names if _letters(known) != _letters(str(name))}
+    letters = _letters(str(name))
+    others = {
+        known.lower(): known
+        for known in names
+        if letters != _letters(known) or known == letters != str(name)
+    }
     near = difflib.get_close_matches(str(name).lower(), others, n=1, cutoff=0.6)
     return others[near[0]] if near else None
 

@@ -72,14 +72,18 @@ def test_help_of_an_agent_shows_its_fields(capsys):
     for field in fields.split():
         assert f"--agent.{field}" in shown
     assert "--env.permuted" in shown
-    assert "Defaults are the settings that were tuned for ge on chain-10." in shown
+    assert "Default settings: tuned on chain-10." in shown
     assert "None" not in shown.partition("agent options")[0]
     with pytest.raises(SystemExit):
         cli.main(["train", "c51", "sparse-acrobot", "--help"])
     shown = capsys.readouterr().out
-    assert "Defaults are generic: c51 has not been tuned for sparse-acrobot." in shown
+    assert "Default settings: generic, not tuned for this environment." in shown
     for field in ("--env.reward", "--env.environment.horizon"):
         assert field in shown
+    with pytest.raises(SystemExit):
+        cli.main(["train", "auto", "sparse-acrobot", "--help"])
+    shown = capsys.readouterr().out
+    assert "Default settings: the same for all tasks, chosen on the development half" in shown
 
 
 @pytest.mark.parametrize(("budget", "default"), [("episodes", "7)"), ("steps", "1,200 steps)")])
@@ -164,6 +168,7 @@ def test_underscores_and_hyphens_are_one(tmp_path):
             "unknown agent 'gee'. Did you mean 'ge'? (rove list",
         ),
         (["train", "ge", "chian-10"], "unknown environment 'chian-10'. Did you mean 'chain-10'?"),
+        (["train", "ge", "chain10"], "unknown environment 'chain10'. Did you mean 'chain-10'?"),
         (
             ["train", "ge", "chain-1"],
             "environment 'chain-1': the size must be an integer between 3",

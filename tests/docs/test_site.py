@@ -123,6 +123,14 @@ def test_names_in_the_text_lead_to_the_reference_and_that_to_the_source(site):
 
 
 @pytest.mark.slow
+def test_an_argument_does_not_lead_to_the_function_of_its_name(site):
+    page = (site / "reference" / "training.html").read_text("utf-8")
+    assert re.search(r"<li><p><code[^>]*><span[^>]*>report</span></code>: a function that is", page)
+    assert not re.findall(r'<li><p><a [^>]*href="#(rove\.[a-z]+)"', page)
+    assert re.search(r'<a [^>]*href="#rove\.report"', page)  # elsewhere, the function is meant
+
+
+@pytest.mark.slow
 def test_long_code_breaks_at_its_joints_and_short_code_does_not(site):
     page = (site / "paper" / "paper-to-code.html").read_text("utf-8")
     parts = ("tests/", "core/", "test_", "identities.py::", "test_", "ge_", "with_", "a_")

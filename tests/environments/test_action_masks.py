@@ -135,6 +135,18 @@ def test_a_masked_run_goes_on_within_an_episode_and_loads_without_its_environmen
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("agent", ["psrl", "bayesian_q_learning", "particles", "thompson"])
+def test_agents_with_tables_learn_with_masks(agent):
+    """They look at an observation before training, to refuse what is not one-hot."""
+    run = rove.train(agent, rove.make(TAXI, time_limit=20), steps=60)
+    assert run.returns.shape[1] >= 3
+    act = run.policy(kind="mean")
+    only = np.arange(6) == 4
+    assert act(0, only) == 4
+    with pytest.raises(ConfigError, match="one-hot"):
+        configure(agent, "gym/CartPole-v1")
+
+
 def test_ignoring_the_mask_is_recorded_and_restored(tmp_path):
     task = rove.make(TAXI, ignore_mask=True)
     rove.train(rove.DQN(**SMALL), task, episodes=1, out=tmp_path)

@@ -89,6 +89,9 @@ def test_a_missing_size_is_asked_for(name):
         ("bandits-12", "bandit-12"),
         ("cart-pole", "cartpole"),
         ("cartpole-1", "cartpole"),
+        ("cartpole1", "cartpole"),
+        ("chain10", "chain-10"),
+        ("deep_sea20", "deep-sea-20"),
         ("sparse-mountaincar", "sparse-mountain-car"),
     ],
 )

@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 
-from rove.paper import figure_4
+from rove.paper import figure_4, published
 from rove.paper.figure_4 import AGENTS, SCORES, TASKS, Figure4
 
 pytest.importorskip("mujoco")
@@ -27,7 +27,7 @@ def test_a_tiny_one_end_to_end(tmp_path, monkeypatch):
     monkeypatch.setattr(figure_4, "QUICK_STEPS", 100)
     made = Figure4(quick=True)
     found = made.run(tmp_path)
-    assert len(found) == 10
+    assert found == published.claims("figure-4")
     with gzip.open(tmp_path / "figure-4.csv.gz", "rt") as file:
         rows = list(csv.DictReader(file))
     assert {(row["task"], row["agent"]) for row in rows} == {(t, a) for t in TASKS for a in AGENTS}

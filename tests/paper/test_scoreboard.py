@@ -1,6 +1,5 @@
 """The scoreboard: what a cell holds, by hand, and a small one from end to end."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -99,5 +98,5 @@ def test_a_small_one_from_end_to_end(tmp_path, monkeypatch):
     assert table[0] == "| agent | chain-10 (of 3) | bandit-10 (of 20) |"
     assert table[2].startswith("| `psrl` | 0/2 | ")
     assert table[3].startswith("| `thompson` |  | ")
-    assert json.loads((tmp_path / "claims.json").read_text()) == []
+    assert not (tmp_path / "claims.json").exists()
     assert (tmp_path / "scoreboard.png").stat().st_size > 5000

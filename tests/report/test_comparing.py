@@ -104,6 +104,14 @@ def test_agents_that_can_meet_have_different_styles():
         assert colours.CUSTOM not in numbers
 
 
+def test_no_agent_is_dotted_like_the_optimum():
+    axes = plots.figure().axes[0]
+    plots.learning_curves(axes, {name: np.zeros((1, 3)) for name in AGENTS}, optimum=1.0)
+    *curves, optimum = [line.get_linestyle() for line in axes.lines]
+    assert len(curves) == len(AGENTS)
+    assert optimum not in curves
+
+
 @pytest.mark.parametrize("ground", [0, 1], ids=["light", "dark"])
 def test_colours_are_told_apart(ground):
     """By their distances in Oklab, in which a difference just noticed is about 0.02."""

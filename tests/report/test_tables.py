@@ -198,12 +198,14 @@ def test_where_settings_come_from(tmp_path):
     sources = [
         source_of(planned(tmp_path / "near", "dqn", "deep-sea-5")),
         source_of(planned(tmp_path / "none", "dqn", "cartpole")),
+        source_of(planned(tmp_path / "auto", "auto", "cartpole")),
         source_of(planned(tmp_path / "own", "dqn", "deep-sea-5", lr=0.5, hidden=(3,))),
         source_of(planned(tmp_path / "parts", rove.DQN().compose(), "chain-5")),
     ]
     assert sources == [
-        "defaults, tuned on deep-sea-10",
-        "generic defaults, not tuned",
+        "defaults (tuned on deep-sea-10)",
+        "defaults (generic, not tuned for this environment)",
+        "defaults (the same for all tasks, chosen on the development half of the suite)",
         "not the defaults: lr, hidden",
         "custom agent",
     ]
@@ -216,10 +218,11 @@ def test_the_page_says_where_settings_come_from(browser, tmp_path):
     rove.train(rove.DQN(**SMALL), "deep-sea-4", episodes=2, out=tmp_path / "small")
     browser.open(report([tmp_path], tmp_path / "r.html"))
     text = browser.run("document.querySelector('main').textContent")
-    assert "Settings: generic defaults, not tuned." in text
+    assert "Settings: defaults (generic, not tuned for this environment)." in text
     assert "Settings: DQN: not the defaults: " in text or "; DQN: not the defaults: " in text
     folded = browser.run("[...document.querySelectorAll('summary')].map(e => e.textContent)")
-    assert any(t.endswith(" (bandit-3); settings: generic defaults, not tuned") for t in folded)
+    end = " (bandit-3); settings: defaults (generic, not tuned for this environment)"
+    assert any(t.endswith(end) for t in folded)
 
 
 def test_performance_profiles_are_steps_with_bands(browser, runs, tmp_path):
@@ -273,17 +276,6 @@ def test_budgets_are_said_beside_solved_seeds(browser, runs, tmp_path):
     assert "budget, episodes30" in tip
     text = browser.run("document.querySelector('main').textContent")
     assert "(ten optimal episodes in a row) within 20 episodes or 30 episodes;" in text
-
-
-def test_a_claim_without_a_direction_was_not_tested(browser, experiment, tmp_path):
-    folder = tmp_path / "figure-2-quick"
-    shutil.copytree(experiment, folder)
-    claim = {"text": "a", "evidence": "b", "verdict": "no verdict", "published": "x"}
-    claims = [claim | {"direction": "as claimed"}, claim | {"direction": ""}]
-    (folder / "claims.json").write_text(json.dumps(claims))
-    browser.open(report([folder], tmp_path / "r.html"))
-    summary = browser.run("document.querySelector('.tested summary').textContent")
-    assert summary == "Claims looked at on these data: 1 as claimed, 1 not tested"
 
 
 def test_a_column_has_one_number_of_decimals(browser, page):

@@ -9,6 +9,9 @@ from typing import Any
 SOURCES = ("figure-2", "figure-3", "figure-4", "scoreboard", "deep-sea")
 """The searches with a file in defaults/; at equal distance, the earlier one takes precedence."""
 
+FOR_ALL_TASKS = ("auto",)
+"""Agents whose class has settings that were chosen on the development half of the suite."""
+
 RELATED = ("permuted-", "bernoulli-", "linear-")
 """Prefixes of names of environments: without one, a name is that of a similar environment."""
 
@@ -32,6 +35,15 @@ def for_new_tasks(agent: str) -> dict[str, Any]:
 def tuned_for(agent: str, environment: str) -> str | None:
     """Return the environment that the settings of `tuned` were found on, or None."""
     return _nearest(agent, environment, SOURCES)[0]
+
+
+def origin(agent: str, environment: str) -> str:
+    """Say where an agent's default settings on an environment come from, after "they are"."""
+    if source := tuned_for(agent, environment):
+        return f"tuned on {source}"
+    if agent in FOR_ALL_TASKS:
+        return "the same for all tasks, chosen on the development half of the suite"
+    return "generic, not tuned for this environment"
 
 
 def _nearest(

@@ -17,8 +17,8 @@ _NUMBERS = {
     "ge-step": 2, "ge-episode": 5, "dqn-paper": 10,
     "random": 19, "sb3": 6, "sb3-zoo": 16,
 }  # fmt: skip
-"""Numbers of styles: n has colour n mod 10 of the palette, and a dashed line from 10 on, a dotted
-one from 20 on."""
+"""Numbers of styles: n has colour n mod 10 of the palette, and a dashed line from 10 on, and one of
+dashes and dots from 20 on. None is dotted, as the optimum is."""
 CUSTOM = len(PALETTE) - 1
 """The style of agents that are not listed."""
 
@@ -31,4 +31,4 @@ def number_of(agent: str) -> int:
 def line_of(agent: str) -> dict[str, str]:
     """Return the colour and the line style of an agent, for Matplotlib."""
     row, column = divmod(number_of(agent), len(PALETTE))
-    return {"color": PALETTE[column][0], "ls": ("-", "--", ":")[row]}
+    return {"color": PALETTE[column][0], "ls": ("-", "--", "-.")[row]}

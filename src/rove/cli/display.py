@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rove.agents.settings import Settings
-from rove.agents.tuned import tuned_for
+from rove.agents.tuned import origin
 from rove.analysis.estimates import solve_summary
 from rove.analysis.intervals import count_and_interval, episodes_interval, mean_and_interval
 from rove.analysis.networks import as_json as networks_as_json
@@ -163,8 +163,7 @@ def closing_table(console: Console, run: "Run", summary: dict[str, Any]) -> None
     what = f"policy: mean {label} of the trained policy (and which it is)"
     prose(console, f"{what}: {_policies(summary['policy'])}")
     if isinstance(run.config.agent, Settings):
-        source = tuned_for(run.config.agent_name, run.config.environment.name)
-        text = f"tuned on {source}" if source else "generic, not tuned for this environment"
+        text = origin(run.config.agent_name, run.config.environment.name)
         default = default_settings(run.config.agent_name, run.config.environment)
         changed = [f.name for f in fields(default) if _differs(f.name, default, run.config.agent)]
         text += f"; changed: {', '.join(changed)}" if changed else ""
@@ -276,27 +275,22 @@ def scores(
 
 
 def claims_table(console: Console, claims: Sequence["Claim"], name: str, quick: bool) -> None:
-    """Print the claims of an experiment with their verdicts.
-
-    In quick form, print the direction seen and the verdicts of the full run instead.
-    """
-    last = ("direction seen", "full run") if quick else ("verdict", "over all claims (Holm)")
-    table = Table(title=f"{name}: claims", title_justify="left")
+    """Print the claims of an experiment with their verdicts; in quick form, which only draws, those
+    of the committed full run."""
+    title = f"{name}: claims" + ", as the committed full run judged them" * quick
+    table = Table(title=title, title_justify="left")
     table.add_column("claim", ratio=3)
     table.add_column("what was measured", ratio=4)
-    for column in last:
-        table.add_column(column, ratio=1 if quick else None)
+    for column in ("verdict", "over all claims (Holm)")[: 1 if quick else 2]:
+        table.add_column(column)
     colours = {"supported": "green", "not supported": "red"}
     for claim in claims:
-        verdict = claim.published if quick else claim.verdict
-        coloured = f"[{colours.get(verdict.partition(',')[0], 'yellow')}]{verdict or '–'}[/]"
-        cells = (claim.direction, coloured) if quick else (coloured, claim.after_holm)
-        table.add_row(claim.text, claim.evidence, *cells)
+        coloured = f"[{colours.get(claim.verdict, 'yellow')}]{claim.verdict}[/]"
+        table.add_row(claim.text, claim.evidence, coloured, *[claim.after_holm] * (not quick))
     console.print(table)
     if quick:
         prose(
             console,
-            "The quick form has too few seeds for verdicts; it shows whether the estimate is on "
-            "the side of the claim.\nThe last column is from the full run: "
-            + word(f"rove reproduce {name}"),
+            "The quick form only draws the figure: its seeds are too few to test a claim.\n"
+            "To run the experiment in full: " + word(f"rove reproduce {name}"),
         )

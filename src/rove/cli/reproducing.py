@@ -47,7 +47,8 @@ def reproduce(
 
     Args:
         experiment: Name of an experiment (see rove list), or all (hours without --quick).
-        quick: Use few seeds and episodes, to see the effects in minutes, without verdicts.
+        quick: Draw the figure from few seeds and episodes, in minutes, and print the claims as the
+            committed full run judged them: so few seeds cannot test a claim.
         out: Folder for the data, the figure and the claims.
         workers: Number of seeds to train at the same time.
     """
@@ -79,7 +80,8 @@ def reproduce(
             continue
         claims_of[name] = _experiment(name, quick, folder, workers)
     for name, claims in (claims_of if quick else _adjusted(claims_of)).items():
-        write_claims(folders[name], claims)
+        if not quick:
+            write_claims(folders[name], claims)
         display.claims_table(console, claims, name, quick)
     from rove.reporting import report
 

@@ -11,7 +11,7 @@ import tyro
 from rove import environments
 from rove.agents import AGENTS
 from rove.agents.settings import Settings, with_settings
-from rove.agents.tuned import tuned_for
+from rove.agents.tuned import origin
 from rove.cli.console import optional
 from rove.cli.mirrors import mirror, values
 from rove.cli.options import parse, split_arguments
@@ -87,8 +87,9 @@ class TrainOptions(SharedOptions):
     """Number of episodes of each evaluation."""
     stop_at: Annotated[float | None, optional("SCORE", "never")] = None
     """Stop a seed when the mean score of an evaluation or of the last 20 episodes reaches this."""
-    out: Annotated[Path | None, optional("DIR", "runs/AGENT-ENVIRONMENT")] = None
-    """Run folder. Repeating the command resumes a run; more episodes, steps or seeds extend it."""
+    out: Annotated[Path | None, optional("DIR", "runs/AGENT-ENVIRONMENT-CHANGED")] = None
+    """Run folder. Repeating the command resumes a run; more episodes, steps or seeds extend it.
+    CHANGED are the options that are not at their defaults, as in ge-chain-10-lr=0.01."""
     config: Annotated[Path | None, optional("RUN")] = None
     """Folder or config.json of a run to repeat, in place of AGENT ENVIRONMENT."""
     trust: bool = False
@@ -109,8 +110,9 @@ class SweepOptions(SharedOptions):
     """grid: all points; random: a random subset; halving: drop the worse half after each round."""
     points: Annotated[int | None, optional("N")] = None
     """Number of points to draw from the grid; only with --method random or halving."""
-    out: Annotated[Path | None, optional("DIR", "sweeps/AGENT-ENVIRONMENT")] = None
-    """Sweep folder; running the same command again resumes from it."""
+    out: Annotated[Path | None, optional("DIR", "sweeps/AGENT-ENVIRONMENT-CHANGED")] = None
+    """Sweep folder; running the same command again resumes from it. CHANGED are the options that
+    are neither swept nor at their defaults."""
 
 
 def parse_named(command: str, kind: type, arguments: list[str], about: str = "") -> Parsed:
@@ -133,12 +135,7 @@ def parse_named(command: str, kind: type, arguments: list[str], about: str = "")
         raise RoveError(f"{names[1]!r} is an agent: write rove {command} {names[1]} {names[0]}")
     environment = environments.make(names[1])
     settings = default_settings(names[0], environment)
-    source = tuned_for(settings.name, environment.name)
-    defaults = (
-        f"Defaults are the settings that were tuned for {settings.name} on {source}."
-        if source
-        else f"Defaults are generic: {settings.name} has not been tuned for {environment.name}."
-    )
+    defaults = f"Default settings: {origin(settings.name, environment.name)}."
     prog = f"rove {command} {names[0]} {names[1]}"
     about = f"{inspect.cleandoc(type(settings).__doc__ or '')}\n\n{defaults}{about}"
     return _parsed(kind, arguments[2:], prog, about, settings, environment)

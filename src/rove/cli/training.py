@@ -18,6 +18,7 @@ from rove.errors import LaneError, RoveError
 from rove.parts import platform
 from rove.runs import tracking
 from rove.runs.configure import configure
+from rove.runs.default_folder import default_folder, default_sweep_folder
 from rove.runs.execution import check, run_all
 from rove.runs.live import Live
 from rove.search import space
@@ -49,9 +50,12 @@ def train(arguments: list[str]) -> None:
             stop_at=options.stop_at,
         )
         config = dataclasses.replace(config, extendable=True, delivers=True)
-        out = options.out or config.default_folder
+        out, reason = options.out, ""
+        if out is None:
+            out, reason = default_folder(config)
         check(config, out, options.workers, options.on)
         silent = options.quiet or options.json
+        _say_folder(out, reason, silent)
         screen = errors if options.json else console
         with (
             _open_tracker(options.log, out, silent) as tracker,
@@ -75,6 +79,12 @@ def train(arguments: list[str]) -> None:
         tables = "episodes.csv, evaluations.csv" if config.eval_every else "episodes.csv"
         files = f"config.json, {tables}, learning-curve.png, diagnostics.png, diagnostics.json"
         prose(console, f"written to {word(out)}: {files} and lanes/ (checkpoints)")
+
+
+def _say_folder(out: Path, reason: str, silent: bool) -> None:
+    """Say where the results go if the folder of that name contains another run."""
+    if reason and not silent:
+        prose(console, f"{reason}. This one is written to {word(out)}")
 
 
 def _worth_starting(options: TrainOptions, seeds: int) -> int:
@@ -125,7 +135,10 @@ def sweep(arguments: list[str]) -> None:
         steps=options.steps,
         until_solved=options.until_solved,
     )
-    out = options.out or Path("sweeps") / plan.base.default_folder.name
+    out, reason = options.out, ""
+    if out is None:
+        out, reason = default_sweep_folder(plan, plan.base, plan.fields)
+    _say_folder(out, reason, options.quiet)
     with (
         _open_tracker(options.log, out, options.quiet) as tracker,
         display.SweepLive(console, plan.total, options.quiet) as bar,

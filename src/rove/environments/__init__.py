@@ -189,7 +189,8 @@ def _compiled(name: str, **settings: Any) -> Environment:
             message = f"environment {name!r} needs a size, as in {known}-10"
             raise ConfigError("environment", name, f"{known}-N", message)
     if family not in ENVIRONMENTS or ENVIRONMENTS[family].sized != sized:
-        similar = (names(size) if sized else []) + names() + list(ALIASES)
+        size = size if sized else name[len(name.rstrip("0123456789")) :]
+        similar = (names(size) if size else []) + names() + list(ALIASES)
         known = (*names(), *ALIASES)
         message = unknown_name("environment", name, known, similar, "rove list")
         raise ConfigError("environment", name, "one of " + ", ".join(known), message)

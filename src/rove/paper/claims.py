@@ -11,8 +11,7 @@ from rove.analysis.intervals import MIN_SEEDS, Support, difference_test, holm, p
 
 LEVEL = 0.05
 """Significance level, before and after the adjustment for several claims."""
-Verdict = Literal["supported", "not supported", "inconclusive", "not tested", "no verdict"]
-"""The last one is for experiments in quick form, which have too few seeds for a verdict."""
+Verdict = Literal["supported", "not supported", "inconclusive", "not tested"]
 
 
 @dataclass(frozen=True)
@@ -28,11 +27,6 @@ class Claim:
     """Two-sided p-value; None if the claim was not tested."""
     p_holm: float | None = None
     """The p-value adjusted over all claims that were tested together."""
-    direction: str = ""
-    """Whether the estimate is on the side of the claim: "as claimed", "not as claimed" or, of a
-    claim that was not tested, "not tested"."""
-    published: str = ""
-    """The verdict of the full run and its number of seeds, for an experiment in quick form."""
 
     @property
     def after_holm(self) -> str:
@@ -46,20 +40,7 @@ class Claim:
         """Return the claim with its verdict: inconclusive unless the two-sided test is significant,
         otherwise supported if `above`, else not supported."""
         verdict: Verdict = "supported" if above else "not supported"
-        direction = "as claimed" if above else "not as claimed"
-        verdict = verdict if p < LEVEL else "inconclusive"
-        return Claim(text, evidence, verdict, p, direction=direction)
-
-    def without_verdict(self, published: str) -> "Claim":
-        """Return the claim of an experiment in quick form."""
-        return replace(
-            self,
-            verdict="no verdict",
-            p=None,
-            p_holm=None,
-            direction=self.direction or "not tested",
-            published=published,
-        )
+        return Claim(text, evidence, verdict if p < LEVEL else "inconclusive", p)
 
     @staticmethod
     def count(text: str, what: str, groups: np.ndarray | Mapping[str, np.ndarray]) -> "Claim":
@@ -116,11 +97,7 @@ def as_json(claims: Sequence[Claim]) -> str:
 
 def as_markdown(claims: Sequence[Claim]) -> str:
     """Return the claims as a Markdown table."""
-    if any(claim.verdict == "no verdict" for claim in claims):
-        columns = ["claim", "what was measured", "direction seen", "verdict of the full run"]
-        cells = [[c.text, c.evidence, c.direction, c.published or "–"] for c in claims]
-    else:
-        columns = ["claim", "what was measured", "verdict", "over all claims (Holm)"]
-        cells = [[c.text, c.evidence, c.verdict, c.after_holm] for c in claims]
+    columns = ["claim", "what was measured", "verdict", "over all claims (Holm)"]
+    cells = [[c.text, c.evidence, c.verdict, c.after_holm] for c in claims]
     lines = [columns, ["---"] * len(columns), *cells]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -192,8 +192,9 @@ function label(axis, t) {
   return axis.names ? axis.names[t] : fmt(t);
 }
 
-/** The style of a curve: ten colours, then the same colours with dashes. */
-const DASHES = [null, "6 3", "2 3", "8 3 2 3"];
+/** The style of a curve: ten colours, then the same colours with dashes. None is dotted, as the
+    optimum is. */
+const DASHES = [null, "6 3", "8 3 2 3", "12 3 2 3 2 3"];
 function look(colour) {
   return { colour: `s${colour % 10}`, dash: DASHES[Math.floor(colour / 10) % DASHES.length] };
 }

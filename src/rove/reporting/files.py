@@ -119,8 +119,7 @@ def read_claims(path: Path) -> list[dict[str, str]]:
     try:
         return [
             {key: str(c[key]) for key in ("text", "evidence", "verdict")}
-            | {key: str(c.get(key) or "–") for key in ("after_holm", "published")}
-            | {"direction": str(c.get("direction") or "not tested")}
+            | {"after_holm": str(c.get("after_holm") or "–")}
             for c in content
         ]
     except (KeyError, TypeError, AttributeError):

@@ -2,16 +2,13 @@
 
 const VERDICTS = { supported: "good", "not supported": "bad" };
 
-/** The claims of an experiment, folded: with verdicts or, in quick form, what was seen and the verdicts of the full run. */
+/** The claims of an experiment with their verdicts, folded. */
 function claims(list) {
-  const quick = list.every((claim) => claim.verdict === "no verdict");
-  const kind = (claim) => (quick ? claim.direction : claim.verdict);
-  const kinds = [...new Set(list.map(kind))].map((v) => `${list.filter((claim) => kind(claim) === v).length} ${v}`).join(", ");
-  const head = ["claim", "what was measured", ...(quick ? ["direction seen", "verdict of the full run"] : ["verdict", "over all claims (Holm)"])];
-  const last = (claim) => (quick ? [claim.direction, claim.published]
-    : [el("span", { class: `verdict ${VERDICTS[claim.verdict] ?? "open"}` }, claim.verdict), claim.after_holm]);
+  const kinds = [...new Set(list.map((claim) => claim.verdict))].map((v) => `${list.filter((claim) => claim.verdict === v).length} ${v}`).join(", ");
+  const head = ["claim", "what was measured", "verdict", "over all claims (Holm)"];
+  const last = (claim) => [el("span", { class: `verdict ${VERDICTS[claim.verdict] ?? "open"}` }, claim.verdict), claim.after_holm];
   return el("details", { class: "tested" },
-    el("summary", {}, `Claims ${quick ? "looked at" : "tested"} on these data: ${kinds}`),
+    el("summary", {}, `Claims tested on these data: ${kinds}`),
     table("Claims", head.map((text) => heading(text, false)),
       list.map((claim) => el("tr", {}, [claim.text, claim.evidence, ...last(claim)].map((text) => el("td", {}, text)))), "claims"));
 }

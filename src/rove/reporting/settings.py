@@ -3,7 +3,7 @@
 from typing import Any
 
 from rove.agents import AGENTS
-from rove.agents.tuned import tuned_for
+from rove.agents.tuned import origin
 from rove.reporting import commands
 from rove.reporting.numbers import plain
 from rove.reporting.run_data import RunData
@@ -32,15 +32,14 @@ def changed(run: RunData) -> dict[str, Any]:
 
 
 def source_of(run: RunData) -> str:
-    """Say where the settings of a run come from, such as "defaults, tuned on chain-10"."""
+    """Say where the settings of a run come from, such as "defaults (tuned on chain-10)"."""
     if run.name not in AGENTS or "settings" not in run.raw["agent"]:
         return "custom agent"
     names = list(changed(run))
     if names:
         more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
         return f"not the defaults: {', '.join([*names[:NAMED], *more])}"
-    tuned_on = tuned_for(run.name, run.task.name)
-    return f"defaults, tuned on {tuned_on}" if tuned_on else "generic defaults, not tuned"
+    return f"defaults ({origin(run.name, run.task.name)})"
 
 
 def about(run: RunData) -> dict[str, Any]:

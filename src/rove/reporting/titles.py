@@ -40,11 +40,7 @@ def of_source(source: Results, groups: Sequence[Group]) -> str:
 
 
 def _of_claims(claims: Sequence[dict[str, str]]) -> str:
-    """Count the claims that were supported; in quick form, which has no verdicts, those that look
-    as claimed."""
-    if all(claim["verdict"] == "no verdict" for claim in claims):
-        count = sum(claim["direction"] == "as claimed" for claim in claims)
-        return f"{count} of {len(claims)} claims look as claimed (too few seeds for verdicts)"
+    """Count the claims that were supported."""
     count = sum(claim["verdict"] == "supported" for claim in claims)
     return f"{count} of {len(claims)} claims supported"
 

@@ -69,9 +69,9 @@ class Config:
         return f"{self.agent_name} on {self.environment.name}"
 
     @property
-    def default_folder(self) -> Path:
-        """The run folder that the command line uses if the user gives none."""
-        return Path("runs") / f"{self.agent_name}-{re.sub(r'[/:]', '-', self.environment.name)}"
+    def slug(self) -> str:
+        """The agent and the environment as a file name, such as "ge-chain-10"."""
+        return f"{self.agent_name}-{re.sub(r'[/:]', '-', self.environment.name)}"
 
     def compose(self) -> Learner:
         """Return the agent, built from its settings if it is a named one."""

@@ -31,6 +31,7 @@ from rove.environments.host import ROVE_OPTIONS
 from rove.environments.registered import PREFIX
 from rove.errors import ConfigError, RoveError, check_flag, check_integer
 from rove.parts import noise
+from rove.parts.masks import unmasked
 from rove.runs import advice
 from rove.runs.config import Config, check_optional, with_network
 from rove.training.outcomes import UNLIMITED
@@ -265,7 +266,7 @@ def check_observations(name: str, learner: Learner, environment: Task) -> None:
     probes = environment.probes() or {"start": environment.reset(noise.root(0))[1]}
     for observation in probes.values():
         try:
-            learner.validate(np.asarray(observation))
+            learner.validate(np.asarray(unmasked(observation)))
         except ConfigError as error:
             needed = error.allowed
             message = f"{name} cannot be trained on {environment.name}: it needs {needed}"

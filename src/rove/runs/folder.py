@@ -41,6 +41,14 @@ class Identified(Protocol):
         ...
 
 
+class DifferentRun(RunFolderError):
+    """A folder contains a run that is neither the expected one nor one that it extends."""
+
+    def __init__(self, path: Path, content: str):
+        self.content = content
+        super().__init__(f"{path} contains {content}. Choose another output folder")
+
+
 class RunFolder:
     """A folder that contains one run, and refuses any other."""
 
@@ -121,7 +129,7 @@ class RunFolder:
             content = f"a {there}, not a {here}"
             if here == there:
                 content = f"a different {here}: {first_difference(existing, identity)}"
-            raise RunFolderError(f"{self.path} contains {content}. Choose another output folder")
+            raise DifferentRun(self.path, content)
         # A run that was killed before it wrote config.json leaves at most these files.
         leftovers = {".lock", "config.json.partial"}
         others = [p.name for p in self.path.iterdir() if p.name not in leftovers]

@@ -15,6 +15,7 @@ from rove.core.policies import policies_of
 from rove.errors import ConfigError, Diverged, LaneError, check_choice, check_integer, no_attribute
 from rove.runs import advice, outputs, watching
 from rove.runs.config import Config
+from rove.runs.default_folder import default_folder
 from rove.runs.delivery import TrainedPolicy
 from rove.runs.recorded import check_created
 from rove.runs.tables import padded
@@ -301,8 +302,9 @@ class Run:
         outputs.draw(self, folder)
 
     def save(self, out: str | Path | None = None) -> Path:
-        """Write the run to a new folder, by default runs/AGENT-ENVIRONMENT, and return its path."""
-        out = Path(out or self.path or self.config.default_folder)
+        """Write the run to a new folder and return its path, by default as `rove train` names it:
+        runs/AGENT-ENVIRONMENT, followed by the settings that are not at their defaults."""
+        out = Path(out or self.path or default_folder(self.config)[0])
         if self.path is not None and self.path.resolve() == out.resolve():
             return out
         self._check_any()

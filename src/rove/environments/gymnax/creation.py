@@ -139,8 +139,8 @@ def _create(name: str, **options: Any) -> Any:
     try:
         import gymnax  # pyrefly: ignore
     except ImportError as error:
-        install = 'pip install "rove[gymnax]"'
-        raise _unusable(name, f"needs gymnax: {install} ({_one_line(error)})") from None
+        reason = f"needs gymnax: pip install gymnax ({_one_line(error)})"
+        raise _unusable(name, reason) from None
     known = {identifier: PREFIX + identifier for identifier in gymnax.registered_envs}
     if name.removeprefix(PREFIX) not in known:
         near = nearest(name.removeprefix(PREFIX), known)

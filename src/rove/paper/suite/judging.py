@@ -54,6 +54,5 @@ def claims(table: ResultTable) -> list[Claim]:
         seeds = max(len(table.cell(t.name, DEFAULT)) for t in compared)
         evidence += f"{len(compared)} tasks, n = {seeds}{'; not: ' * bool(worse)}{', '.join(worse)}"
         verdict = "not supported" if worse else "supported"
-        direction = "not as claimed" if worse else "as claimed"
-        tested.append(Claim(text, evidence, verdict, direction=direction))
+        tested.append(Claim(text, evidence, verdict))
     return tested

@@ -168,7 +168,7 @@ def _picture(results: Sequence[SeedResult]) -> str:
 
 def publish(docs: str | Path) -> None:
     """Update the page, the figure and the claims of the documentation from its data, without
-    training. `rove.paper.published.write` then collects the verdicts."""
+    training. `rove.paper.published.write` then collects the claims."""
     from rove.paper.suite import picture  # imported here because Matplotlib is slow to import
 
     results = read(Path(docs) / DATA)

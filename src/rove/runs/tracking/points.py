@@ -112,7 +112,7 @@ class Logger:
 
     def _curves_of(self, job: Job) -> "_Curves":
         if job.seed not in self._curves:
-            name = f"{self._config.default_folder.name}-seed-{job.seed}"
+            name = f"{self._config.slug}-seed-{job.seed}"
             lane = SeedRun(job.folder, name, settings(self._config, job.seed))
             self._curves[job.seed] = curves = _Curves(self._tracker, lane)
             if storage.exists(job):
