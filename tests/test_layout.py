@@ -91,10 +91,11 @@ def test_there_is_no_cycle():
 
 
 def test_no_file_is_long():
+    """A module is as long as its idea; beyond 450 lines it has more than one."""
     long = {
         str(path.relative_to(SOURCE)): lines
         for path in SOURCE.rglob("*.py")
-        if (lines := len(path.read_text("utf-8").splitlines())) >= 300
+        if (lines := len(path.read_text("utf-8").splitlines())) > 450
     }
     assert not long
 

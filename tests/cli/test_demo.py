@@ -31,7 +31,12 @@ def test_the_table_is_what_the_runs_did(small, tmp_path, capsys, monkeypatch):
             optimum = run.config.environment.optimum
             solved = sum(episodes_to_solve(o.scores, optimum) is not None for o in run.outcomes)
             final = round(float(np.mean(run.evaluate(policy="mean"))), 2) + 0.0
-            row = rf"{task}\s+{rove.AGENTS[agent].label}\s+{solved} of 2\s.*{final:.2f} of"
+            networks = [x for x, at in zip(run.networks, run.solved_at, strict=True) if at]
+            varying = [sum(not x.values_constant for x in networks)]
+            varying += [sum(not x.policy_constant for x in networks)]
+            columns = r"\s+".join(f"{n} of {solved}" if solved else "–" for n in varying)
+            row = rf"{task}\s+{rove.AGENTS[agent].label}\s+{solved} of 2\s+\S+\s+{columns}"
+            row += rf"\s+{final:.2f} of"
             assert re.search(row, printed)
             assert all(len(o.scores) <= episodes for o in run.outcomes)
     runs = [
@@ -53,14 +58,16 @@ def test_the_table_is_what_the_runs_did(small, tmp_path, capsys, monkeypatch):
 
 def test_the_sentence_names_every_agent():
     rows = [
-        demo.Row("chain-100", "dqn", 0, 5, np.inf, 0.1, 11.0),
-        demo.Row("chain-100", "noisynet", 1, 5, np.inf, 2.0, 11.0),
-        demo.Row("chain-100", "ge", 5, 5, 120.0, 11.0, 11.0),
-        demo.Row("deep-sea-10", "dqn", 0, 5, np.inf, -0.001, 0.99),
-        demo.Row("deep-sea-10", "ige", 4, 5, 70.0, 0.8, 0.99),
+        demo.Row("chain-100", "dqn", 0, 5, np.inf, 0, 0, 0.1, 11.0),
+        demo.Row("chain-100", "noisynet", 1, 5, np.inf, 1, 0, 2.0, 11.0),
+        demo.Row("chain-100", "ge", 5, 5, 120.0, 2, 0, 11.0, 11.0),
+        demo.Row("deep-sea-10", "dqn", 0, 5, np.inf, 0, 0, -0.001, 0.99),
+        demo.Row("deep-sea-10", "ige", 4, 5, 70.0, 4, 4, 0.8, 0.99),
     ]
     assert demo.sentence(rows) == (
         "On chain-100 GE solved 5 of 5 seeds, NoisyNet 1 and DQN 0; "
         "on deep-sea-10 Index GE solved 4 of 5 seeds, DQN 0."
     )
-    assert demo.cells(rows[3]) == ("deep-sea-10", "DQN", "0 of 5", "–", "0.00 of 0.99")
+    never = ("deep-sea-10", "DQN", "0 of 5", "–", "–", "–", "0.00 of 0.99")
+    assert demo.cells(rows[3]) == never
+    assert demo.cells(rows[2])[4:6] == ("2 of 5", "0 of 5")

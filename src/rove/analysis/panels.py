@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 from matplotlib.colors import PowerNorm
 from matplotlib.ticker import MaxNLocator, NullLocator
 
@@ -100,6 +101,37 @@ def visit_history(axes: Any, histories: Sequence[np.ndarray], episodes: Sequence
     axes.set_ylabel("episodes")
     axes.grid(False)
     axes.figure.colorbar(image, ax=axes, shrink=0.8, label="fraction of episodes")
+
+
+def units_off(axes: Any, shares: Sequence[Sequence[float]]) -> None:
+    """Draw, for each hidden layer, the fraction of units whose output is the same in all states: a
+    bar for the mean over seeds, and a dot for each seed."""
+    table = np.array(shares)
+    layers = 1 + np.arange(table.shape[1])
+    axes.bar(layers, table.mean(axis=0), width=0.6, color="#555555", alpha=0.45)
+    if len(table) > 1:
+        at = np.tile(layers, len(table))
+        axes.plot(at, table.ravel(), ".", ms=5, alpha=0.6, color="#555555", clip_on=False)
+    axes.set_xticks(layers)
+    axes.set_xlabel(f"hidden layer{' (dots: seeds)' * (len(table) > 1)}")
+    axes.set_xlim(0.4, len(layers) + 0.6)
+    axes.set_ylim(0.0, 1.05)
+
+
+def learned_and_earned(axes: Any, seeds: Sequence[int], rows: Float[np.ndarray, "seeds 3"]) -> None:
+    """Draw, for each seed, the range of the greedy value over states as a bar, the learned value of
+    the first state as a dot, and what the greedy policy earns from there as a line."""
+    at = np.arange(len(seeds))
+    spread, learned, earned = rows.T
+    axes.bar(at, spread, width=0.6, color="#555555", alpha=0.3, label="range of values")
+    axes.plot(at, learned, "o", ms=5, color="C0", label="learned value", clip_on=False)
+    axes.plot(at, earned, "_", ms=14, mew=2, color="C1", label="earned by the greedy policy")
+    axes.axhline(0.0, color="#999999", lw=0.6)
+    axes.margins(y=0.1)
+    shown = at[:: -(-len(at) // MOST_ACTIONS)]
+    axes.set_xticks(shown, [str(seeds[i]) for i in shown])
+    axes.set_xlabel("seed")
+    axes.set_xlim(-0.6, len(at) - 0.4)
 
 
 def lines(

@@ -193,7 +193,7 @@ def diagnostics(run: Run) -> Figure:
     rows = [progress, first, *others]
     if len(progress) == 1:  # no cells are counted: draw the spread beside the beliefs
         rows = [progress + first, *others]
-    rows = [row for row in rows if row] or [[]]
+    rows = [row for row in (*rows, _networks(run)) if row] or [[]]
     columns = max(map(len, rows)) or 1
     size = {"width": max(3.4 * columns, 7.6), "height": 1.0 + 2.6 * len(rows)}
     figure = plots.figure(len(rows), columns, **size)
@@ -238,6 +238,26 @@ def _progress(run: Run) -> list[Panel]:
     has_spread = np.nansum(run.spread) + np.nansum(run.return_spread) > 0
     row: list[Panel] = [visits, coverage] if environment.bins else []
     return [*row, spread] if has_spread else row
+
+
+def _networks(run: Run) -> list[Panel]:
+    """Return panels of what the networks of the seeds say in states that they have visited."""
+    ended = [(o.job.seed, o.conclusion) for o in run.outcomes if o.conclusion is not None]
+    known = {seed: x.inspection for seed, x in ended if x.inspection is not None}
+    if not known:
+        return []
+
+    def units(axes: Any) -> None:
+        panels.units_off(axes, [x.units_off for x in known.values()])
+        plots.heading(axes, "hidden units that are off, fraction")
+
+    def values(axes: Any) -> None:
+        rows = [(x.value_range, x.value_at_start, x.return_from_start) for x in known.values()]
+        panels.learned_and_earned(axes, list(known), np.array(rows))
+        plots.heading(axes, "value at the start, and range of values")
+
+    has_layers = any(x.units_off for x in known.values())
+    return [*([units] if has_layers else []), values]
 
 
 def _note(run: Run, num_snapshots: int) -> str | None:

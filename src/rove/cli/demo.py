@@ -10,7 +10,7 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
-from rove.cli.console import console, optional, say
+from rove.cli.console import console, optional, prose, say
 from rove.parts import platform
 from rove.runs.live import Live
 
@@ -35,14 +35,19 @@ def demo(
     jobs = [job for config in demonstration.configs() for job in config.jobs(None)]
     with Live(console, jobs) as bars:
         rows = demonstration.run(out, bars.report, workers, rove)
-    table = Table(box=None, padding=(0, 2))
+    table = Table(box=None, padding=(0, 1))
     for name in demonstration.HEAD:
-        table.add_column(name, justify="left" if name in ("task", "agent") else "right")
+        table.add_column(
+            name.replace(" ", "\n"),
+            vertical="bottom",
+            justify="left" if name in ("task", "agent") else "right",
+        )
     for row in rows:
         table.add_row(*demonstration.cells(row))
     say("")
     console.print(table)
     say(f"\n{demonstration.sentence(rows)}")
+    prose(console, demonstration.NOTE)
     say(f"Page: {out / 'index.html'} ({time.monotonic() - began:.0f} s). Try next:")
     for command, purpose in demonstration.NEXT:
         say(f"  {f'{rove} {command}':<52}  {purpose}")

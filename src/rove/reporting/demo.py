@@ -3,7 +3,7 @@
 import html
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
@@ -43,15 +43,22 @@ class Row:
     seeds: int
     median: float
     """Median number of episodes until the task was solved; infinite if most seeds did not."""
-    final: float
-    """Mean return of the greedy policies at the end."""
+    values: int
+    """Number of these seeds whose network's values depend on the state."""
+    policies: int
+    """Number of these seeds whose greedy policy depends on the state."""
+    greedy: float
+    """Mean return of the greedy policies of all seeds at the end."""
     optimum: float
 
 
 def configs() -> list[Config]:
     """Return what the demo trains; the longest runs come first."""
     return [
-        configure(agent, task, seeds=SEEDS, episodes=episodes, until_solved=True)
+        replace(
+            configure(agent, task, seeds=SEEDS, episodes=episodes, until_solved=True),
+            delivers=True,
+        )
         for task, (agents, episodes) in TASKS.items()
         for agent in reversed(agents)
     ]
@@ -83,30 +90,41 @@ def row(run: Run) -> Row:
     solved_at = [episodes_to_solve(row, optimum) for row in scores]
     times = [len(s) if at is None else at for s, at in zip(scores, solved_at, strict=True)]
     solved = np.array([at is not None for at in solved_at])
+    networks = [x for x, good in zip(run.networks, solved, strict=True) if good and x is not None]
     return Row(
         task=environment.name,
         agent=run.config.agent_name,
         solved=int(solved.sum()),
         seeds=len(solved),
         median=median_episodes_to_solve(np.array(times, float), solved).value,
-        final=float(run.evaluate(policy="mean").mean()),
+        values=sum(not x.values_constant for x in networks),
+        policies=sum(not x.policy_constant for x in networks),
+        greedy=float(np.mean([np.mean(scores) for scores in run.greedy])),
         optimum=optimum,
     )
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """Return the row's texts: task, agent, solved, median episodes, final return."""
+    """Return the row's texts, in the order of `HEAD`."""
     median = f"{row.median:g}" if np.isfinite(row.median) else "–"
+    of_solved = (f"{n} of {row.solved}" if row.solved else "–" for n in (row.values, row.policies))
     return (
         row.task,
         label_of(row.agent),
         f"{row.solved} of {row.seeds}",
         median,
-        f"{round(row.final, 2) + 0.0:.2f} of {row.optimum:g}",  # + 0.0: no −0.00
+        *of_solved,
+        f"{round(row.greedy, 2) + 0.0:.2f} of {row.optimum:g}",  # + 0.0: no −0.00
     )
 
 
-HEAD = ("task", "agent", "solved", "median episodes", "final return")
+HEAD = (
+    "task", "agent", "solved", "median episodes", "values vary", "policy varies", "greedy return",
+)  # fmt: skip
+NOTE = (
+    "Values vary, policy varies: on how many of the solved seeds the values of the network, and "
+    "its greedy actions, depend on the state. On the chain, “right” everywhere is optimal."
+)
 
 
 def sentence(rows: Sequence[Row]) -> str:
@@ -134,6 +152,7 @@ def _page(runs: dict[tuple[str, str], Run], rows: Sequence[Row], rove: str) -> s
     template = (resources.files("rove.reporting") / "demo.html").read_text("utf-8")
     for name, text in {
         "sentence": html.escape(sentence(rows)),
+        "note": html.escape(NOTE),
         "head": "".join(f"<th>{name}</th>" for name in HEAD),
         "table": table,
         "curves": _curves(runs),
