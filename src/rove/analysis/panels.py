@@ -124,8 +124,8 @@ def learned_and_earned(axes: Any, seeds: Sequence[int], rows: Float[np.ndarray, 
     at = np.arange(len(seeds))
     spread, learned, earned = rows.T
     axes.bar(at, spread, width=0.6, color="#555555", alpha=0.3, label="range of values")
-    axes.plot(at, learned, "o", ms=5, color="C0", label="learned value", clip_on=False)
-    axes.plot(at, earned, "_", ms=14, mew=2, color="C1", label="earned by the greedy policy")
+    axes.plot(at, learned, "o", ms=5, color="#333333", label="learned value", clip_on=False)
+    axes.plot(at, earned, "_", ms=14, mew=2, color="#2a9d5c", label="earned by the greedy policy")
     axes.axhline(0.0, color="#999999", lw=0.6)
     axes.margins(y=0.1)
     shown = at[:: -(-len(at) // MOST_ACTIONS)]

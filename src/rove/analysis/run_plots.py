@@ -254,7 +254,7 @@ def _networks(run: Run) -> list[Panel]:
     def values(axes: Any) -> None:
         rows = [(x.value_range, x.value_at_start, x.return_from_start) for x in known.values()]
         panels.learned_and_earned(axes, list(known), np.array(rows))
-        plots.heading(axes, "value at the start, and range of values")
+        plots.heading(axes, "value at the start")
 
     has_layers = any(x.units_off for x in known.values())
     return [*([units] if has_layers else []), values]
