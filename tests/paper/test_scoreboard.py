@@ -69,6 +69,31 @@ def test_a_cell_from_a_run():
     assert scoreboard.cell(short)[:2] == (5.0, False)
 
 
+def test_a_cell_counts_delivered_policies_and_looks_into_networks():
+    """DQN with ε = 0.4 does not play ten optimal episodes in a row, but learns to."""
+    task = {"seeds": 2, "episodes": 150, "until_solved": True, "eval_every": 10, "eval_episodes": 1}
+    run = rove.train("dqn", "chain-5", epsilon=0.4, gamma=0.9, hidden=(16,), lr=0.003, **task)
+    found = scoreboard.cell(run)
+    assert found.solved.tolist() == [False, False]
+    assert found.delivered.tolist() == [True, True]
+    for value, evaluations in zip(found.delivered_values, run.evaluations, strict=True):
+        first = int(np.flatnonzero(evaluations.mean >= 10.999)[0])
+        assert value == evaluations.episode[first] == 10 * (first + 1)
+    assert found.text == "0/2"
+    assert found.delivered_text == f"2/2 {found.delivered_values.mean():.0f}"
+    varying = [not x.values_constant for x in run.networks]
+    assert found.values_vary.tolist() == varying == [1.0, 1.0]
+    constant = sum(x.policy_constant for x in run.networks)
+    assert found.network_text == f"2, {2 - constant} of 2; {found.greedy.mean():.3g}"
+    cells = {
+        ("chain-5", "dqn"): found,
+        ("bandit-10", "dqn"): Cell(np.ones(2), np.zeros(0, bool), 9, (0, 9)),
+    }
+    rows = scoreboard.lanes_csv(cells).splitlines()
+    assert rows[1].startswith("chain-5,dqn,0,150,0,150,1,")
+    assert rows[3] == "bandit-10,dqn,0,9,,1,,,,,"
+
+
 def test_claims_follow_from_the_cells():
     soon = Cell(np.arange(20.0, 40.0, 2.0), np.ones(10, bool), 100, (10, 100))
     cells = {("deep-sea-10", "ge"): NEVER, ("deep-sea-10", "ige"): soon}
@@ -95,8 +120,10 @@ def test_a_small_one_from_end_to_end(tmp_path, monkeypatch):
     rows = (tmp_path / "scoreboard.csv").read_text().splitlines()
     assert len(rows) == 1 + 3 * scoreboard.QUICK_SEEDS
     table = (tmp_path / "scoreboard.md").read_text().splitlines()
-    assert table[0] == "| agent | chain-10 (of 3) | bandit-10 (of 20) |"
-    assert table[2].startswith("| `psrl` | 0/2 | ")
-    assert table[3].startswith("| `thompson` |  | ")
+    for title in ("### By the delivered policy", "### While exploring"):
+        rows = table[table.index(title) + 2 :]
+        assert rows[0] == "| agent | chain-10 (of 3) | bandit-10 (of 20) |"
+        assert rows[2].startswith("| `psrl` | 0/2 | ")
+        assert rows[3].startswith("| `thompson` |  | ")
     assert not (tmp_path / "claims.json").exists()
     assert (tmp_path / "scoreboard.png").stat().st_size > 5000

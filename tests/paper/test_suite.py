@@ -1,13 +1,13 @@
 """The suite: its tasks and their thresholds, its tables by hand, and a small one end to end."""
 
 import gzip
-import json
 from dataclasses import replace
 
 import gymnasium
 import numpy as np
 import pytest
 
+import rove
 from rove.analysis.intervals import proportion_interval
 from rove.cli import main as cli
 from rove.paper import published, suite
@@ -265,9 +265,8 @@ def test_a_small_suite_from_end_to_end_resumes(tmp_path, monkeypatch):
     found = [(r.task.name, r.agent, r.seed, r.steps, r.episodes) for r in rows]
     assert found == [("deep-sea-10", agent, 0, 120, 12) for agent in ("random", "dqn")]
     assert rows[0].policy == ""
-    kept = tmp_path / "runs" / "deep-sea-10-dqn-0" / "diagnostics.json"
-    assert json.loads(kept.read_text())["policies"]["0"]["policy"] == rows[1].policy
-    kept.unlink()
+    kept = rove.load(tmp_path / "runs" / "deep-sea-10-dqn-0")
+    assert kept.outcomes[0].conclusion.delivered.policy == rows[1].policy
     (tmp_path / "suite.csv.gz").unlink()
     Suite(**chosen, seeds=2).run(tmp_path, workers=1)
     both = gzip.decompress((tmp_path / "suite.csv.gz").read_bytes()).decode().splitlines()

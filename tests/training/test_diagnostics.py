@@ -150,11 +150,13 @@ def test_visits_alarms_and_policies_are_in_the_run_folder(tmp_path):
     assert told["cells"] == [5]
     assert list(told["visits"]) == ["3", "4"]
     np.testing.assert_allclose(list(told["visits"].values()), run.visits, atol=1e-6)
-    for seed, scores, delivered in zip(("3", "4"), run.evaluated, run.delivered, strict=True):
-        assert told["policies"][seed] == {
-            "policy": delivered.policy,
-            "candidates": delivered.candidates,
-            "scores": scores,
-            "step": 56,
-        }
+    for seed, scores, delivered, network in zip(
+        ("3", "4"), run.evaluated, run.delivered, run.networks, strict=True
+    ):
+        entry = told["policies"][seed]
+        assert entry["policy"] == delivered.policy
+        assert entry["candidates"] == delivered.candidates
+        assert (entry["scores"], len(entry["greedy"]), entry["step"]) == (scores, 20, 56)
+        assert entry["network"]["value_range"] == network.value_range
+        assert entry["network"]["numbers"] == list(range(56))
     np.testing.assert_array_equal(run.evaluate(20), run.evaluated)
