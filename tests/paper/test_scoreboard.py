@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
-from matplotlib.patches import FancyBboxPatch
+from matplotlib.patches import Circle, FancyBboxPatch
 
 import rove
 from rove.analysis.intervals import mean_interval
@@ -37,15 +37,24 @@ def test_the_committed_data_are_read_as_they_were_written():
 
 def test_the_picture_is_coloured_by_success_first():
     """More solved seeds are darker however soon others were; speed is a number."""
-    soon = Cell(np.array([10.0, 100.0]), np.array([True, False]), 100, (10, 100))
-    late = Cell(np.array([90.0, 90.0]), np.array([True, True]), 100, (10, 100))
-    none = Cell(np.array([100.0, 100.0]), np.array([False, False]), 100, (10, 100))
+
+    def cell(times, delivered, varying):
+        """A cell whose seeds never solve the task while they explore."""
+        never = np.full(2, 100.0), np.zeros(2, bool), 100, (10, 100)
+        delivered = np.array(delivered), np.array(times), np.array(varying)
+        return Cell(*never, *delivered, np.zeros(2), np.zeros(2))
+
+    soon = cell([10.0, 100.0], [True, False], [1.0, 0.0])
+    late = cell([90.0, 90.0], [True, True], [0.0, 1.0])
+    none = cell([100.0, 100.0], [False, False], [0.0, 0.0])
     cells = {("chain-10", a): c for a, c in (("dqn", soon), ("ge", late), ("c51", none))}
     figure = scoreboard_picture.draw(cells, ["chain-10"], ["dqn", "c51", "ge"])
     shown = [text.get_text() for text in figure.axes[0].texts]
     assert [t for t in shown if t in ("DQN", "C51", "GE")] == ["GE", "DQN", "C51"]
     assert [t for t in shown if "/" in t] == ["2/2", "1/2", "0/2"]
     assert "90" in shown
+    rings = [p for p in figure.axes[0].patches if isinstance(p, Circle)]
+    assert len(rings) == 1  # a solved seed of GE, whose values are the same in every state
     boxes = [p for p in figure.axes[0].patches if isinstance(p, FancyBboxPatch)]
     card, *cells = (p.get_facecolor() for p in boxes)
     lightness = [sum(colour[:3]) for colour in cells]

@@ -96,13 +96,12 @@ def test_the_closing_lines_say_which_policies_are_delivered(run):
     told = display.summary(run) | {"policy": ["mean", "mean"]}
     display.closing_table(console, run, told)
     text = console.export_text()
-    scores = [f"mean {np.mean(row):.3f}" for row in run.evaluated]
+    scores = [rf"{np.mean(row):.3f} \(mean\)" for row in run.evaluated]
     assert re.search(r"┃ last 20 ┃ +policy ┃ +solved at ┃", text)
     assert all(re.search(rf"│ +{score} │", text) for score in scores)
-    assert "trained policies" not in text
     display.closing_table(console, run, told | {"policy": ["vote", "mean"]})
     lines = "greedy on the posterior mean (mean): 1 seed; the majority of 15 samples of θ, drawn "
-    assert f"trained policies: {lines}as in training (vote): 1 seed" in console.export_text()
+    assert f"(and which it is): {lines}as in training (vote): 1 seed" in console.export_text()
 
 
 def test_without_an_episode_nothing_is_drawn_or_printed(run, tmp_path):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch, Rectangle
+from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 
 from rove.agents import label_of
 from rove.analysis import plots
@@ -17,7 +17,7 @@ from rove.paper.base import Key
 WIDTH, DPI = 8.3, 200
 """Width in inches and dots per inch: the text has its size in points at 830 pixels, about the width
 of a README."""
-NAMES, ROW, TOP, BOTTOM, EDGE = 1.45, 0.36, 1.18, 0.62, 0.14
+NAMES, ROW, TOP, BOTTOM, EDGE = 1.45, 0.36, 1.18, 0.78, 0.14
 """In inches: the width of the agents' names, the height of a row, and the space above, below and
 beside the cells."""
 CARD, BORDER, TEXT, MUTED, NONE = "#ffffff", "#d0d7de", "#1b1e23", "#57606a", "#f0f1f3"
@@ -67,8 +67,8 @@ def draw(cells: Mapping[Key, Any], environments: Sequence[str], agents: Sequence
 def _rank(cells: Mapping[Key, Any], agent: str) -> tuple[float, float]:
     """Return a sort key: most solved seeds first, then fewest episodes."""
     cells_of_agent = [cell for (_, name), cell in cells.items() if name == agent]
-    used = [cell.values.mean() / cell.episodes for cell in cells_of_agent if len(cell.solved)]
-    return -sum(int(cell.solved.sum()) for cell in cells_of_agent), float(np.mean(used or [1.0]))
+    used = [x.delivered_values.mean() / x.episodes for x in cells_of_agent if len(x.solved)]
+    return -sum(int(x.delivered.sum()) for x in cells_of_agent), float(np.mean(used or [1.0]))
 
 
 def _at(side: str = "center", colour: str = TEXT) -> dict[str, str]:
@@ -109,13 +109,18 @@ def _title(environment: str) -> tuple[str, str]:
 
 
 def _cell(axes: Any, cell: Any, x: float, y: float, width: float, worst: float) -> None:
-    """Draw a cell: solved seeds in bold above the mean number of episodes, or the regret."""
-    count, mean = int(cell.solved.sum()), f"{cell.values.mean():.0f}"
+    """Draw a cell: seeds whose delivered policy is optimal in bold above the mean number of
+    episodes, or the regret. A ring marks cells in which the network of such a seed says the same in
+    every state."""
+    count, constant = int(cell.delivered.sum()), 0
     if len(cell.solved):
         fill = to_rgb(SUCCESS(count / len(cell.solved)) if count else NONE)
-        strong, weak = (f"{count}/{len(cell.solved)}", mean if count else "")
+        mean = f"{cell.delivered_values.mean():.0f}" if count else ""
+        strong, weak = f"{count}/{len(cell.solved)}", mean
+        constant = int(np.sum(cell.delivered & (cell.values_vary == 0.0)))
     else:
-        fill, strong, weak = to_rgb(REGRET(cell.values.mean() / worst)), "", mean
+        fill = to_rgb(REGRET(cell.values.mean() / worst))
+        strong, weak = "", f"{cell.values.mean():.0f}"
     axes.add_patch(
         FancyBboxPatch(
             (x + 0.02, y + 0.02), width - 0.04, ROW - 0.04,
@@ -123,6 +128,8 @@ def _cell(axes: Any, cell: Any, x: float, y: float, width: float, worst: float) 
         )
     )  # fmt: skip
     colour = "white" if _luminance(fill) < DARK else TEXT if weak else MUTED
+    if constant:
+        axes.add_patch(Circle((x + width - 0.1, y + 0.1), 0.032, fill=False, ec=colour, lw=0.8))
     both = bool(strong and weak)
     if strong:
         weight = "bold" if count else "normal"
@@ -141,10 +148,12 @@ def _luminance(colour: tuple[float, float, float]) -> float:
 
 def _footer(axes: Any, height: float, seeds: int) -> None:
     lines = (
-        f"Bold: how many of {seeds} seeds solve the task (ten optimal episodes in a row) within the"
-        " budget. Below: mean episodes to solve it;",
-        "a seed that does not counts its whole budget. Bandits: mean regret, darker is lower. Rows"
-        " are sorted by solved seeds.",
+        f"Bold: of {seeds} seeds, those whose delivered policy is optimal in the end. Below: mean"
+        " episodes until the greedy policy is,",
+        "evaluated every ten episodes; a seed that fails counts its whole budget. ○: the network of"
+        " such a seed says the same in every state,",
+        "which is enough on the plain chain. Bandits: mean regret, darker is lower. Rows are sorted"
+        " by solved seeds.",
     )
     for i, line in enumerate(lines):
         y = height - BOTTOM + 0.22 + 0.16 * i
