@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Num
 
-from rove.training.conclusion import Inspection
+from rove.training.conclusion import PRINTED, Inspection
 from rove.training.delivering import LEVEL, RECENT, unpaired_p
 
 LEARNED = 20
@@ -128,10 +128,6 @@ def scale_of(
     """Return the range of returns, or of scores: the known one, or that of episodes and 0."""
     low, high = known or (np.min(values, initial=0.0), np.max(values, initial=0.0))
     return float(high - low)
-
-
-PRINTED = ("units_off", "value_range", "policy_constant", "value_at_start", "return_from_start")
-"""The fields of an `Inspection` that are printed as JSON."""
 
 
 def as_json(networks: Sequence[Inspection | None]) -> dict[str, list[Any]]:

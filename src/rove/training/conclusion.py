@@ -108,6 +108,10 @@ FIELDS = Inspection._fields[1:11]
 """The names of the first entries of `Inspection.row`."""
 
 
+PRINTED = ("units_off", "value_range", "policy_constant", "value_at_start", "return_from_start")
+"""The fields of an `Inspection` that are printed as JSON."""
+
+
 class Conclusion(NamedTuple):
     """The end of a seed, as in its checkpoint and in diagnostics.json of the run folder."""
 
