@@ -26,14 +26,14 @@ COLUMNS = ("task", "agent", "seed", "solved_at", "greedy_score", "values_vary", 
 
 def rows(task: str, agent: str, run: Run) -> list[tuple]:
     """Return a row for each seed."""
-    ends = zip(run.seeds, run.solved_at, run.greedy, run.networks, strict=True)
-    return [
-        (task, agent, seed, at or "", f"{np.mean(greedy):.4g}", int(not x.values_constant))
-        + (" ".join(f"{share:.4g}" for share in x.units_off), f"{x.value_range:.4g}")
-        + (int(x.policy_constant), f"{x.value_at_start:.4g}", f"{x.return_from_start:.4g}")
-        for seed, at, greedy, x in ends
-        if x is not None
-    ]
+    rows = []
+    for seed, at, greedy, x in zip(run.seeds, run.solved_at, run.greedy, run.networks, strict=True):
+        if x is not None:
+            off = " ".join(f"{share:.4g}" for share in x.units_off)
+            varies = int(not x.values_constant), off, f"{x.value_range:.4g}", int(x.policy_constant)
+            ends = f"{x.value_at_start:.4g}", f"{x.return_from_start:.4g}"
+            rows.append((task, agent, seed, at or "", f"{np.mean(greedy):.4g}", *varies, *ends))
+    return rows
 
 
 def summary(task: str, agent: str, run: Run) -> str:
