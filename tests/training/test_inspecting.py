@@ -181,5 +181,5 @@ def test_a_bandit_has_one_state_and_no_alarm():
     run = rove.train("dqn", "bandit-3", episodes=100, **SMALL)
     (x,) = run.networks
     assert x.one_state
-    assert x.value_range == 0.0
+    assert x.value_range < 1e-6
     assert not x.values_constant

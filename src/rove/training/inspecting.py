@@ -21,6 +21,8 @@ from rove.training.playing import Played
 
 STATES = 1_000
 """Number of visited states, drawn at random from the replay buffer."""
+PARTS = 20
+"""Number of parts in which the states are passed to the network."""
 STARTS = 20
 """Number of episodes over which the value of the first state, and what is earned from there, are
 averaged."""
@@ -59,7 +61,7 @@ def inspect(job: Job, lane: Lane, played: Sequence[Played]) -> Inspection | None
     spread = np.ptp(actions, axis=0)
     constant = np.all(spread < CONSTANT_ACTION) if agent.continuous else np.all(spread == 0)
     return Inspection(
-        units_off=tuple(float(np.mean(np.asarray(unit) < OFF)) for unit in found.units),
+        units_off=tuple(float(np.mean(np.ptp(np.asarray(x), axis=0) < OFF)) for x in found.units),
         value_range=float(np.ptp(values)),
         largest_value=float(np.max(np.abs(values))),
         gap_range=float(np.ptp(np.asarray(found.gaps))),
@@ -94,10 +96,22 @@ def _visited(state: AgentState, numbers: Int[Array, " n"]) -> Any:
 def _inspected(
     agent: Learner, state: AgentState, numbers: Int[Array, " n"]
 ) -> tuple[Inspected | None, Array]:
-    """Return what the network says in the states of transitions, and whether these are the same."""
-    xs = _visited(state, numbers)
-    same = [jnp.all(x == x[:1]) for x in jax.tree.leaves(xs)]
-    return agent.inspect(state, xs), jnp.all(jnp.stack(same))
+    """Return what the network says in the states of transitions, and whether these are the same.
+    They are asked about in parts, because hidden layers of images are large."""
+    first = _visited(state, numbers[:1])
+
+    def said(numbers: Int[Array, " part"]) -> tuple[Inspected | None, Array]:
+        xs = _visited(state, numbers)
+        equal = jax.tree.map(lambda x, y: jnp.all(x == y), xs, first)
+        return agent.inspect(state, xs), jnp.all(jnp.stack(jax.tree.leaves(equal)))
+
+    found, same = lax.map(said, numbers.reshape(PARTS, -1))
+    if found is None:
+        return None, jnp.all(same)
+    units = tuple(jnp.stack([jnp.min(x[:, 0], 0), jnp.max(x[:, 1], 0)]) for x in found.units)
+    rows = {name: jnp.concatenate(getattr(found, name)) for name in ("actions", "values", "gaps")}
+    once = {name: getattr(found, name)[0] for name in ("gamma", "expected")}
+    return Inspected(**rows, units=units, **once), jnp.all(same)
 
 
 def _from_starts(
