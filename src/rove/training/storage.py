@@ -232,9 +232,11 @@ def _tables(job: Job, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -
     if not job.eval_every:
         return Tables(episodes)
     try:
-        evaluations = Evaluations(*(arrays[f"evaluations.{name}"] for name in Evaluations._fields))
+        columns = [arrays[f"evaluations.{name}"] for name in Evaluations._fields[:-1]]
     except KeyError as error:
         raise _damaged(job.path, f"{error} is missing") from None
+    unknown = np.full((len(columns[0]), len(FIELDS)), np.nan)  # earlier versions did not say it
+    evaluations = Evaluations(*columns, arrays.get("evaluations.network", unknown))
     width = evaluations.network.shape[-1] if evaluations.network.ndim == 2 else 0
     count = expected(job, metadata["step"], metadata["episode"])
     if metadata["diverged"]:  # it may have diverged when an evaluation was due
