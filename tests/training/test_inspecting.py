@@ -183,3 +183,42 @@ def test_a_bandit_has_one_state_and_no_alarm():
     assert x.one_state
     assert x.value_range == 0.0
     assert not x.values_constant
+
+
+class MaskedWalk(gymnasium.Env):
+    """Four places in a row; 1 at the right end, which ends the episode. Action 2 stays, and is not
+    allowed at the left end."""
+
+    observation_space = gymnasium.spaces.Box(0.0, 1.0, (4,))
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at, self.time = 0, 0
+        return self.seen()
+
+    def seen(self):
+        mask = np.array([self.at < 3, self.at < 3, 0 < self.at < 3], np.int8)
+        return np.eye(4, dtype=np.float32)[self.at], {"action_mask": mask}
+
+    def step(self, action):
+        self.at, self.time = max(self.at + (-1, 1, 0)[int(action)], 0), self.time + 1
+        observation, info = self.seen()
+        return observation, float(self.at == 3), self.at == 3, self.time == 20, info
+
+
+def test_with_action_masks_terminal_states_do_not_count():
+    """Their values are never learned, and no action is allowed there."""
+    run = rove.train(AGENT, MaskedWalk(), episodes=60)
+    q = said(network(run.outcomes[0].lane), np.eye(4))[0]
+    q[0, 2] = -np.inf
+    (inspection,) = run.networks
+    assert inspection.value_range == pytest.approx(np.ptp(q[:3].max(axis=1)), abs=1e-5)
+    assert inspection.policy_constant == (len(set(q[:3].argmax(axis=1))) == 1)
+    assert abs(np.ptp(np.append(q[:3].max(axis=1), q[3, 0])) - inspection.value_range) > 0.01
+
+
+def test_values_of_zero_everywhere_do_not_depend_on_the_state(run):
+    zero = run.networks[0]._replace(value_range=0.0, largest_value=0.0)
+    assert zero.values_constant
+    assert not zero._replace(one_state=True).values_constant

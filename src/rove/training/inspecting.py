@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from rove.core.diagnostics import Inspected
 from rove.core.learner import AgentState, Learner
@@ -43,10 +43,11 @@ def inspect(job: Job, lane: Lane, played: Sequence[Played]) -> Inspection | None
     """
     agent, environment, state = job.agent, job.environment, lane.agent
     numbers = visited_numbers(int(state.replay.added), len(state.replay.rows), job.seed)
+    if state.replay.layout.masked and len(numbers):
+        numbers = numbers[~np.asarray(_terminated(state, _padded(numbers)))[: len(numbers)]]
     if not len(numbers):
         return None
-    padded = jnp.asarray(np.resize(numbers, STATES), jnp.int32)
-    found, one_state = _inspected(agent, state, padded)
+    found, one_state = _inspected(agent, state, _padded(numbers))
     if found is None or not np.isfinite(np.asarray(found.values)).all():
         return None
     if isinstance(environment, Environment):
@@ -83,9 +84,20 @@ def visited_numbers(added: int, capacity: int, seed: int) -> Int[np.ndarray, " n
     return first + np.sort(chosen)
 
 
+def _padded(numbers: Int[np.ndarray, " n"]) -> Int[Array, " m"]:
+    """Return the numbers repeated until there are 1,000, so that one program serves all counts."""
+    return jnp.asarray(np.resize(numbers, STATES), jnp.int32)
+
+
+@jax.jit
+def _terminated(state: AgentState, numbers: Int[Array, " n"]) -> Bool[Array, " n"]:
+    """Return which transitions lead to a terminal state, whose values are never learned."""
+    return replay.steps_at(state.replay, numbers).terminated
+
+
 def _visited(state: AgentState, numbers: Int[Array, " n"]) -> Any:
     """Return the states of transitions. Masks of actions are stored with the next state only, so
-    that of masked observations these are the next states."""
+    that of masked observations these are the next states, which must not be terminal."""
     steps = replay.steps_at(state.replay, numbers)
     return steps.next_observation if state.replay.layout.masked else steps.observation
 
