@@ -1,12 +1,14 @@
 """What is said about networks, against NumPy's own computation from the saved weights."""
 
 import gymnasium
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import rove
 from helpers import SMALL
-from rove.training import storage
+from rove.environments.base import Step
+from rove.training import inspecting, storage
 from rove.training.conclusion import FIELDS, Inspection
 from rove.training.delivering import concluded
 from rove.training.inspecting import STATES, visited_numbers
@@ -222,3 +224,49 @@ def test_values_of_zero_everywhere_do_not_depend_on_the_state(run):
     zero = run.networks[0]._replace(value_range=0.0, largest_value=0.0)
     assert zero.values_constant
     assert not zero._replace(one_state=True).values_constant
+
+
+def test_states_are_evaluated_a_few_at_a_time(run, monkeypatch):
+    """What a network computes for 1,000 images at once would need gigabytes."""
+    (outcome, _), (inspection, _) = run.outcomes, run.networks
+    agent, state = outcome.job.agent, storage.load_whole(outcome.job).agent
+    sizes, whole = [], type(agent).inspect
+
+    def counted(self, state, xs):
+        sizes.append(len(xs))
+        return whole(self, state, xs)
+
+    monkeypatch.setattr(type(agent), "inspect", counted)
+    numbers = jnp.asarray(np.resize(inspection.numbers, STATES), jnp.int32)
+    found, one_state = inspecting._inspected.__wrapped__(agent, state, numbers)
+    assert set(sizes) == {inspecting.BLOCK}
+    assert found.values.shape == found.gaps.shape == found.actions.shape == (STATES,)
+    assert not one_state
+    assert np.ptp(found.values) == pytest.approx(inspection.value_range, abs=1e-5)
+
+
+class Growing(rove.Environment):
+    """Each step pays 1 and, beyond the time limit, 100,000 times what the last one paid."""
+
+    name = "growing"
+    observation_size, num_actions, bins = 1, 2, 1
+
+    def bin(self, state):
+        return jnp.zeros((), jnp.int32)
+
+    def reset(self, key):
+        return (jnp.ones(()), jnp.zeros((), jnp.int32)), jnp.ones(1)
+
+    def step(self, state, action, key):
+        time = state[1] + 1
+        paid = jnp.where(time <= 10, 1.0, 1e5 * state[0])
+        no = jnp.zeros((), bool)
+        return Step((paid, time), jnp.ones(1) * time / 10, paid, no, time >= 10)
+
+
+def test_a_return_that_overflows_beyond_the_limit_is_not_kept(tmp_path):
+    run = rove.train(AGENT, Growing(), episodes=30, out=tmp_path / "r", eval_every=10)
+    assert run.networks == [None]
+    assert np.isnan(run.evaluations[0].network).all()
+    again = rove.load(tmp_path / "r", environment=Growing())
+    assert again.outcomes[0].conclusion == run.outcomes[0].conclusion is not None

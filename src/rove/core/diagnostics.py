@@ -67,9 +67,9 @@ class Inspected(NamedTuple):
     """Its value Q(s, a), or its risk measure, in the unit of the task's rewards."""
     gaps: Float[Array, " n"]
     """How much the best action is better than the second best; 0 if there is no second one."""
-    units: tuple[Float[Array, " units"], ...]
-    """For each hidden layer, the range of every unit's output over the states; () if the layers are
-    not known."""
+    units: tuple[Float[Array, "2 units"], ...]
+    """For each hidden layer, the lowest and the highest output of every unit over the states; () if
+    the layers are not known."""
     gamma: float | Float[Array, ""]
     """The discount factor of the values."""
     expected: bool | Bool[Array, ""] = True
@@ -77,25 +77,25 @@ class Inspected(NamedTuple):
     risk measure."""
 
 
-def unit_ranges(
+def unit_limits(
     posterior: Posterior[Any, Any], phi: Phi, x: Features
-) -> tuple[Float[Array, " units"], ...]:
-    """Return the range of the output of every hidden unit over the rows of x, for each layer of the
-    network at the posterior mean, or of the learned networks whose mean it is."""
+) -> tuple[Float[Array, "2 units"], ...]:
+    """Return the lowest and the highest output of every hidden unit over the rows of x, for each
+    layer of the network at the posterior mean, or of the learned networks whose mean it is."""
     if not isinstance(posterior, Foldable):
         return ()
     learned = posterior.mean_networks(phi)[0].networks
     if not is_plain(learned):
         return ()
 
-    def ranges(layers: Any) -> tuple[Array, ...]:
+    def limits(layers: Any) -> tuple[Array, ...]:
         found, h = [], x
         for layer in layers[:-1]:
             h = jax.nn.relu(layer(h))
-            found.append(jnp.max(h, axis=0) - jnp.min(h, axis=0))
+            found.append(jnp.stack([jnp.min(h, axis=0), jnp.max(h, axis=0)]))
         return tuple(found)
 
-    return tuple(rows.reshape(-1) for rows in jax.vmap(ranges)(learned))
+    return tuple(rows.reshape(2, -1) for rows in jax.vmap(limits, out_axes=1)(learned))
 
 
 def gap(q: Float[Array, "n actions"], allowed: Bool[Array, "n actions"] | None) -> Array:

@@ -21,6 +21,9 @@ from rove.training.playing import Played
 
 STATES = 1_000
 """Number of visited states, drawn at random from the replay buffer."""
+BLOCK = 40
+"""Number of these states that the network is evaluated in at a time, to bound the memory: with
+convolutions, each needs megabytes."""
 STARTS = 20
 """Number of episodes over which the value of the first state, and what is earned from there, are
 averaged."""
@@ -35,8 +38,8 @@ CONSTANT_ACTION = 1e-3
 
 
 def inspect(job: Job, lane: Lane, played: Sequence[Played]) -> Inspection | None:
-    """Inspect the network of a lane that has its replay buffer; None if it has no value network, or
-    has not visited a state.
+    """Inspect the network of a lane that has its replay buffer; None if it has no value network, if
+    it has not visited a state, or if a value or the return without a time limit is not finite.
 
     `played` are episodes of the greedy policy in a Gymnasium environment, whose time limit cannot
     be lifted; for a compiled one they are not needed.
@@ -56,11 +59,13 @@ def inspect(job: Job, lane: Lane, played: Sequence[Played]) -> Inspection | None
         assert isinstance(environment, HostEnvironment)
         starts = _of_played(agent, environment, lane, played, float(found.gamma))
     value, earned, bootstrapped = starts
+    if not np.isfinite([value, earned]).all():
+        return None
     actions, values = np.asarray(found.actions), np.asarray(found.values)
     spread = np.ptp(actions, axis=0)
     constant = np.all(spread < CONSTANT_ACTION) if agent.continuous else np.all(spread == 0)
     return Inspection(
-        units_off=tuple(float(np.mean(np.asarray(unit) < OFF)) for unit in found.units),
+        units_off=tuple(float(np.mean(np.ptp(np.asarray(x), axis=0) < OFF)) for x in found.units),
         value_range=float(np.ptp(values)),
         largest_value=float(np.max(np.abs(values))),
         gap_range=float(np.ptp(np.asarray(found.gaps))),
@@ -107,9 +112,20 @@ def _inspected(
     agent: Learner, state: AgentState, numbers: Int[Array, " n"]
 ) -> tuple[Inspected | None, Array]:
     """Return what the network says in the states of transitions, and whether these are the same."""
-    xs = _visited(state, numbers)
-    same = [jnp.all(x == x[:1]) for x in jax.tree.leaves(xs)]
-    return agent.inspect(state, xs), jnp.all(jnp.stack(same))
+    first = _visited(state, numbers[:1])
+
+    def of_block(numbers: Array) -> tuple[Inspected | None, Array]:
+        xs = _visited(state, numbers)
+        same = jax.tree.map(lambda x, y: jnp.all(x == y), xs, first)
+        return agent.inspect(state, xs), jnp.all(jnp.stack(jax.tree.leaves(same)))
+
+    found, same = lax.map(of_block, numbers.reshape(-1, BLOCK))
+    if found is None:
+        return None, jnp.all(same)
+    actions, values, gaps = (x.reshape(-1, *x.shape[2:]) for x in found[:3])
+    units = tuple(jnp.stack([x[:, 0].min(axis=0), x[:, 1].max(axis=0)]) for x in found.units)
+    whole = Inspected(actions, values, gaps, units, found.gamma[0], found.expected[0])
+    return whole, jnp.all(same)
 
 
 def _from_starts(
