@@ -270,3 +270,12 @@ def test_a_return_that_overflows_beyond_the_limit_is_not_kept(tmp_path):
     assert np.isnan(run.evaluations[0].network).all()
     again = rove.load(tmp_path / "r", environment=Growing())
     assert again.outcomes[0].conclusion == run.outcomes[0].conclusion is not None
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.99])
+def test_infinite_returns_are_not_compared_with_values(gamma):
+    """With γ = 1, a chain that never ends pays without a bound."""
+    agent = rove.DQN(**SMALL | {"hidden": (8,)}, gamma=gamma, epsilon=0.3)
+    (inspection,) = rove.train(agent, "chain-4", episodes=30).networks
+    assert inspection.bootstrapped == (gamma == 1.0)
+    assert inspection.expected == (gamma < 1.0)

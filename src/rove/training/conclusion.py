@@ -48,8 +48,8 @@ class Inspection(NamedTuple):
     """Whether `return_from_start` contains learned values, because an episode was cut off: then γᵀ
     times the learned value of its last state is added."""
     expected: bool
-    """Whether values are expected returns of the task: not with intrinsic rewards, or if they are a
-    risk measure."""
+    """Whether values are expected returns of the task: not with intrinsic rewards, if they are a
+    risk measure, or if returns are infinite because γ is 1 and episodes go on."""
     numbers: tuple[int, ...] = ()
     """Numbers of the transitions in the replay buffer, counted from 0 in the order of training,
     that begin in these states; if actions are masked, of those that lead to them."""

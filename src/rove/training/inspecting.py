@@ -75,7 +75,7 @@ def inspect(job: Job, lane: Lane, played: Sequence[Played]) -> Inspection | None
         return_from_start=earned,
         one_state=bool(one_state),
         bootstrapped=bootstrapped,
-        expected=bool(found.expected),
+        expected=bool(found.expected) and not (bootstrapped and float(found.gamma) >= 1.0),
         numbers=tuple(map(int, numbers)),
     )
 

@@ -232,11 +232,14 @@ def _tables(job: Job, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -
     if not job.eval_every:
         return Tables(episodes)
     try:
-        columns = [arrays[f"evaluations.{name}"] for name in Evaluations._fields[:-1]]
+        step, episode, scores = (
+            arrays[f"evaluations.{name}"] for name in ("step", "episode", "scores")
+        )
     except KeyError as error:
         raise _damaged(job.path, f"{error} is missing") from None
-    unknown = np.full((len(columns[0]), len(FIELDS)), np.nan)  # earlier versions did not say it
-    evaluations = Evaluations(*columns, arrays.get("evaluations.network", unknown))
+    unknown = np.full((len(step), len(FIELDS)), np.nan)  # earlier versions did not say it
+    network = arrays.get("evaluations.network", unknown)
+    evaluations = Evaluations(step, episode, scores, network)
     width = evaluations.network.shape[-1] if evaluations.network.ndim == 2 else 0
     count = expected(job, metadata["step"], metadata["episode"])
     if metadata["diverged"]:  # it may have diverged when an evaluation was due
