@@ -10,7 +10,7 @@ from pathlib import Path
 
 from style import FOLDER, TEXT
 
-NAMES = ("demo-curves", "demo-visits", "demo-posterior")
+NAMES = [f"demo-{name}-{i}" for name in ("curves", "visits", "posterior") for i in (1, 2)]
 
 
 def main(page: Path) -> None:

@@ -46,7 +46,7 @@ def test_the_table_is_what_the_runs_did(small, tmp_path, capsys, monkeypatch):
     assert demo.sentence(rows) in printed
     page = (tmp_path / "index.html").read_text()
     assert demo.sentence(rows) in page
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 6
     for words, _ in demo.NEXT:
         assert f"  .venv/bin/rove {words}  " in printed
         assert f"<code>.venv/bin/rove {words}</code>" in page
@@ -65,7 +65,8 @@ def test_the_sentence_names_every_agent():
         demo.Row("deep-sea-10", "ige", 4, 5, 70.0, 4, 4, 0.8, 0.99),
     ]
     assert demo.sentence(rows) == (
-        "On chain-100 GE solved 5 of 5 seeds, NoisyNet 1 and DQN 0; "
+        "On chain-100 GE solved 5 of 5 seeds (3 with networks that say the same in every state), "
+        "NoisyNet 1 and DQN 0; "
         "on deep-sea-10 Index GE solved 4 of 5 seeds, DQN 0."
     )
     never = ("deep-sea-10", "DQN", "0 of 5", "–", "–", "–", "0.00 of 0.99")

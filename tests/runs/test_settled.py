@@ -52,6 +52,31 @@ def test_the_settled_policy_is_delivered_if_the_last_network_is_worse_than_train
     np.testing.assert_array_equal(copied.evaluate(3), np.ones((1, 3)))
 
 
+@pytest.mark.parametrize("folder", [True, False])
+def test_with_evaluations_the_best_evaluated_policy_is_delivered(disturbed, tmp_path, folder):
+    """The last network prefers the wrong action, that of the best evaluation the right one."""
+    out = tmp_path / "run" if folder else None
+    run = trained(out, eval_every=10, eval_episodes=2)
+    (delivered,) = run.delivered
+    assert run.evaluations[0].mean[-1] == 1.0
+    assert delivered.policy == "best"
+    assert delivered.candidates == {"best": 1.0}
+    assert run.evaluated[0] == [1.0] * 20
+    assert run.policy()(np.ones(2)) == 0
+    if out is not None:
+        again = rove.load(out, agent=AGENT, environment=Choice())
+        assert again.delivered == run.delivered
+        np.testing.assert_array_equal(again.evaluate(3), np.ones((1, 3)))
+
+
+def test_the_best_network_of_a_run_in_two_parts_is_that_of_a_run_at_once(tmp_path):
+    options = {"eval_every": 10, "eval_episodes": 2}
+    trained(tmp_path / "two", 30, **options)
+    two, one = trained(tmp_path / "two", 60, **options), trained(tmp_path / "one", 60, **options)
+    a, b = (run.outcomes[0].kept["best"][0].learned for run in (two, one))
+    jax.tree.map(np.testing.assert_array_equal, a, b)
+
+
 def test_a_policy_as_good_as_training_is_not_settled(tmp_path):
     run = trained(tmp_path / "run")
     assert run.delivered[0].candidates == {"mean": 1.0}

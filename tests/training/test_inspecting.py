@@ -239,7 +239,7 @@ def test_states_are_evaluated_a_few_at_a_time(run, monkeypatch):
     monkeypatch.setattr(type(agent), "inspect", counted)
     numbers = jnp.asarray(np.resize(inspection.numbers, STATES), jnp.int32)
     found, one_state = inspecting._inspected.__wrapped__(agent, state, numbers)
-    assert set(sizes) == {inspecting.BLOCK}
+    assert set(sizes) == {STATES // inspecting.PARTS}
     assert found.values.shape == found.gaps.shape == found.actions.shape == (STATES,)
     assert not one_state
     assert np.ptp(found.values) == pytest.approx(inspection.value_range, abs=1e-5)

@@ -36,9 +36,9 @@ def _collapsed(seed: Seed) -> bool:
 _KINDS: dict[str, Callable[[Seed], bool]] = {
     "solved it and lost it again": _lost,
     "scored more than half of the optimum, but not in the end": _forgotten,
-    "has values that do not depend on the state": says_the_same,
-    "delivers a policy that is worse than its last training episodes": lets_down,
-    "has values far from what its policy earns": is_misjudged,
+    "ended with values that do not depend on the state": says_the_same,
+    "delivered a policy worse than its last training episodes": lets_down,
+    "learned values far from what its policy earns": is_misjudged,
     "found nothing": lambda seed: found_nothing(seed.scores, seed.optimum),
     "still expected far more than the optimum": is_too_high,
     "had an early collapse of q_φ": _collapsed,

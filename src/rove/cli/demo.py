@@ -49,5 +49,6 @@ def demo(
     say(f"\n{demonstration.sentence(rows)}")
     prose(console, demonstration.NOTE)
     say(f"Page: {out / 'index.html'} ({time.monotonic() - began:.0f} s). Try next:")
+    width = max(len(command) for command, _ in demonstration.NEXT) + len(rove) + 1
     for command, purpose in demonstration.NEXT:
-        say(f"  {f'{rove} {command}':<52}  {purpose}")
+        say(f"  {f'{rove} {command}':<{width}}  {purpose}")

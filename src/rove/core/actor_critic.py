@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 
 from rove.core import checks, control
 from rove.core.critic import CriticLearner
-from rove.core.diagnostics import Beliefs, Inspected, beliefs_at, unit_limits
+from rove.core.diagnostics import Beliefs, Inspected, beliefs_at, unit_bounds
 from rove.core.folding import Folded
 from rove.core.learner import AgentState
 from rove.core.optimiser import adam_step, first_moments, init_optimiser
@@ -265,7 +265,7 @@ class ActorCritic(CriticLearner):
         s = inputs(phi.priors, critic_input(xs, actions))
         z = jax.vmap(self.posterior.mean, (None, 0))(self.posterior.law(phi), s)
         q = self.reward_scale.value(state.reward_scale) * values(self.returns, z)
-        units = unit_limits(self.posterior, phi, s.features)
+        units = unit_bounds(self.posterior, phi, s.features)
         expected = not self.intrinsic and self.returns.risk is None
         return Inspected(actions, q, jnp.zeros_like(q), units, self.gamma, expected)
 

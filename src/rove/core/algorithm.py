@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Int
 from rove.core import checks, control
 from rove.core.control import EpsilonGreedy
 from rove.core.critic import CriticLearner
-from rove.core.diagnostics import Beliefs, Inspected, beliefs_at, gap, unit_limits
+from rove.core.diagnostics import Beliefs, Inspected, beliefs_at, gap, unit_bounds
 from rove.core.folding import Folded, folded_values
 from rove.core.learner import AgentState
 from rove.core.optimiser import first_moments
@@ -150,7 +150,7 @@ class Agent(EpsilonGreedy, CriticLearner):
         phi, s = state.phi, inputs(state.phi.priors, xs)
         z = jax.vmap(self.posterior.mean, (None, 0))(self.posterior.law(phi), s)
         q = self.reward_scale.value(state.reward_scale) * self.action_values(z)
-        actions, units = control.best_action(q, xs), unit_limits(self.posterior, phi, s.features)
+        actions, units = control.best_action(q, xs), unit_bounds(self.posterior, phi, s.features)
         best = jnp.take_along_axis(q, actions[:, None], axis=1)[:, 0]
         gaps = gap(q, allowed_actions(xs))
         expected = not self.intrinsic and self.returns.risk is None

@@ -77,7 +77,7 @@ class Inspected(NamedTuple):
     risk measure."""
 
 
-def unit_limits(
+def unit_bounds(
     posterior: Posterior[Any, Any], phi: Phi, x: Features
 ) -> tuple[Float[Array, "2 units"], ...]:
     """Return the lowest and the highest output of every hidden unit over the rows of x, for each
@@ -88,14 +88,14 @@ def unit_limits(
     if not is_plain(learned):
         return ()
 
-    def limits(layers: Any) -> tuple[Array, ...]:
+    def bounds(layers: Any) -> tuple[Array, ...]:
         found, h = [], x
         for layer in layers[:-1]:
             h = jax.nn.relu(layer(h))
             found.append(jnp.stack([jnp.min(h, axis=0), jnp.max(h, axis=0)]))
         return tuple(found)
 
-    return tuple(rows.reshape(2, -1) for rows in jax.vmap(limits, out_axes=1)(learned))
+    return tuple(jnp.concatenate(list(rows), axis=1) for rows in jax.vmap(bounds)(learned))
 
 
 def gap(q: Float[Array, "n actions"], allowed: Bool[Array, "n actions"] | None) -> Array:

@@ -2,10 +2,12 @@
 
 import html
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -134,6 +136,9 @@ def sentence(rows: Sequence[Row]) -> str:
         best, *others = sorted((r for r in rows if r.task == task), key=lambda r: -r.solved)
         rest = " and ".join(f"{label_of(r.agent)} {r.solved}" for r in others)
         first = f"{label_of(best.agent)} solved {best.solved} of {best.seeds} seeds"
+        if constant := best.solved - best.values:
+            which = "networks that say" if constant > 1 else "a network that says"
+            first += f" ({constant} with {which} the same in every state)"
         parts.append(f"on {task} {first}" + (f", {rest}" if rest else ""))
     text = "; ".join(parts)
     return text[0].upper() + text[1:] + "."
@@ -141,10 +146,11 @@ def sentence(rows: Sequence[Row]) -> str:
 
 def _page(runs: dict[tuple[str, str], Run], rows: Sequence[Row], rove: str) -> str:
     """Return the page: one sentence, the table, three pictures, and what to try next."""
-    table = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in cells(r)) + "</tr>"
-        for r in rows
-    )
+    table = ""
+    for r in rows:
+        pairs = zip(HEAD, map(html.escape, cells(r)), strict=True)
+        row = "".join(f'<td data-label="{name}">{text}</td>' for name, text in pairs)
+        table += f"<tr>{row}</tr>"
     commands = "".join(
         f"<li><code>{html.escape(f'{rove} {words}')}</code> <span>{html.escape(what)}</span></li>"
         for words, what in NEXT
@@ -166,8 +172,9 @@ def _page(runs: dict[tuple[str, str], Run], rows: Sequence[Row], rove: str) -> s
 
 def _curves(runs: dict[tuple[str, str], Run]) -> str:
     """Draw the learning curves, one panel per task. A seed that solved its task keeps its score."""
-    figure = plots.figure(1, len(TASKS), width=9.6, height=2.7)
-    for axes, (task, (agents, episodes)) in zip(figure.axes, TASKS.items(), strict=True):
+
+    def draw(axes: Any, task: str) -> None:
+        agents, episodes = TASKS[task]
         environment = runs[task, agents[0]].config.environment
         curves = {}
         for agent in agents:
@@ -178,19 +185,21 @@ def _curves(runs: dict[tuple[str, str], Run]) -> str:
         support = environment.score_range
         plots.learning_curves(axes, curves, environment.optimum, support=support, seeds=True)
         axes.set_title(task, loc="left")
-    plots.legend(figure)
-    return _svg(figure)
+        plots.legend(axes.figure)
+
+    return _panels([partial(draw, task=task) for task in TASKS], height=2.8)
 
 
 def _visits(runs: dict[tuple[str, str], Run]) -> str:
     """Draw where DQN and GE went on the chain, from early to late in training."""
-    figure = plots.figure(1, 2, width=9.6, height=2.5)
-    for axes, agent in zip(figure.axes, ("dqn", "ge"), strict=True):
+
+    def draw(axes: Any, agent: str) -> None:
         outcomes = runs[CHAIN, agent].outcomes
         histories = [outcome.history for outcome in outcomes]
         panels.visit_history(axes, histories, [len(outcome.scores) for outcome in outcomes])
         axes.set_title(f"{label_of(agent)}, {len(outcomes)} seeds", loc="left")
-    return _svg(figure)
+
+    return _panels([partial(draw, agent=agent) for agent in ("dqn", "ge")], height=2.5)
 
 
 def _posterior(run: Run) -> str:
@@ -199,12 +208,23 @@ def _posterior(run: Run) -> str:
     values = np.asarray(outcome.lane.snapshots.values)
     count = len(outcome.scores).bit_length()
     probes = list(environment.probes())[:2]  # the start and the middle of the chain
-    figure = plots.figure(1, len(probes), width=9.6, height=2.4)
-    for column, (axes, name) in enumerate(zip(figure.axes, probes, strict=True)):
-        left, right = np.moveaxis(values[:count, :, column], -1, 0)
+
+    def draw(axes: Any, probe: int) -> None:
+        left, right = np.moveaxis(values[:count, :, probe], -1, 0)
         panels.differences(axes, right - left, 2 ** np.arange(count))
-        axes.set_title(f"Q(right) − Q(left), state “{name}”", loc="left")
-    return _svg(figure)
+        axes.set_title(f"Q(right) − Q(left), state “{probes[probe]}”", loc="left")
+
+    return _panels([partial(draw, probe=i) for i in range(len(probes))], height=2.4)
+
+
+def _panels(draws: Sequence[Callable[[Any], None]], height: float) -> str:
+    """Draw each panel as a figure of its own, so that they stand one below the other on a phone."""
+    drawings = []
+    for draw in draws:
+        figure = plots.figure(width=4.8, height=height)
+        draw(figure.axes[0])
+        drawings.append(_svg(figure))
+    return "".join(drawings)
 
 
 def _svg(figure: plots.Figure) -> str:

@@ -34,7 +34,23 @@ def solved(run: RunData, optimum: float | None) -> dict[str, Any] | None:
     watched = np.array([len(columns["score"]) for columns in run.columns.values()])
     end = max(int(watched.max()), run.raw.get("episodes") or 0)
     summary = summaries.solved(when(run, optimum), np.where(run.diverged, end, watched))
-    return summary | {"lost": sum(lost(run, optimum))}
+    return summary | {"lost": sum(lost(run, optimum)), "networks": _networks(run, optimum)}
+
+
+def _networks(run: RunData, optimum: float | None) -> dict[str, Any] | None:
+    """Return of how many seeds that solved the task the values of the network, and its greedy
+    actions, depend on the state, and the mean score of the greedy policies of all seeds; None if
+    that is not known."""
+    ends = run.policies
+    if not ends or any(end.inspection is None or not end.greedy for end in ends):
+        return None
+    solved = zip(when(run, optimum), ends, strict=True)
+    known = [end.inspection for at, end in solved if at is not None and end.inspection is not None]
+    return {
+        "values": sum(not x.values_constant for x in known),
+        "policies": sum(not x.policy_constant for x in known),
+        "greedy": float(np.mean([np.mean(end.greedy) for end in ends])),
+    }
 
 
 def warnings(run: RunData, optimum: float | None) -> list[str]:

@@ -159,6 +159,11 @@ function solvedCell({ solved, seeds }) {
   return valueCell(`${solved.count} of ${seeds.length}`, [limits, lostAgain(solved)]);
 }
 
+/** On how many solved seeds the values of the network, or its greedy actions, depend on the state. */
+function varyingCell({ solved }, what) {
+  return solved.networks && solved.count ? valueCell(`${solved.networks[what]} of ${solved.count}`) : missingCell();
+}
+
 /** The part of the budget that mean scores are over. */
 function part(group) {
   if (group.common !== null) return `first ${fmt(group.common)} ${group.unit}s`;
@@ -203,10 +208,12 @@ function comparison(key, group, reference) {
   const first = Math.max(0, group.runs.findIndex((run) => run.label === reference));
   const against = choice(`${key} against`, "Compare with", group.runs.map((run, i) => [i, run.label]), first, () => fill());
   const solvable = group.optimum !== null, budgets = group.common !== null, evaluated = group.runs.some((run) => run.evaluated);
+  const inspected = solvable && group.runs.some((run) => run.solved.networks);
   const fill = () => {
     const j = Number(against.value);
     const head = [
       heading("agent", false), heading("seeds"), ...(budgets ? [heading(`budget, ${group.unit}s`)] : []), ...(solvable ? [heading(budgets ? "solved" : `solved within ${group.budget}`), heading("episodes to solve, median")] : []),
+      ...(inspected ? [heading("of these, values vary"), heading("of these, policy varies"), heading(`${group.label}, greedy policy`)] : []),
       heading(`${group.label}, last 20 episodes`), ...(evaluated ? [heading(`${group.label}, trained policy`)] : []), heading(`${group.label}, ${part(group)}`),
       ...(group.tested ? [testHeading(group.tested.reference, group.tested.p.length - 1)] : []),
       ...(several ? [heading(`difference from ${group.runs[j].label}, ${part(group)}`)] : []),
@@ -216,13 +223,15 @@ function comparison(key, group, reference) {
     box.replaceChildren(table(`Agents on ${group.title}`, head, group.runs.map((run, i) => el("tr", {},
       nameCell(run), valueCell(String(run.seeds.length)), budgets ? valueCell(fmt(run.budget)) : [],
       solvable ? [solvedCell(run), valueCell(fmt(run.solved.median))] : [],
+      inspected ? [varyingCell(run, "values"), varyingCell(run, "policies"), run.solved.networks ? valueCell(short(run.solved.networks.greedy)) : missingCell()] : [],
       cell(run.last, last), evaluated ? policyCell(run, trained) : [], cell(run.all, all),
       group.tested ? chanceCell(group.tested.p[i]) : [],
       several ? (i === j ? missingCell() : cell(group.differences[i][j], differing)) : [])), "stacked"));
   };
   fill();
   return [el("h4", {}, several ? "Comparison" : "Numbers"), several ? el("div", { class: "controls" }, against) : null, box,
-    [testNote(group), intervalNote(group), settingsNote(group)].map((text) => el("p", { class: "muted small" }, text))];
+    [inspected ? "Values vary, policy varies: the number of solved seeds whose network has values, and greedy actions, that depend on the state. Greedy policy: its mean score at the end, over all seeds." : "",
+      testNote(group), intervalNote(group), settingsNote(group)].map((text) => el("p", { class: "muted small" }, text))];
 }
 
 /** The score of the trained policies, and which they are. */

@@ -21,9 +21,9 @@ from rove.training.playing import Played
 
 STATES = 1_000
 """Number of visited states, drawn at random from the replay buffer."""
-BLOCK = 40
-"""Number of these states that the network is evaluated in at a time, to bound the memory: with
-convolutions, each needs megabytes."""
+PARTS = 25
+"""Number of parts in which the states are passed to the network. Each has 40 states: of a multiple
+of 8, equal states give equal bits."""
 STARTS = 20
 """Number of episodes over which the value of the first state, and what is earned from there, are
 averaged."""
@@ -111,21 +111,22 @@ def _visited(state: AgentState, numbers: Int[Array, " n"]) -> Any:
 def _inspected(
     agent: Learner, state: AgentState, numbers: Int[Array, " n"]
 ) -> tuple[Inspected | None, Array]:
-    """Return what the network says in the states of transitions, and whether these are the same."""
+    """Return what the network says in the states of transitions, and whether these are the same.
+    They are asked about in parts, because hidden layers of images are large."""
     first = _visited(state, numbers[:1])
 
-    def of_block(numbers: Array) -> tuple[Inspected | None, Array]:
+    def said(numbers: Int[Array, " part"]) -> tuple[Inspected | None, Array]:
         xs = _visited(state, numbers)
-        same = jax.tree.map(lambda x, y: jnp.all(x == y), xs, first)
-        return agent.inspect(state, xs), jnp.all(jnp.stack(jax.tree.leaves(same)))
+        equal = jax.tree.map(lambda x, y: jnp.all(x == y), xs, first)
+        return agent.inspect(state, xs), jnp.all(jnp.stack(jax.tree.leaves(equal)))
 
-    found, same = lax.map(of_block, numbers.reshape(-1, BLOCK))
+    found, same = lax.map(said, numbers.reshape(PARTS, -1))
     if found is None:
         return None, jnp.all(same)
-    actions, values, gaps = (x.reshape(-1, *x.shape[2:]) for x in found[:3])
-    units = tuple(jnp.stack([x[:, 0].min(axis=0), x[:, 1].max(axis=0)]) for x in found.units)
-    whole = Inspected(actions, values, gaps, units, found.gamma[0], found.expected[0])
-    return whole, jnp.all(same)
+    units = tuple(jnp.stack([jnp.min(x[:, 0], 0), jnp.max(x[:, 1], 0)]) for x in found.units)
+    rows = {name: jnp.concatenate(getattr(found, name)) for name in ("actions", "values", "gaps")}
+    once = {name: getattr(found, name)[0] for name in ("gamma", "expected")}
+    return Inspected(**rows, units=units, **once), jnp.all(same)
 
 
 def _from_starts(
