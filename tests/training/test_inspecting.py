@@ -170,13 +170,25 @@ def test_agents_without_a_value_network_have_no_inspection():
     assert run.delivered[0].policy == "mean"
 
 
-def test_a_critic_is_inspected_at_the_actions_of_the_policy():
+def test_a_critic_is_inspected_at_the_actions_of_the_policy(tmp_path):
     sizes = {"hidden": (8,), "buffer_size": 64, "batch_size": 8}
-    run = rove.train("ddpg", "linear-quadratic-1", steps=100, random_steps=10, **sizes)
-    (x,) = run.networks
+    options = {"steps": 100, "random_steps": 10, "out": tmp_path / "r"}
+    run = rove.train("ddpg", "linear-quadratic-1", **options, **sizes)
+    (x,), (outcome,) = run.networks, run.outcomes
+    lane = storage.load_whole(outcome.job)
+    states = np.asarray(lane.agent.replay.rows)[np.array(x.numbers) % 64, :2]
+    layers = [
+        [(np.asarray(y.weight), np.asarray(y.bias)) for y in theta]
+        for theta in (lane.agent.actor.psi, lane.agent.phi[0].learned)
+    ]
+    actions = np.tanh(said(layers[0], states)[0])
+    q, hidden = said(layers[1], np.hstack([states, actions]))
     assert x.actions == 0
-    assert len(x.units_off) == 1
     assert x.gap_range == 0.0
+    assert x.value_range == pytest.approx(np.ptp(q), abs=1e-5)
+    assert x.largest_value == pytest.approx(np.abs(q).max(), abs=1e-5)
+    assert x.units_off == (np.mean(np.ptp(hidden[0], axis=0) < 1e-6),)
+    assert x.policy_constant == (np.ptp(actions) < 1e-3)
 
 
 def test_a_bandit_has_one_state_and_no_alarm():
