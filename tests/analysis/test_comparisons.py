@@ -9,6 +9,7 @@ from scipy import stats
 
 import rove
 from helpers import SMALL
+from rove.analysis import permutations
 from rove.analysis.comparing import adjusted, compare_means
 from rove.analysis.intervals import difference_test
 from rove.analysis.permutations import permutation_test
@@ -87,6 +88,13 @@ def test_values_change_groups_within_their_task():
     assert apart.p < 0.001
     assert apart.low > 0.0
     assert permutation_test([np.concatenate(rows[0])], [np.concatenate(rows[1])]).p > 0.9
+
+
+def test_random_assignments_of_many_tasks_take_little_memory():
+    """A byte per value and assignment: those of the last tasks are kept for the next pair."""
+    kept = permutations._assignments(((10, 10), (30, 30)))
+    assert sum(groups.nbytes for groups in kept) == permutations.EXACT * (20 + 60)
+    assert all((groups.sum(axis=1) == n).all() for groups, n in zip(kept, (10, 30), strict=True))
 
 
 def test_the_order_of_groups_and_seeds_does_not_matter():

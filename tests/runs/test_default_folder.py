@@ -25,6 +25,10 @@ NAMES = {
         "dqn", rove.make("gym/FrozenLake-v1", is_slippery=False, optimum=1.0)
     ),
 }
+LONG = {"lr": 0.01, "batch_size": 8, "buffer_size": 500, "learning_starts": 20, "hidden": [8, 6]}
+NAMES[
+    "dqn-permuted-chain-10-lr=0.01-batch_size=8-buffer_size=500-learning_starts=20-hidden=8x6"
+] = configure("dqn", "permuted-chain-10", **LONG, eval_every=10, eval_episodes=1)  # cut at a word
 OPTIONS = [f"--agent.{key.replace('_', '-')}={value}" for key, value in SMALL.items()]
 OPTIONS = [word.replace("(8,)", "8") for word in OPTIONS]
 
@@ -62,6 +66,7 @@ def test_the_obvious_next_command_works(capsys, monkeypatch, tmp_path):
     # `Run.save` without a folder follows the same rule.
     saved = rove.train("dqn", "chain-5", seeds=[7], episodes=3, **SMALL).save()
     assert str(saved) == f"{first}-5"
+    assert rove.load(saved).config.delivers
 
 
 def test_another_sweep_has_a_folder_of_its_own(capsys, monkeypatch, tmp_path):

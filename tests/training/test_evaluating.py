@@ -12,7 +12,8 @@ from helpers import SMALL
 from rove.errors import ConfigError, RunFolderError
 from rove.runs.execution import run_all
 from rove.runs.train import configure
-from rove.training import checkpoint, progress, storage
+from rove.training import checkpoint, evaluating, progress, storage
+from rove.training.conclusion import FIELDS
 
 
 class Walk(gymnasium.Env):
@@ -187,3 +188,33 @@ def test_evaluations_that_cannot_be_are_refused():
         with pytest.raises(ConfigError, match="a function that returns a new one each time"):
             train(task, eval_every=5)
     assert train(eval_every=np.int64(5)).identity()["eval_episodes"] == 10
+
+
+def test_a_run_folder_without_what_networks_said_is_read_and_extended(tmp_path):
+    """As an earlier version of rove wrote it."""
+    options = {"eval_every": 10, "eval_episodes": 2, "out": tmp_path / "r"}
+    before = rove.train(rove.DQN(**SMALL), "chain-5", episodes=20, **options)
+    (job,) = before.config.jobs(tmp_path / "r")
+    arrays, metadata = checkpoint.load_arrays(job.path)
+    kept = ("evaluations.network", "kept.")
+    arrays = {name: x for name, x in arrays.items() if not name.startswith(kept)}
+    checkpoint.save_arrays(job.path, arrays, metadata | {"conclusion": None})
+    (old,) = rove.load(tmp_path / "r").evaluations
+    np.testing.assert_array_equal(old.scores, before.evaluations[0].scores)
+    assert np.isnan(old.network).all()
+    after = rove.train(rove.DQN(**SMALL), "chain-5", episodes=40, **options)
+    for run in (after, rove.load(tmp_path / "r")):
+        (new,) = run.evaluations
+        assert np.isnan(new.network[:2]).all()
+        assert np.isfinite(new.network[2:]).all()
+        assert len(new.network) == 4
+
+
+def test_a_network_that_is_not_finite_when_it_is_evaluated_diverges():
+    """The update before the evaluation made it so: what was known before is kept."""
+    agent = rove.DQN(**SMALL | {"learning_starts": 20, "lr": 1e30, "hidden": (8, 6)})
+    with pytest.raises(rove.errors.LaneError, match="the loss was not a finite number at step"):
+        rove.train(agent, "chain-6", seeds=2, steps=60, eval_every=1, eval_episodes=1)
+    table = evaluating._with_row(np.ones((1, len(FIELDS) + 2)), [])
+    assert np.isnan(table[1]).all()
+    np.testing.assert_array_equal(table[0], 1.0)

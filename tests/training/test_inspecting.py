@@ -1,12 +1,14 @@
 """What is said about networks, against NumPy's own computation from the saved weights."""
 
 import gymnasium
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import rove
 from helpers import SMALL
-from rove.training import storage
+from rove.environments.base import Step
+from rove.training import inspecting, storage
 from rove.training.conclusion import FIELDS, Inspection
 from rove.training.delivering import concluded
 from rove.training.inspecting import STATES, visited_numbers
@@ -168,18 +170,124 @@ def test_agents_without_a_value_network_have_no_inspection():
     assert run.delivered[0].policy == "mean"
 
 
-def test_a_critic_is_inspected_at_the_actions_of_the_policy():
+def test_a_critic_is_inspected_at_the_actions_of_the_policy(tmp_path):
     sizes = {"hidden": (8,), "buffer_size": 64, "batch_size": 8}
-    run = rove.train("ddpg", "linear-quadratic-1", steps=100, random_steps=10, **sizes)
-    (x,) = run.networks
+    options = {"steps": 100, "random_steps": 10, "out": tmp_path / "r"}
+    run = rove.train("ddpg", "linear-quadratic-1", **options, **sizes)
+    (x,), (outcome,) = run.networks, run.outcomes
+    lane = storage.load_whole(outcome.job)
+    states = np.asarray(lane.agent.replay.rows)[np.array(x.numbers) % 64, :2]
+    layers = [
+        [(np.asarray(y.weight), np.asarray(y.bias)) for y in theta]
+        for theta in (lane.agent.actor.psi, lane.agent.phi[0].learned)
+    ]
+    actions = np.tanh(said(layers[0], states)[0])
+    q, hidden = said(layers[1], np.hstack([states, actions]))
     assert x.actions == 0
-    assert len(x.units_off) == 1
     assert x.gap_range == 0.0
+    assert x.value_range == pytest.approx(np.ptp(q), abs=1e-5)
+    assert x.largest_value == pytest.approx(np.abs(q).max(), abs=1e-5)
+    assert x.units_off == (np.mean(np.ptp(hidden[0], axis=0) < 1e-6),)
+    assert x.policy_constant == (np.ptp(actions) < 1e-3)
 
 
 def test_a_bandit_has_one_state_and_no_alarm():
     run = rove.train("dqn", "bandit-3", episodes=100, **SMALL)
     (x,) = run.networks
     assert x.one_state
-    assert x.value_range < 1e-6
+    assert x.value_range == 0.0
     assert not x.values_constant
+
+
+class MaskedWalk(gymnasium.Env):
+    """Four places in a row; 1 at the right end, which ends the episode. Action 2 stays, and is not
+    allowed at the left end."""
+
+    observation_space = gymnasium.spaces.Box(0.0, 1.0, (4,))
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at, self.time = 0, 0
+        return self.seen()
+
+    def seen(self):
+        mask = np.array([self.at < 3, self.at < 3, 0 < self.at < 3], np.int8)
+        return np.eye(4, dtype=np.float32)[self.at], {"action_mask": mask}
+
+    def step(self, action):
+        self.at, self.time = max(self.at + (-1, 1, 0)[int(action)], 0), self.time + 1
+        observation, info = self.seen()
+        return observation, float(self.at == 3), self.at == 3, self.time == 20, info
+
+
+def test_with_action_masks_terminal_states_do_not_count():
+    """Their values are never learned, and no action is allowed there."""
+    run = rove.train(AGENT, MaskedWalk(), episodes=60)
+    q = said(network(run.outcomes[0].lane), np.eye(4))[0]
+    q[0, 2] = -np.inf
+    (inspection,) = run.networks
+    assert inspection.value_range == pytest.approx(np.ptp(q[:3].max(axis=1)), abs=1e-5)
+    assert inspection.policy_constant == (len(set(q[:3].argmax(axis=1))) == 1)
+    assert abs(np.ptp(np.append(q[:3].max(axis=1), q[3, 0])) - inspection.value_range) > 0.01
+
+
+def test_values_of_zero_everywhere_do_not_depend_on_the_state(run):
+    zero = run.networks[0]._replace(value_range=0.0, largest_value=0.0)
+    assert zero.values_constant
+    assert not zero._replace(one_state=True).values_constant
+
+
+def test_states_are_evaluated_a_few_at_a_time(run, monkeypatch):
+    """What a network computes for 1,000 images at once would need gigabytes."""
+    (outcome, _), (inspection, _) = run.outcomes, run.networks
+    agent, state = outcome.job.agent, storage.load_whole(outcome.job).agent
+    sizes, whole = [], type(agent).inspect
+
+    def counted(self, state, xs):
+        sizes.append(len(xs))
+        return whole(self, state, xs)
+
+    monkeypatch.setattr(type(agent), "inspect", counted)
+    numbers = jnp.asarray(np.resize(inspection.numbers, STATES), jnp.int32)
+    found, one_state = inspecting._inspected.__wrapped__(agent, state, numbers)
+    assert set(sizes) == {STATES // inspecting.PARTS}
+    assert found.values.shape == found.gaps.shape == found.actions.shape == (STATES,)
+    assert not one_state
+    assert np.ptp(found.values) == pytest.approx(inspection.value_range, abs=1e-5)
+
+
+class Growing(rove.Environment):
+    """Each step pays 1 and, beyond the time limit, 100,000 times what the last one paid."""
+
+    name = "growing"
+    observation_size, num_actions, bins = 1, 2, 1
+
+    def bin(self, state):
+        return jnp.zeros((), jnp.int32)
+
+    def reset(self, key):
+        return (jnp.ones(()), jnp.zeros((), jnp.int32)), jnp.ones(1)
+
+    def step(self, state, action, key):
+        time = state[1] + 1
+        paid = jnp.where(time <= 10, 1.0, 1e5 * state[0])
+        no = jnp.zeros((), bool)
+        return Step((paid, time), jnp.ones(1) * time / 10, paid, no, time >= 10)
+
+
+def test_a_return_that_overflows_beyond_the_limit_is_not_kept(tmp_path):
+    run = rove.train(AGENT, Growing(), episodes=30, out=tmp_path / "r", eval_every=10)
+    assert run.networks == [None]
+    assert np.isnan(run.evaluations[0].network).all()
+    again = rove.load(tmp_path / "r", environment=Growing())
+    assert again.outcomes[0].conclusion == run.outcomes[0].conclusion is not None
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.99])
+def test_infinite_returns_are_not_compared_with_values(gamma):
+    """With γ = 1, a chain that never ends pays without a bound."""
+    agent = rove.DQN(**SMALL | {"hidden": (8,)}, gamma=gamma, epsilon=0.3)
+    (inspection,) = rove.train(agent, "chain-4", episodes=30).networks
+    assert inspection.bootstrapped == (gamma == 1.0)
+    assert inspection.expected == (gamma < 1.0)

@@ -33,7 +33,8 @@ def compare_means(
     mean over tasks that is compared, and the tasks are fixed: the result is about these. Where all
     scores on several tasks are one of the two ends of the range, each probability of success has
     Jeffreys' posterior, Beta(k + ½, n − k + ½) for k successes of n, independently: unlike a
-    bootstrap or a permutation, it does not treat ten of ten as certainty.
+    bootstrap or a permutation, it does not treat ten of ten as certainty. With few seeds, it is
+    pulled towards ½, so that the observed difference can lie outside the interval.
 
     It depends neither on the order of the seeds nor on which group comes first, except for the sign
     of the difference. The p-value is not adjusted: see `adjusted` for several comparisons.

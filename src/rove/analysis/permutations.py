@@ -62,7 +62,8 @@ def _p_of_shift(rows: Sequence[tuple[np.ndarray, np.ndarray]]) -> Callable[[floa
         n, m = len(x), len(y)
         values, shifted = np.append(x, y), np.append(np.ones(n), np.zeros(m))
         columns = np.stack([values, -shifted, values**2, -2.0 * values * shifted, shifted], axis=1)
-        of_a = groups @ columns  # sums of z, of its slope, and of the coefficients of z²
+        # Sums of z, of its slope, and of the coefficients of z².
+        of_a = groups.astype(float) @ columns
         of_b = columns.sum(axis=0) - of_a
         means = means + of_a[:, :2].T / n - of_b[:, :2].T / m
         for sums, count in ((of_a.T, n), (of_b.T, m)):
@@ -103,17 +104,17 @@ def _limit(p_of: Callable[[float], float], value: float, side: float) -> float:
 @lru_cache(maxsize=2)
 def _assignments(sizes: tuple[tuple[int, int], ...]) -> list[Bool[np.ndarray, "assignments _"]]:
     """Return, for each task with n and m values, which values each assignment gives to the first
-    group, [assignments, n + m], as numbers. The first assignment is the observed one."""
+    group, [assignments, n + m]. The first assignment is the observed one."""
     if len(sizes) == 1 and math.comb(sum(sizes[0]), sizes[0][0]) <= EXACT:
         n, m = sizes[0]
         chosen = np.array(list(itertools.combinations(range(n + m), n)))
-        groups = np.zeros((len(chosen), n + m), np.float32)
-        np.put_along_axis(groups, chosen, 1.0, axis=1)
+        groups = np.zeros((len(chosen), n + m), bool)
+        np.put_along_axis(groups, chosen, True, axis=1)
         return [groups]
     random, drawn = np.random.default_rng(0), []
     for n, m in sizes:
-        groups = np.zeros((EXACT, n + m), np.float32)
-        groups[:, :n] = 1.0
+        groups = np.zeros((EXACT, n + m), bool)
+        groups[:, :n] = True
         groups[1:] = random.permuted(groups[1:], axis=1)
         drawn.append(groups)
     return drawn

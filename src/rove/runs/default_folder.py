@@ -16,7 +16,8 @@ from rove.runs.folder import DifferentRun, Identified, RunFolder
 from rove.runs.recorded import RESTATABLE, RecordedTask
 
 LONGEST = 100
-"""Maximum number of letters of a folder's name without its number."""
+"""Maximum number of letters of a folder's name without its number; options beyond it are left
+out."""
 
 
 def default_folder(config: Config, root: str = "runs") -> tuple[Path, str]:
@@ -41,8 +42,16 @@ def folder_name(config: Config, omit: Collection[str] = ()) -> str:
     of the agent that are left out."""
     agent = {k: v for k, v in _agent_changes(config).items() if k not in omit}
     changes = agent | _environment_changes(config) | _training_changes(config)
-    words = [config.slug, *(_word(name, value) for name, value in changes.items())]
-    return re.sub(r"[^\w.+=-]+", "-", "-".join(words))[:LONGEST]
+    name = _plain(config.slug)[:LONGEST]
+    for word in (_plain(_word(*change)) for change in changes.items()):
+        if len(name) + 1 + len(word) > LONGEST:
+            break
+        name += f"-{word}"
+    return name
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^\w.+=-]+", "-", text)
 
 
 def _first_free(path: Path, identified: Identified) -> tuple[Path, str]:

@@ -50,7 +50,7 @@ def save(run: Run, out: Path) -> Path:
     check_created(run.config.environment)
     config = replace(run.config, extendable=False)  # the replay buffers are not in memory
     jobs = {job.seed: job for job in config.jobs(folder.path)}
-    with folder.open(config, task=config.environment):
+    with folder.open(config, task=config.environment, delivers=config.delivers):
         for outcome in run.concluded:
             storage.save(outcome._replace(job=jobs[outcome.job.seed]))
         tables = {outcome.job.seed: outcome.tables for outcome in run.outcomes}

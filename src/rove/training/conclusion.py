@@ -48,11 +48,11 @@ class Inspection(NamedTuple):
     """Whether `return_from_start` contains learned values, because an episode was cut off: then γᵀ
     times the learned value of its last state is added."""
     expected: bool
-    """Whether values are expected returns of the task: not with intrinsic rewards, or if they are a
-    risk measure."""
+    """Whether values are expected returns of the task: not with intrinsic rewards, if they are a
+    risk measure, or if returns are infinite because γ is 1 and episodes go on."""
     numbers: tuple[int, ...] = ()
     """Numbers of the transitions in the replay buffer, counted from 0 in the order of training,
-    that begin in these states."""
+    that begin in these states; if actions are masked, of those that lead to them."""
 
     @property
     def row(self) -> list[float]:
@@ -82,9 +82,9 @@ class Inspection(NamedTuple):
 
     @property
     def values_constant(self) -> bool:
-        """Whether values do not depend on the state: their range is below a thousandth of the
-        largest one, although states differ."""
-        return not self.one_state and self.value_range < SAME * self.largest_value
+        """Whether values do not depend on the state: their range is at most a thousandth of
+        the largest one, although states differ."""
+        return not self.one_state and self.value_range <= SAME * self.largest_value
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields as JSON."""

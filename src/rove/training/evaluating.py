@@ -4,6 +4,8 @@ It does not affect training: it plays separate episodes (see `playing`), and tra
 between two steps, which does not change its results.
 """
 
+from collections.abc import Sequence
+
 import jax
 import numpy as np
 
@@ -27,19 +29,28 @@ def evaluated(outcome: Outcome, lane: Lane) -> Outcome:
         return outcome
     played = episodes_of(POLICY, job.agent, job.environment, lane, job.eval_episodes)
     scores, network = scores_of(job.environment, played), inspect(job, lane, played)
-    row = np.full(len(FIELDS), np.nan) if network is None else np.array(network.row)
     best = not len(before.step) or np.mean(scores) >= np.max(before.mean)
     after = Evaluations(
         step=np.append(before.step, np.int32(lane.step)),
         episode=np.append(before.episode, np.int32(lane.episode)),
         scores=np.vstack([before.scores, scores]),
-        network=np.vstack([*before.network, row]),
+        network=_with_row(before.network, [] if network is None else network.row),
     )
     outcome = outcome._replace(evaluations=after)
     if best:
         parts = jax.tree.map(np.array, kept_parts(lane))
         outcome = outcome._replace(kept=outcome.kept | {BEST: parts})
     return outcome._replace(finished=outcome.finished or outcome.stopped)
+
+
+def _with_row(table: np.ndarray, row: Sequence[float]) -> np.ndarray:
+    """Return the table with one more row. Where nothing is known about the network it has NaN, also
+    about layers that other rows know."""
+    width = max(table.shape[1], len(row), len(FIELDS))
+    after = np.full((len(table) + 1, width), np.nan)
+    after[:-1, : table.shape[1]] = table
+    after[-1, : len(row)] = row
+    return after
 
 
 def expected(job: Job, step: int, episode: int) -> int:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from rove.core.diagnostics import Inspected
 from rove.core.learner import AgentState, Learner
@@ -21,8 +21,9 @@ from rove.training.playing import Played
 
 STATES = 1_000
 """Number of visited states, drawn at random from the replay buffer."""
-PARTS = 20
-"""Number of parts in which the states are passed to the network."""
+PARTS = 25
+"""Number of parts in which the states are passed to the network. Each has 40 states: of a multiple
+of 8, equal states give equal bits."""
 STARTS = 20
 """Number of episodes over which the value of the first state, and what is earned from there, are
 averaged."""
@@ -37,18 +38,19 @@ CONSTANT_ACTION = 1e-3
 
 
 def inspect(job: Job, lane: Lane, played: Sequence[Played]) -> Inspection | None:
-    """Inspect the network of a lane that has its replay buffer; None if it has no value network, or
-    has not visited a state.
+    """Inspect the network of a lane that has its replay buffer; None if it has no value network, if
+    it has not visited a state, or if a value or the return without a time limit is not finite.
 
     `played` are episodes of the greedy policy in a Gymnasium environment, whose time limit cannot
     be lifted; for a compiled one they are not needed.
     """
     agent, environment, state = job.agent, job.environment, lane.agent
     numbers = visited_numbers(int(state.replay.added), len(state.replay.rows), job.seed)
+    if state.replay.layout.masked and len(numbers):
+        numbers = numbers[~np.asarray(_terminated(state, _padded(numbers)))[: len(numbers)]]
     if not len(numbers):
         return None
-    padded = jnp.asarray(np.resize(numbers, STATES), jnp.int32)
-    found, one_state = _inspected(agent, state, padded)
+    found, one_state = _inspected(agent, state, _padded(numbers))
     if found is None or not np.isfinite(np.asarray(found.values)).all():
         return None
     if isinstance(environment, Environment):
@@ -57,6 +59,8 @@ def inspect(job: Job, lane: Lane, played: Sequence[Played]) -> Inspection | None
         assert isinstance(environment, HostEnvironment)
         starts = _of_played(agent, environment, lane, played, float(found.gamma))
     value, earned, bootstrapped = starts
+    if not np.isfinite([value, earned]).all():
+        return None
     actions, values = np.asarray(found.actions), np.asarray(found.values)
     spread = np.ptp(actions, axis=0)
     constant = np.all(spread < CONSTANT_ACTION) if agent.continuous else np.all(spread == 0)
@@ -71,7 +75,7 @@ def inspect(job: Job, lane: Lane, played: Sequence[Played]) -> Inspection | None
         return_from_start=earned,
         one_state=bool(one_state),
         bootstrapped=bootstrapped,
-        expected=bool(found.expected),
+        expected=bool(found.expected) and not (bootstrapped and float(found.gamma) >= 1.0),
         numbers=tuple(map(int, numbers)),
     )
 
@@ -85,9 +89,20 @@ def visited_numbers(added: int, capacity: int, seed: int) -> Int[np.ndarray, " n
     return first + np.sort(chosen)
 
 
+def _padded(numbers: Int[np.ndarray, " n"]) -> Int[Array, " m"]:
+    """Return the numbers repeated until there are 1,000, so that one program serves all counts."""
+    return jnp.asarray(np.resize(numbers, STATES), jnp.int32)
+
+
+@jax.jit
+def _terminated(state: AgentState, numbers: Int[Array, " n"]) -> Bool[Array, " n"]:
+    """Return which transitions lead to a terminal state, whose values are never learned."""
+    return replay.steps_at(state.replay, numbers).terminated
+
+
 def _visited(state: AgentState, numbers: Int[Array, " n"]) -> Any:
     """Return the states of transitions. Masks of actions are stored with the next state only, so
-    that of masked observations these are the next states."""
+    that of masked observations these are the next states, which must not be terminal."""
     steps = replay.steps_at(state.replay, numbers)
     return steps.next_observation if state.replay.layout.masked else steps.observation
 

@@ -30,8 +30,6 @@ from rove.training.outcomes import (
 
 BLOCK = 2**22
 """Number of bytes that are compressed at a time."""
-
-
 _ROWS = {"rows": "replay", "bytes": "replay.bytes"}
 """Names of the parts of a replay buffer in a checkpoint."""
 _NONE = UNFINISHED._asdict()
@@ -232,9 +230,11 @@ def _tables(job: Job, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -
     if not job.eval_every:
         return Tables(episodes)
     try:
-        evaluations = Evaluations(*(arrays[f"evaluations.{name}"] for name in Evaluations._fields))
+        step, episode, scores = (arrays[f"evaluations.{x}"] for x in ("step", "episode", "scores"))
     except KeyError as error:
         raise _damaged(job.path, f"{error} is missing") from None
+    network = arrays.get("evaluations.network", np.full((len(step), len(FIELDS)), np.nan))
+    evaluations = Evaluations(step, episode, scores, network)
     width = evaluations.network.shape[-1] if evaluations.network.ndim == 2 else 0
     count = expected(job, metadata["step"], metadata["episode"])
     if metadata["diverged"]:  # it may have diverged when an evaluation was due
