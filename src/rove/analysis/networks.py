@@ -7,12 +7,15 @@ import numpy as np
 from jaxtyping import Num
 
 from rove.training.conclusion import PRINTED, Inspection
-from rove.training.delivering import LEVEL, RECENT, unpaired_p
+from rove.training.delivering import RECENT, unpaired_p
 
 LEARNED = 20
 """Number of episodes since learning started from which on a network is judged."""
 MOST_OFF = 0.9
 """Fraction of units that are off in a layer above which an alarm names that as the cause."""
+ALARM = 0.05
+"""Significance level of that. It is below the level at which a policy is chosen, since one seed of
+five would raise an alarm by chance."""
 LESS = 0.05
 """Difference of scores, as a fraction of their range, from which a policy is clearly worse."""
 ALIVE = (
@@ -83,12 +86,12 @@ def is_misjudged(seed: Seed) -> bool:
 
 def lets_down(seed: Seed) -> bool:
     """Return whether the delivered policy scores less than the last 50 training episodes: by more
-    than 5% of the range of scores, and beyond chance at the level by which it was chosen."""
+    than 5% of the range of scores, and beyond chance (a one-sided permutation test at 5%)."""
     if seed.evaluated is None or not len(seed.scores):
         return False
     evaluated, recent = np.asarray(seed.evaluated, float), np.asarray(seed.scores[-RECENT:], float)
     less = float(np.mean(recent) - np.mean(evaluated))
-    return less > LESS * seed.score_scale and unpaired_p(recent, evaluated) <= LEVEL
+    return less > LESS * seed.score_scale and unpaired_p(recent, evaluated) <= ALARM
 
 
 def _constant(seed: Seed) -> str | None:

@@ -21,6 +21,8 @@ from rove.runs.configure import configure
 from rove.runs.result import Run
 from rove.runs.tables import as_csv
 from rove.search.grids import SCOREBOARD
+from rove.training.conclusion import Inspection
+from rove.training.lane import BEST
 from rove.training.outcomes import Outcome
 from rove.training.solving import IN_A_ROW, episodes_to_solve, is_optimal
 
@@ -185,7 +187,7 @@ def cell(run: Run) -> Cell:
     ]
     at = [_first_optimal(outcome, environment.optimum) for outcome in run.outcomes]
     times = [time if good else budget for time, good in zip(at, optimal, strict=True)]
-    networks = run.networks
+    networks = [_delivered_network(outcome) for outcome in run.concluded]
     return Cell(
         values,
         solved,
@@ -197,6 +199,17 @@ def cell(run: Run) -> Cell:
         np.array([np.nan if x is None else not x.policy_constant for x in networks], float),
         np.array([np.mean(scores) for scores in run.greedy]),
     )
+
+
+def _delivered_network(outcome: Outcome) -> Inspection | None:
+    """Return what the network that a seed delivers says: that of the latest of the best
+    evaluations, if it delivers that."""
+    ended, evaluations = outcome.conclusion, outcome.evaluations
+    assert ended is not None
+    if ended.delivered.policy != BEST or ended.inspection is None:
+        return ended.inspection
+    best = np.flatnonzero(evaluations.mean == np.max(evaluations.mean))[-1]
+    return Inspection.of_row(evaluations.network[best].tolist())
 
 
 def _first_optimal(outcome: Outcome, optimum: float) -> int:

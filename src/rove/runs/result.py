@@ -151,14 +151,15 @@ class Run:
 
     @property
     def greedy(self) -> list[list[float]]:
-        """For each seed, the scores of its greedy policy in the episodes of `evaluated`."""
+        """For each seed, the scores that the network it delivers earns in the episodes of
+        `evaluated` with its greedy policy, whatever the delivered policy is."""
         return [conclusion.greedy for conclusion in self._conclusions()]
 
     @property
     def networks(self) -> list[Inspection | None]:
-        """For each seed, what its network says in states that it has visited: whether values and
-        actions depend on the state, and whether the value of the first state is what the greedy
-        policy earns from there. None without a value network, or if the replay was not kept."""
+        """For each seed, what the network it delivers says in states that it has visited: whether
+        values and actions depend on the state, and whether the value of the first state is what the
+        greedy policy earns. None without a value network, or if the replay was not kept."""
         return [conclusion.inspection for conclusion in self._conclusions()]
 
     def policy(self, seed: int | None = None, kind: str | None = None) -> TrainedPolicy:

@@ -10,8 +10,7 @@ import jax.numpy as jnp
 
 from rove.errors import LaneError
 from rove.parts import platform
-from rove.training import compiled, outcomes, progress, storage
-from rove.training.delivering import concluded
+from rove.training import compiled, delivering, outcomes, progress, storage
 from rove.training.evaluating import evaluated, next_pause
 from rove.training.lane import Lane
 from rove.training.outcomes import Job, Outcome
@@ -55,8 +54,8 @@ def drive(
             except LaneError as error:
                 results[i] = error
                 continue
-            if outcome.finished and outcome.job.delivers:
-                outcome = concluded(outcome)
+            if outcome.finished:
+                outcome = delivering.finished(outcome)
             if outcome.job.path is not None and (due or outcome.finished):
                 storage.save(outcome)
                 saved(outcome.job, outcome.tables)

@@ -22,7 +22,8 @@ class Delivered(NamedTuple):
 
 
 class Inspection(NamedTuple):
-    """What the network at the posterior mean says in states that the agent has visited."""
+    """What the network at the posterior mean says in states that the agent has visited: at the end
+    of a seed, the network that it delivers."""
 
     units_off: tuple[float, ...]
     """For each hidden layer, the fraction of units whose output is the same in all states: its
@@ -121,7 +122,7 @@ class Conclusion(NamedTuple):
     scores: list[float]
     """The scores of the delivered policy, in other episodes than those for choosing it."""
     greedy: list[float]
-    """The scores of the greedy policy, "mean", in the same episodes."""
+    """The scores of the greedy policy of the delivered network in the same episodes."""
     inspection: Inspection | None = None
     """None if the agent has no value network, or if the replay buffer was not kept."""
 

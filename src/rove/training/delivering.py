@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from rove.core.policies import candidates_of
 from rove.core.settling import can_settle, settled
-from rove.errors import ConfigError, RoveError, RunFolderError
+from rove.errors import ConfigError, RunFolderError
 from rove.parts import noise
 from rove.training import storage
 from rove.training.conclusion import Conclusion, Delivered
@@ -45,24 +45,31 @@ PERMUTATIONS = 9_999
 """Number of random permutations of a test."""
 
 
+def finished(outcome: Outcome) -> Outcome:
+    """Return a finished outcome with its conclusion or, if that fails, without one: what was
+    trained is kept, and the error is raised when the conclusion is asked for."""
+    try:
+        return concluded(outcome) if outcome.job.delivers else outcome
+    except Exception:  # of the environment, or of a custom part of the agent
+        return outcome
+
+
 def concluded(outcome: Outcome) -> Outcome:
-    """Return the outcome with its conclusion, and with the networks that its policies need. Without
-    a conclusion if the environment fails."""
+    """Return the outcome with its conclusion, and with the networks that its policies need."""
     if outcome.diverged or outcome.conclusion is not None:
         return outcome
-    try:
-        delivered, kept = deliver(outcome)
-        outcome = outcome._replace(kept=kept)
-        job, lane = outcome.job, outcome.lane
-        greedy = episodes_of(
-            "mean", job.agent, job.environment, lane, EPISODES, EVALUATION, MOST_STEPS
-        )
-        scores = scores_of(job.environment, greedy)
-        own = scores if delivered.policy == "mean" else _scores(outcome, delivered.policy)
-        inspection = inspect(job, whole_lane(outcome), greedy)
-    except RoveError:
-        return outcome
-    conclusion = Conclusion(int(lane.step), delivered, own.tolist(), scores.tolist(), inspection)
+    delivered, kept = deliver(outcome)
+    outcome = outcome._replace(kept=kept)
+    job, lane, own = outcome.job, whole_lane(outcome), delivered.policy in (BEST, SETTLED)
+    lane = with_parts(lane, kept[delivered.policy]) if own else lane
+    task = job.agent, job.environment, lane
+    played = episodes_of("mean", *task, EPISODES, EVALUATION, MOST_STEPS)
+    greedy = scores_of(job.environment, played)
+    same = own or delivered.policy == "mean"
+    scores = greedy if same else _scores(outcome, delivered.policy)
+    inspection = inspect(job, lane, played)
+    step = int(outcome.lane.step)
+    conclusion = Conclusion(step, delivered, scores.tolist(), greedy.tolist(), inspection)
     return outcome._replace(conclusion=conclusion)
 
 

@@ -21,8 +21,7 @@ from rove.environments.faults import BadEnvironment
 from rove.environments.host import HostEnvironment
 from rove.errors import ConfigError, LaneError, RoveError
 from rove.parts import interrupts
-from rove.training import outcomes, progress, storage
-from rove.training.delivering import concluded
+from rove.training import delivering, outcomes, progress, storage
 from rove.training.evaluating import evaluated, expected
 from rove.training.host_copies import HostCopies
 from rove.training.host_programs import Packs, programs_for
@@ -215,8 +214,8 @@ class _Trainer:
             outcome, self._read_at = outcomes.extended(self.outcome, lane), now
             outcome = outcome._replace(unfinished=self.copies.unfinished)
             over = outcome.finished
-            if over and self.job.delivers:
-                outcome = concluded(outcome)
+            if over:
+                outcome = delivering.finished(outcome)
             if self.job.path is not None and (over or due):
                 storage.save(outcome)
                 self._saved(self.job, outcome.tables)
