@@ -1,6 +1,7 @@
 """Alarms on curves written by hand."""
 
 import numpy as np
+import pytest
 
 from rove.analysis.alarms import (
     EXPLORE_CONTINUOUS,
@@ -14,6 +15,8 @@ from rove.analysis.alarms import (
     remedies,
     start_value,
 )
+from rove.analysis.networks import is_misjudged, lets_down
+from rove.training.conclusion import Inspection
 from rove.training.solving import is_lost, is_optimal
 
 
@@ -23,6 +26,43 @@ def test_collapsed_at_by_hand():
     assert collapsed_at(np.r_[np.zeros(15), np.ones(26)], spread, 1.0) is None
     assert collapsed_at(np.zeros(41), np.maximum(spread, 0.02), 1.0) is None
     assert collapsed_at(np.zeros(0), np.zeros(0), 1.0) is None
+
+
+NETWORK = Inspection(
+    units_off=(0.5,), value_range=60.0, largest_value=100.0, gap_range=1.0, actions=2,
+    policy_constant=False, value_at_start=37.0, return_from_start=37.2, one_state=False,
+    bootstrapped=False, expected=True,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "earned", "alarm"),
+    [
+        (0.6, 37.2, True),  # a network that is off
+        (90.0, 37.2, True),
+        (20.0, 37.2, False),  # within a factor of two
+        (1.3, 0.3, False),  # within a tenth of the range of returns
+        (-4.0, 4.0, True),
+    ],
+)
+def test_values_far_from_what_the_policy_earns(value, earned, alarm):
+    network = NETWORK._replace(value_at_start=value, return_from_start=earned)
+    seed = Seed(0, np.zeros(30), np.zeros(30), network=network, scale=11.0)
+    assert is_misjudged(seed) == alarm
+    other = network._replace(expected=False)  # intrinsic rewards, or a risk measure
+    assert not is_misjudged(seed._replace(network=other))
+    assert not is_misjudged(seed._replace(network=None))
+
+
+def test_a_delivered_policy_that_lets_down():
+    scores = np.r_[np.zeros(100), np.ones(50)]
+    seed = Seed(0, scores, scores, evaluated=[0.0] * 20, score_scale=1.0)
+    assert lets_down(seed)
+    assert lets_down(seed._replace(evaluated=[1.0] * 17 + [0.0] * 3))  # p = 0.021
+    assert not lets_down(seed._replace(evaluated=[1.0] * 18 + [0.0] * 2))  # p = 0.079
+    assert not lets_down(seed._replace(evaluated=[1.0] * 20))
+    high = seed._replace(scores=100.0 + scores, evaluated=[100.99] * 20, score_scale=100.0)
+    assert not lets_down(high)  # less than 5% of the range
 
 
 def test_found_nothing_by_hand():

@@ -7,7 +7,10 @@ from tests.runs.test_delivery import SMALL, Choice
 
 import rove
 from rove.errors import ConfigError
+from rove.runs.configure import configure
 from rove.training import delivering, storage
+from rove.training.evaluating import evaluated
+from rove.training.outcomes import fresh
 
 AGENT = rove.Agent(
     rove.Gaussian(0.1), rove.Dirac(), epsilon=0.1, lr=0.01, learning_starts=10, **SMALL
@@ -67,6 +70,27 @@ def test_with_evaluations_the_best_evaluated_policy_is_delivered(disturbed, tmp_
         again = rove.load(out, agent=AGENT, environment=Choice())
         assert again.delivered == run.delivered
         np.testing.assert_array_equal(again.evaluate(3), np.ones((1, 3)))
+
+
+def test_the_latest_of_the_best_evaluations_is_kept():
+    """Four networks one after the other: right, wrong, right and wrong."""
+    config = configure(AGENT, Choice(), episodes=4, eval_every=1, eval_episodes=2)
+    (job,) = config.jobs(None)
+    outcome = fresh(job)
+    *body, head = outcome.lane.agent.phi.learned
+    kept = []
+    for number, right in enumerate((1.0, -1.0, 2.0, -2.0), start=1):
+        bias = jax.numpy.array([right, 0.0])
+        learned = (*body, head._replace(weight=0.0 * head.weight, bias=bias))
+        phi = outcome.lane.agent.phi._replace(learned=learned)
+        count = jax.numpy.asarray(number, jax.numpy.int32)
+        lane = outcome.lane._replace(
+            agent=outcome.lane.agent._replace(phi=phi), step=count, episode=count
+        )
+        outcome = evaluated(outcome, lane)
+        kept.append(outcome.kept["best"][0].learned[-1].bias[0])
+    assert outcome.evaluations.mean.tolist() == [1.0, 0.0, 1.0, 0.0]
+    assert kept == [1.0, 1.0, 2.0, 2.0]
 
 
 def test_the_best_network_of_a_run_in_two_parts_is_that_of_a_run_at_once(tmp_path):
