@@ -20,7 +20,7 @@ from rove.runs.delivery import TrainedPolicy
 from rove.runs.recorded import check_created
 from rove.runs.tables import padded
 from rove.training.conclusion import Conclusion, Delivered, Inspection
-from rove.training.delivering import concluded, lane_for
+from rove.training.delivering import conclude, concluded, lane_for
 from rove.training.outcomes import Evaluations, Outcome
 from rove.training.playing import play
 from rove.training.solving import episodes_to_solve, is_lost
@@ -125,6 +125,7 @@ class Run:
     def _conclusions(self) -> list[Conclusion]:
         for outcome in self.concluded:
             if outcome.conclusion is None:
+                conclude(outcome)  # raises the reason
                 raise LaneError(f"{outcome.job.name}: its policy could not be played")
         return [o.conclusion for o in self.concluded if o.conclusion is not None]
 

@@ -46,22 +46,25 @@ PERMUTATIONS = 9_999
 
 
 def concluded(outcome: Outcome) -> Outcome:
-    """Return the outcome with its conclusion, and with the networks that its policies need. Without
-    a conclusion if the environment fails."""
-    if outcome.diverged or outcome.conclusion is not None:
-        return outcome
+    """Return the outcome with its conclusion; without one if the environment fails."""
     try:
-        delivered, kept = deliver(outcome)
-        outcome = outcome._replace(kept=kept)
-        job, lane = outcome.job, outcome.lane
-        greedy = episodes_of(
-            "mean", job.agent, job.environment, lane, EPISODES, EVALUATION, MOST_STEPS
-        )
-        scores = scores_of(job.environment, greedy)
-        own = scores if delivered.policy == "mean" else _scores(outcome, delivered.policy)
-        inspection = inspect(job, whole_lane(outcome), greedy)
+        return conclude(outcome)
     except RoveError:
         return outcome
+
+
+def conclude(outcome: Outcome) -> Outcome:
+    """Return the outcome with its conclusion, and with the networks that its policies need. Raise
+    `RoveError` if the environment fails."""
+    if outcome.diverged or outcome.conclusion is not None:
+        return outcome
+    delivered, kept = deliver(outcome)
+    outcome = outcome._replace(kept=kept)
+    job, lane = outcome.job, outcome.lane
+    greedy = episodes_of("mean", job.agent, job.environment, lane, EPISODES, EVALUATION, MOST_STEPS)
+    scores = scores_of(job.environment, greedy)
+    own = scores if delivered.policy == "mean" else _scores(outcome, delivered.policy)
+    inspection = inspect(job, whole_lane(outcome), greedy)
     conclusion = Conclusion(int(lane.step), delivered, own.tolist(), scores.tolist(), inspection)
     return outcome._replace(conclusion=conclusion)
 
