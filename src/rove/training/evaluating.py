@@ -33,13 +33,21 @@ def evaluated(outcome: Outcome, lane: Lane) -> Outcome:
         step=np.append(before.step, np.int32(lane.step)),
         episode=np.append(before.episode, np.int32(lane.episode)),
         scores=np.vstack([before.scores, scores]),
-        network=np.vstack([*before.network, row]),
+        network=_stacked(before.network, row),
     )
     outcome = outcome._replace(evaluations=after)
     if best:
         parts = jax.tree.map(np.array, kept_parts(lane))
         outcome = outcome._replace(kept=outcome.kept | {BEST: parts})
     return outcome._replace(finished=outcome.finished or outcome.stopped)
+
+
+def _stacked(rows: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """Append a row to a table. What is narrower is filled with NaN: a row of an agent, or of an
+    earlier version, that said nothing about layers."""
+    width = max(rows.shape[-1], len(row))
+    filled = [np.append(x, np.full(width - len(x), np.nan)) for x in (*rows, row)]
+    return np.stack(filled)
 
 
 def expected(job: Job, step: int, episode: int) -> int:

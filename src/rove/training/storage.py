@@ -142,7 +142,7 @@ def conclusion_of(metadata: dict[str, Any]) -> Conclusion | None:
     """Return the conclusion in a checkpoint's description; None if there is none that is valid."""
     try:
         conclusion = Conclusion.from_json(metadata["conclusion"])
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return None
     return conclusion if conclusion.step == metadata["step"] else None
 
@@ -231,6 +231,8 @@ def _tables(job: Job, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -
     episodes = _episodes(arrays, job.path, job.environment.copies)
     if not job.eval_every:
         return Tables(episodes)
+    unknown = np.full((len(arrays.get("evaluations.step", ())), len(FIELDS)), np.nan)
+    arrays = {"evaluations.network": unknown} | arrays  # earlier versions did not write it
     try:
         evaluations = Evaluations(*(arrays[f"evaluations.{name}"] for name in Evaluations._fields))
     except KeyError as error:
