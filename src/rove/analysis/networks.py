@@ -103,8 +103,10 @@ def _misjudged(seed: Seed) -> str | None:
         return None
     side = "below" if x.value_at_start < x.return_from_start else "above"
     earned = f"what the greedy policy earns from there, {x.return_from_start:.3g}"
-    cut = " with the learned value of the last state" * x.bootstrapped
-    return f"the learned value at the start, {x.value_at_start:.3g}, is far {side} {earned}{cut}"
+    return (
+        f"the learned value at the start, {x.value_at_start:.3g}, is far {side} {earned} "
+        f"({_how([x])})"
+    )
 
 
 def _let_down(seed: Seed) -> str | None:
@@ -149,8 +151,16 @@ def network_text(networks: Sequence[Inspection | None]) -> str | None:
     return (
         f"networks: values depend on the state on {values} of {count}, greedy actions on {actions} "
         f"of {count}; at the start, the learned value is {learned}, and the greedy policy earns "
-        f"{earned} (discounted)"
+        f"{earned} ({_how(known)})"
     )
+
+
+def _how(networks: Sequence[Inspection]) -> str:
+    """Say what the return from the start contains: with rewards after the time limit, it may exceed
+    the optimum of an episode."""
+    if any(x.bootstrapped for x in networks):
+        return "discounted, with the learned value where an episode is cut off"
+    return "discounted, without the time limit"
 
 
 def _range(values: Sequence[float]) -> str:
