@@ -25,6 +25,11 @@ BETTER_POLICY = (
     "evaluated policy, or train longer, or with a smaller --agent.lr"
 )
 
+BETTER_POLICY_EVALUATED = (
+    "for a better policy, take more episodes per evaluation (--eval-episodes), or train longer, or "
+    "with a smaller --agent.lr"
+)
+
 
 class Seed(NamedTuple):
     """The training of one seed, as far as alarms depend on it."""
@@ -48,6 +53,8 @@ class Seed(NamedTuple):
     """The name of the policy that the seed delivers."""
     score_scale: float = 0.0
     """The range of scores."""
+    evaluated_in_training: bool = False
+    """Whether the greedy policy was evaluated during training."""
 
 
 def sentences(seed: Seed) -> list[str]:
@@ -60,8 +67,9 @@ def remedies(seeds: Sequence[Seed], samples: bool) -> list[str]:
     tips = []
     if any(map(says_the_same, seeds)):
         tips.append(ALIVE if samples else ALIVE_WITHOUT_THETA)
-    if any(map(lets_down, seeds)):
-        tips.append(BETTER_POLICY)
+    if worse := [seed for seed in seeds if lets_down(seed)]:
+        evaluated = all(seed.evaluated_in_training for seed in worse)
+        tips.append(BETTER_POLICY_EVALUATED if evaluated else BETTER_POLICY)
     return tips
 
 
