@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from rove.analysis import networks
 from rove.analysis.alarms import (
     EXPLORE_CONTINUOUS,
     EXPLORE_MORE,
@@ -184,3 +185,12 @@ def test_advice_is_about_what_went_wrong_and_fits_the_agent():
     assert continuous == EXPLORE_CONTINUOUS
     assert remedies([nothing, lost], "psrl") == ["to explore more, train for more episodes"]
     assert remedies([lost._replace(evaluated=[1.0])], "dqn") == []
+
+
+def test_what_was_done_already_is_no_advice():
+    scores = np.ones(60)
+    worse = networks.Seed(0, scores, scores, evaluated=np.zeros(20), score_scale=1.0)
+    (tip,) = networks.remedies([worse], samples=False)
+    assert "--eval-every," in tip
+    (tip,) = networks.remedies([worse._replace(evaluated_in_training=True)], samples=False)
+    assert "--eval-every" not in tip

@@ -212,6 +212,7 @@ def test_a_conclusion_is_in_the_checkpoint_and_another_step_or_a_bad_one_is_made
     assert rove.load(folder).outcomes[0].conclusion == run.outcomes[0].conclusion
     bad = [mine | {"step": 1}, mine | {"policy": "worst"}, mine | {"scores": []}, 3, None]
     bad.append(mine | {"network": {**mine["network"], "value_range": float("nan")}})
+    bad += [mine | {"step": float("inf")}, mine | {"scores": [10**400]}]
     try:
         for entry in bad:
             checkpoint.save_arrays(job.path, arrays, metadata | {"conclusion": entry})

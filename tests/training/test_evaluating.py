@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import gymnasium
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import rove
 from helpers import SMALL
-from rove.errors import ConfigError, RunFolderError
+from rove.errors import ConfigError, LaneError, RunFolderError
 from rove.runs.execution import run_all
 from rove.runs.train import configure
 from rove.training import checkpoint, evaluating, progress, storage
@@ -167,6 +168,48 @@ def test_a_checkpoint_whose_evaluations_are_not_its_own_is_refused(case, tmp_pat
     checkpoint.save_arrays(moved.path, arrays, metadata)
     with pytest.raises(RunFolderError, match=r"evaluations\.step' is missing"):
         storage.load_tables(moved)
+
+
+@pytest.mark.fast_cases("compiled, steps")
+def test_evaluations_that_did_not_ask_the_network_are_extended(case, tmp_path):
+    run, out, agent, task, unit, every, budget = case
+    for job in run.config.jobs(shutil.copytree(out, tmp_path / "run")):
+        arrays, metadata = checkpoint.load_arrays(job.path)
+        del arrays["evaluations.network"]  # as of earlier versions
+        checkpoint.save_arrays(job.path, arrays, metadata)
+    options = {"seeds": 2, "eval_every": every, "eval_episodes": 3, unit: budget + every}
+    again = rove.train(agent, task, out=tmp_path / "run", **options)
+    for before, after in zip(run.evaluations, again.evaluations, strict=True):
+        count = len(before.step)
+        np.testing.assert_array_equal(after.scores[:count], before.scores)
+        assert np.isnan(after.network[:count]).all()
+        assert len(after.step) > count
+        assert np.isfinite(after.network[count:]).all()
+
+
+class Single(Walk):
+    """An environment of which no second one takes a step."""
+
+    created, most = 0, np.inf
+
+    def __init__(self):
+        Single.created += 1
+        self.number = Single.created
+
+    def step(self, action):
+        if self.number > Single.most:
+            raise RuntimeError("the robot is in use")
+        return super().step(action)
+
+
+def test_the_reason_why_a_policy_cannot_be_played_is_said():
+    agent = rove.DQN(**SMALL)
+    Single.most = np.inf
+    rove.train(agent, Single, episodes=3)
+    Single.most, Single.created = Single.created - 1, 0  # all but the one for evaluation
+    run = rove.train(agent, Single, episodes=3)
+    with pytest.raises(LaneError, match=r"during evaluation: step raised .*robot"):
+        run.policy()
 
 
 class Uncopyable(Walk):

@@ -19,13 +19,18 @@ five would raise an alarm by chance."""
 LESS = 0.05
 """Difference of scores, as a fraction of their range, from which a policy is clearly worse."""
 ALIVE = (
-    "to keep the network alive, try --agent.resample episode, a smaller --agent.rho or another "
-    "--agent.lr"
+    "to keep the network alive, try --agent.resample episode if θ is resampled every step, a "
+    "smaller --agent.rho or another --agent.lr"
 )
+RIGHT_VALUES = "for values that are closer to what the policy earns, train longer"
 ALIVE_WITHOUT_THETA = "to keep the network alive, try a smaller --agent.lr"
 BETTER_POLICY = (
-    "for a better policy, evaluate during training with --eval-every, which keeps the best "
-    "evaluated policy, or train longer, or with a smaller --agent.lr"
+    "for a better policy, use --eval-every, which keeps the best policy of the evaluations during "
+    "training; or train longer, or with a smaller --agent.lr"
+)
+
+BETTER_POLICY_EVALUATED = (
+    "for a better policy, use more --eval-episodes; or train longer, or with a smaller --agent.lr"
 )
 
 
@@ -51,6 +56,8 @@ class Seed(NamedTuple):
     """The name of the policy that the seed delivers."""
     score_scale: float = 0.0
     """The range of scores."""
+    evaluated_in_training: bool = False
+    """Whether the greedy policy was evaluated during training."""
 
 
 def sentences(seed: Seed) -> list[str]:
@@ -63,8 +70,11 @@ def remedies(seeds: Sequence[Seed], samples: bool) -> list[str]:
     tips = []
     if any(map(says_the_same, seeds)):
         tips.append(ALIVE if samples else ALIVE_WITHOUT_THETA)
-    if any(map(lets_down, seeds)):
-        tips.append(BETTER_POLICY)
+    if any(is_misjudged(seed) and not says_the_same(seed) for seed in seeds):
+        tips.append(RIGHT_VALUES)
+    if worse := [seed for seed in seeds if lets_down(seed)]:
+        evaluated = all(seed.evaluated_in_training for seed in worse)
+        tips.append(BETTER_POLICY_EVALUATED if evaluated else BETTER_POLICY)
     return tips
 
 
@@ -106,8 +116,10 @@ def _misjudged(seed: Seed) -> str | None:
         return None
     side = "below" if x.value_at_start < x.return_from_start else "above"
     earned = f"what the greedy policy earns from there, {x.return_from_start:.3g}"
-    cut = " with the learned value of the last state" * x.bootstrapped
-    return f"the learned value at the start, {x.value_at_start:.3g}, is far {side} {earned}{cut}"
+    return (
+        f"the learned value at the start, {x.value_at_start:.3g}, is far {side} {earned} "
+        f"({_how([x])})"
+    )
 
 
 def _let_down(seed: Seed) -> str | None:
@@ -152,8 +164,16 @@ def network_text(networks: Sequence[Inspection | None]) -> str | None:
     return (
         f"networks: values depend on the state on {values} of {count}, greedy actions on {actions} "
         f"of {count}; at the start, the learned value is {learned}, and the greedy policy earns "
-        f"{earned} (discounted)"
+        f"{earned} ({_how(known)})"
     )
+
+
+def _how(networks: Sequence[Inspection]) -> str:
+    """Say what the return from the start contains: with rewards after the time limit, it may exceed
+    the optimum of an episode."""
+    if any(x.bootstrapped for x in networks):
+        return "discounted, with the learned value where an episode is cut off"
+    return "discounted, without the time limit"
 
 
 def _range(values: Sequence[float]) -> str:

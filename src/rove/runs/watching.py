@@ -62,6 +62,7 @@ def seeds_of(run: Run) -> list[Seed]:
             scale_of(outcome.episodes.returns, range_of_returns),
             "mean" if ended is None else ended.delivered.policy,
             scale_of(outcome.scores, task.score_range),
+            job.eval_every is not None,
         )
 
     return [seed(*pair) for pair in zip(run.outcomes, evaluated, strict=True)]

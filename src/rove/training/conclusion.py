@@ -7,6 +7,8 @@ import numpy as np
 
 from rove.core.policies import POLICIES
 
+MOST_LAYERS = 100
+"""Maximum number of layers of an inspection that is read from a file."""
 SAME = 1e-3
 """Range of values, as a fraction of the largest one, below which they count as equal."""
 
@@ -100,7 +102,7 @@ class Inspection(NamedTuple):
             return None
         row = [entry[name] for name in Inspection._fields[1:11]]
         inspection = Inspection.of_row([float(x) for x in [*row, *entry["units_off"]]])
-        if inspection is None:
+        if inspection is None or len(inspection.units_off) > MOST_LAYERS:
             raise ValueError("its numbers are not finite")
         return inspection._replace(numbers=tuple(map(int, entry["numbers"])))
 

@@ -140,7 +140,7 @@ def conclusion_of(metadata: dict[str, Any]) -> Conclusion | None:
     """Return the conclusion in a checkpoint's description; None if there is none that is valid."""
     try:
         conclusion = Conclusion.from_json(metadata["conclusion"])
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return None
     return conclusion if conclusion.step == metadata["step"] else None
 
