@@ -72,7 +72,8 @@ class Cell(NamedTuple):
     support: Support
     """The range of the values."""
     delivered: np.ndarray = NONE
-    """For each seed, whether the policy that it delivers is optimal; empty for a bandit."""
+    """For each seed, whether the policy that it delivers is optimal; empty for a bandit, or if that
+    is not known."""
     delivered_values: np.ndarray = NONE
     """For each seed, the number of episodes until an evaluation of its greedy policy was optimal,
     or its budget if the delivered policy is not optimal."""
@@ -94,6 +95,8 @@ class Cell(NamedTuple):
         """The same for delivered policies."""
         if not len(self.solved):
             return self.text
+        if not len(self.delivered):
+            return ""  # not known
         return _counted(self.delivered, self.delivered_values, (1.0, self.support[1]))
 
     @property
@@ -237,7 +240,7 @@ def lanes_csv(cells: Cells) -> str:
         for seed, value in enumerate(result.values):
             solvable = len(result.solved) > 0
             solved = int(result.solved[seed]) if solvable else ""
-            more = [column[seed] if solvable else np.nan for column in result[4:]]
+            more = [column[seed] if len(column) else np.nan for column in result[4:]]
             numbers = ["" if np.isnan(x) else f"{x:g}" for x in more]
             rows.append((environment, agent, seed, result.episodes, solved, f"{value:g}", *numbers))
     return as_csv(("environment", "agent", "seed", "budget", "solved", "value", *MORE), rows)
@@ -291,7 +294,9 @@ def read(path: Path) -> dict[Key, Cell]:
             np.array([float(row[name] or "nan") for row in group if row["solved"]]) for name in MORE
         ]
         support = value_range(make(key[0]), budget)
-        cells[key] = Cell(values, solved, budget, support, more[0] == 1.0, *more[1:])
+        known = len(more[0]) and np.isfinite(more[0]).all()
+        delivered = (more[0] == 1.0, *more[1:]) if known else ()
+        cells[key] = Cell(values, solved, budget, support, *delivered)
     return cells
 
 

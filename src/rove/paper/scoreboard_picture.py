@@ -57,7 +57,8 @@ def draw(cells: Mapping[Key, Any], environments: Sequence[str], agents: Sequence
         y = TOP + ROW * row
         axes.text(EDGE + NAMES - 0.1, y + ROW / 2, label_of(agent), size=8.5, **_at("right"))
         for environment, x in lefts.items():
-            if (cell := cells.get((environment, agent))) is not None:
+            cell = cells.get((environment, agent))
+            if cell is not None and (len(cell.delivered) or not len(cell.solved)):
                 _cell(axes, cell, x, y, width, worst[environment])
     seeds = max(len(cell.values) for cell in cells.values())
     _footer(axes, height, seeds)
@@ -67,7 +68,7 @@ def draw(cells: Mapping[Key, Any], environments: Sequence[str], agents: Sequence
 def _rank(cells: Mapping[Key, Any], agent: str) -> tuple[float, float]:
     """Return a sort key: most solved seeds first, then fewest episodes."""
     cells_of_agent = [cell for (_, name), cell in cells.items() if name == agent]
-    used = [x.delivered_values.mean() / x.episodes for x in cells_of_agent if len(x.solved)]
+    used = [x.delivered_values.mean() / x.episodes for x in cells_of_agent if len(x.delivered)]
     return -sum(int(x.delivered.sum()) for x in cells_of_agent), float(np.mean(used or [1.0]))
 
 
@@ -129,7 +130,9 @@ def _cell(axes: Any, cell: Any, x: float, y: float, width: float, worst: float) 
     )  # fmt: skip
     colour = "white" if _luminance(fill) < DARK else TEXT if weak else MUTED
     if constant:
-        axes.add_patch(Circle((x + width - 0.1, y + 0.1), 0.032, fill=False, ec=colour, lw=0.8))
+        axes.add_patch(
+            Circle((x + width - 0.09, y + ROW - 0.09), 0.03, fill=False, ec=colour, lw=0.8)
+        )
     both = bool(strong and weak)
     if strong:
         weight = "bold" if count else "normal"
