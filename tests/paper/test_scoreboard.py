@@ -31,7 +31,10 @@ def test_the_committed_data_are_read_as_they_were_written():
     cells = scoreboard.read(DATA)
     assert scoreboard.lanes_csv(cells) == DATA.read_text()
     assert len(cells) == 18 * 9 + 3 * 9 + 18 + 3  # networks, tables, linear bandit, Thompson
-    assert cells["deep-sea-20", "ige"].text == "10/10 227 (159–343)"
+    assert cells["deep-sea-20", "ige"].text == "10/10 263 (175–383)"
+    assert cells["deep-sea-10", "auto"].text == "0/10"
+    assert cells["deep-sea-10", "auto"].delivered_text == "6/10 408 (241–527)"
+    assert cells["deep-sea-10", "bbvi"].delivered_text == ""  # not run again
     assert cells["bandit-10", "thompson"].text == "93 (57–858)"  # as in docs/scoreboard.md
 
 
