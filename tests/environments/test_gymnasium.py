@@ -330,8 +330,8 @@ def test_the_range_of_scores_can_be_given():
     first, second = (rove.train(agent, task, episodes=3, seeds=2) for task in tasks)
     found = rove.difference(first, first)
     assert (found.value, found.p) == (0.0, 1.0)
-    with pytest.raises(ConfigError, match=r"range of scores is known, got .* score_range"):
-        rove.difference(second, second)
+    found = rove.difference(second, second)  # a permutation test
+    assert (found.value, found.p) == (0.0, 1.0)
     with pytest.raises(ConfigError, match="score_range must be a minimum and a larger maximum"):
         rove.adopt(lambda: Numbered(6), score_range=(1.0, 0.0))
     with pytest.raises(ConfigError, match="score_range must be two numbers"):

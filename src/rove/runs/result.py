@@ -185,8 +185,12 @@ class Run:
         if kind is not None:
             check_choice("kind", kind, policies_of(run.outcomes[0].job.agent))
         check_created(self.config.environment)
-        kind = kind or run.delivered[0].policy
-        return TrainedPolicy(run.concluded[0], kind)
+        if kind is not None:
+            return TrainedPolicy(run.outcomes[0], kind)
+        try:
+            return TrainedPolicy(run.concluded[0], run.delivered[0].policy)
+        except LaneError:  # the environment fails, so that no policy can be chosen
+            return TrainedPolicy(run.outcomes[0], "mean")
 
     def only(self, seed: int | None) -> Run:
         """Return a run with one of the seeds; None: the first."""
