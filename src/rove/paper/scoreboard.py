@@ -82,7 +82,7 @@ class Cell(NamedTuple):
     policy_varies: np.ndarray = NONE
     """For each seed, whether its greedy action depends on the state; NaN for a table."""
     greedy: np.ndarray = NONE
-    """For each seed, the mean score of the greedy policy of its last network."""
+    """For each seed, the mean score of its greedy policy (`Run.greedy`)."""
 
     @property
     def text(self) -> str:
